@@ -163,8 +163,7 @@ def test_ulysses_round_trip(tmp_path):
     )
     pd.testing.assert_frame_equal(one, other, check_dtype=False)
     only = put(
-        tmp_path / "means" / "results_agg.json",
-        (tmp_path / "own" / "results_agg.json").read_text(),
+        tmp_path / "means" / "results_agg.json", (tmp_path / "own" / "results_agg.json").read_text()
     )
     (means,) = karat.import_results(only, tmp_path / "out").runs
     final = table[(table["metric"] == "above_chance") & (table["task"] == "F1A")]["value"]
@@ -213,12 +212,6 @@ def test_names_in_files_are_safe(tmp_path):
     assert all(p.resolve().is_relative_to(inside) for p in run.folder.rglob("*"))
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
     assert ("../../../escape", "acc") in scores(run) and run.model == "../up"
-
-
-def test_karat_run_folders_are_skipped(taco_runs, tmp_path):
-    folder = taco_runs[0].folder.parent
-    with pytest.raises(DataError, match="2 run folders"):
-        karat.import_results(folder, tmp_path / "out")
 
 
 def test_imported_runs_on_the_leaderboard(taco_runs, tmp_path):

@@ -24,6 +24,7 @@ from karat.cli.options import (
     format_option,
     ignore_option,
     print_error,
+    repeatable,
     run_options,
 )
 from karat.cli.results import (
@@ -43,12 +44,11 @@ from karat.errors import DefinitionError, KaratError
 
 @click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8765,
-    show_default=True,
     help="Port to listen on; 0: any free port.",
 )
 @click.option(
@@ -58,10 +58,9 @@ from karat.errors import DefinitionError, KaratError
     help="Token required to upload files or start evaluations (or set KARAT_TOKEN). Without one, "
     "both are disabled.",
 )
-@click.option(
+@repeatable(
     "--allow-host",
     "allow_hosts",
-    multiple=True,
     metavar="NAME",
     help="Additional host name of this server. Repeatable.",
 )
@@ -69,7 +68,6 @@ from karat.errors import DefinitionError, KaratError
     "--max-upload",
     type=click.IntRange(1, 100_000),
     default=256,
-    show_default=True,
     metavar="MB",
     help="Maximum size of an upload.",
 )
@@ -77,7 +75,6 @@ from karat.errors import DefinitionError, KaratError
     "--queue",
     type=click.IntRange(1, 1000),
     default=8,
-    show_default=True,
     metavar="N",
     help="Maximum number of queued evaluations.",
 )
@@ -85,7 +82,6 @@ from karat.errors import DefinitionError, KaratError
     "-c",
     "--constraint",
     default="served",
-    show_default=True,
     metavar="NAME",
     help="Limits of evaluations started over the web (karat list constraints).",
 )
@@ -94,7 +90,6 @@ from karat.errors import DefinitionError, KaratError
     "--workers",
     type=click.IntRange(1, 1024),
     default=1,
-    show_default=True,
     metavar="N",
     help="Number of worker processes of an evaluation.",
 )
@@ -157,9 +152,8 @@ def _switch(name: str, text: str) -> Any:
 @click.option(
     "--vector_size", metavar="N", help="Expected number of dimensions.  [default: as in the file]"
 )
-@click.option(
+@repeatable(
     "--tasks",
-    multiple=True,
     metavar="NAME",
     help="Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
     "repeated.  [default: _all]",
@@ -176,9 +170,7 @@ def _switch(name: str, text: str) -> Any:
     help="Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
 )
 @click.option("--analogy_function", metavar="package.module:function")
-@click.option(
-    "--compare_with", multiple=True, metavar="ID", help="Earlier run. Repeatable.  [default: _all]"
-)
+@repeatable("--compare_with", metavar="ID", help="Earlier run. Repeatable.  [default: _all]")
 @_switch("--parallel", "Use several processes.")
 @_switch("--debugging_mode", "Print one line per job, also to the log.")
 @click.option("--protocol", metavar="NAME", help="corrected or legacy.  [default: corrected]")
@@ -290,7 +282,13 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
     ],
     context_settings=SETTINGS,
 )
-@click.option("-v", "--verbose", count=True, help="Log more: -v for INFO, -vv for DEBUG messages.")
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    show_default=False,
+    help="Log more: -v for INFO, -vv for DEBUG messages.",
+)
 @click.option("--log-file", type=PATH, metavar="FILE", help="Append log messages to this file.")
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
 def karat(verbose: int, log_file: Path | None) -> None:
@@ -321,12 +319,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
 @run_options
 @engine_options
 @click.option(
-    "-o",
-    "--output",
-    default="results",
-    show_default=True,
-    metavar="DIR",
-    help="Where to write run folders.",
+    "-o", "--output", default="results", metavar="DIR", help="Where to write run folders."
 )
 @click.option("--no-cache", is_flag=True, help="Do not read or write the vector cache.")
 @click.option(

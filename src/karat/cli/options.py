@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+SETTINGS = {
+    **{"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    "show_default": True,
+}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
+
+
+#: an option that can be given several times
+repeatable = partial(click.option, multiple=True)
 
 
 def combine_options(*several: Any) -> Any:
@@ -29,9 +37,8 @@ def print_error(message: str) -> None:
 
 
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
-define_option = click.option(
+define_option = repeatable(
     "--define",
-    multiple=True,
     type=PATH,
     metavar="FILE",
     help="YAML definitions (a file or a folder), or a Python file that registers components. "
@@ -39,11 +46,10 @@ define_option = click.option(
 )
 run_options = combine_options(
     click.argument("suite"),
-    click.option(
+    repeatable(
         "-m",
         "--model",
         "models",
-        multiple=True,
         metavar="MODEL",
         help="A model name, a vector file, or package.module:Name. Repeatable. Default: the models "
         "of the suite.",
@@ -52,38 +58,32 @@ run_options = combine_options(
         "-c",
         "--constraint",
         default="default",
-        show_default=True,
         metavar="NAME",
         help="Resource limits, see karat list constraints.",
     ),
-    click.option(
+    repeatable(
         "-t",
         "--task",
         "only",
-        multiple=True,
         metavar="TASK",
         help="Run only these tasks of the suite; * matches any text. Repeatable.",
     ),
-    click.option(
+    repeatable(
         "-X",
         "overrides",
-        multiple=True,
         metavar="KEY=VALUE",
         help="Override f.PARAM of the models, t.KEY of the tasks, or an option such as seed. "
         "Repeatable.",
     ),
-    click.option(
+    repeatable(
         "-f",
         "--fold",
         "folds",
-        multiple=True,
         type=int,
         metavar="N",
         help="Run only these folds, counted from 0. Repeatable.",
     ),
-    click.option(
-        "--seed", default=42, show_default=True, help="Random seed; models get seed + fold."
-    ),
+    click.option("--seed", default=42, help="Random seed; models get seed + fold."),
     click.option("--max-rows", type=int, metavar="N", help="Maximum number of rows per dataset."),
     click.option(
         "--data-dir",
@@ -114,7 +114,6 @@ engine_options = combine_options(
         "--engine",
         type=click.Choice(["local", "dask"]),
         default="local",
-        show_default=True,
         help="Run jobs in local processes or on a Dask cluster.",
     ),
     click.option(
@@ -130,11 +129,11 @@ failure_options = combine_options(
         "--exit-on-error/--keep-going",
         "exit_on_error",
         default=False,
+        show_default=False,
         help="Stop at the first failed job, or continue.  [default: keep going]",
     ),
-    click.option(
+    repeatable(
         "--inference",
-        multiple=True,
         type=int,
         metavar="ROWS",
         help="Also measure prediction time for batches of this size. Repeatable.",
@@ -143,9 +142,8 @@ failure_options = combine_options(
 format_option = click.option(
     "--format", "shape", type=click.Choice(FORMATS), help="Output format.  [default: table]"
 )
-ignore_option = click.option(
+ignore_option = repeatable(
     "--ignore",
-    multiple=True,
     metavar="CODE",
     help="Checks to ignore: KRT102, or KRT1 for every check whose code starts so. Repeatable.",
 )

@@ -15,6 +15,7 @@ from karat.cli.options import (
     format_option,
     ignore_option,
     print_error,
+    repeatable,
     run_folders,
 )
 from karat.errors import DefinitionError, KaratError
@@ -49,12 +50,8 @@ from karat.errors import DefinitionError, KaratError
     "(0 is that model).",
 )
 @click.option("--sort", metavar="COLUMN", help="Sort by this column, best first.")
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="TASK=METRIC",
-    help="Use this metric for a task. Repeatable.",
+@repeatable(
+    "--metric", "metrics", metavar="TASK=METRIC", help="Use this metric for a task. Repeatable."
 )
 @ignore_option
 @format_option
@@ -85,9 +82,8 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
+@repeatable(
     "--baseline",
-    multiple=True,
     metavar="MODEL",
     help="Reference model of mCE and relative mCE. Repeatable: each task uses the first one it "
     "has.",
@@ -115,13 +111,7 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME",
-    help="Additional metric to compute. Repeatable.",
-)
+@repeatable("--metric", "metrics", metavar="NAME", help="Additional metric to compute. Repeatable.")
 @click.option(
     "-o",
     "--output",
@@ -166,12 +156,7 @@ def rescore(
 @click.command("import", context_settings=SETTINGS)
 @click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
 @click.option(
-    "-o",
-    "--output",
-    default="results",
-    show_default=True,
-    metavar="DIR",
-    help="Where to write run folders.",
+    "-o", "--output", default="results", metavar="DIR", help="Where to write run folders."
 )
 @click.option(
     "--as",
@@ -224,9 +209,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Output file."
-)
+@click.option("-o", "--output", default="report.html", metavar="FILE", help="Output file.")
 @click.option(
     "--title", metavar="TEXT", help="Title of the page.  [default: the names of the suites]"
 )
@@ -257,9 +240,7 @@ def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -
     help="Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
     "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
 )
-@click.option(
-    "-o", "--output", default="export", show_default=True, metavar="DIR", help="Output folder."
-)
+@click.option("-o", "--output", default="export", metavar="DIR", help="Output folder.")
 @click.option("--plots", type=click.Choice(["png", "svg"]), help="Also plot curves and bars.")
 def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) -> None:
     """Write scores in the file format of another benchmark.
@@ -284,11 +265,10 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
 @click.option(
     "-o", "--output", metavar="FILE", help="A .svg, .pdf or .png file.  [default: KIND.svg]"
 )
-@click.option(
+@repeatable(
     "-t",
     "--task",
     "tasks",
-    multiple=True,
     metavar="TASK[=METRIC]",
     help="Plot only this task, optionally with another metric. Repeatable.",
 )
@@ -302,7 +282,6 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
 @click.option(
     "--missing",
     default="worst",
-    show_default=True,
     metavar="RULE",
     help="How to count missing scores, see karat leaderboard.",
 )
@@ -334,14 +313,7 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
 @format_option
 @click.option("--explain", metavar="CODE", help="Explain a check and how to fix its findings.")
 @click.option("--list", "list_checks", is_flag=True, help="List all checks.")
-def lint(
-    runs: tuple[Path, ...],
-    ignore: tuple[str, ...],
-    fail_on: str | None,
-    shape: str | None,
-    explain: str | None,
-    list_checks: bool,
-) -> int:
+def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
     """Check runs for problems that make scores misleading.
 
     The checks find leakage, constant vectors, saturated tasks, differences within noise, etc.
@@ -366,7 +338,7 @@ def lint(
         return print_checks()
     if not runs:
         raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
-    return print_findings(runs, ignore, fail_on, shape=shape)
+    return print_findings(runs, given["ignore"], given["fail_on"], shape=given["shape"])
 
 
 what_to_compare = combine_options(
@@ -379,11 +351,10 @@ what_to_compare = combine_options(
         metavar="RUN",
         help="Compare this run folder with the others.  [default: with all next to it]",
     ),
-    click.option(
+    repeatable(
         "-m",
         "--model",
         "models",
-        multiple=True,
         metavar="NAME",
         help="Without -a, -b and --history: compare only these models. Repeatable.",
     ),
@@ -484,9 +455,8 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     wrong += ["--history"] if two and given["history"] else []
     wrong += ["--on rows"] if question == "--history" and given["on"] == "rows" else []
     problems = [f"{option} cannot be used with {question}." for option in wrong]
-    problems += (
-        ["-a and -b must be given together."] if two and not (given["a"] and given["b"]) else []
-    )
+    if two and not (given["a"] and given["b"]):
+        problems.append("-a and -b must be given together.")
     if problems:
         raise DefinitionError(*problems)
     return options

@@ -262,11 +262,3 @@ def test_a_benchmark_without_runnable_tasks(read):
     with pytest.raises(DefinitionError) as caught:
         Catalog("mine.yaml").suite("mine")
     assert '"mine"' in caught.value.messages[0] and "openml_task_id" in caught.value.messages[1]
-
-
-def test_a_file_that_is_hostile(wrong):
-    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
-        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-    )
-    assert "10,000" in wrong(my=bomb)[0]

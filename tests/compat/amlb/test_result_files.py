@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import karat
 from karat.compat.amlb.result_files import NEW
 from karat.compat.convert import export_results
-from karat.errors import DataError, DefinitionError
+from karat.errors import DataError
 from karat.results.importing import ImportLog, ModelResults, write_run
 from karat.results.tables import AMLB_COLUMNS
 
@@ -299,8 +299,3 @@ def test_published_results(tmp_path):
     for task, mean in means.items():
         assert board.loc["TPOT", task] == pytest.approx(mean, rel=1e-12), task
     assert json.loads((tpot.folder / "run.json").read_text())["imported"]["system"] == "amlb"
-
-
-def test_unknown_system(tmp_path):
-    with pytest.raises(DefinitionError, match='"amlb"'):
-        karat.import_results(put(tmp_path, OLD), tmp_path / "out", system="ambl")

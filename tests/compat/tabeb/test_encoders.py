@@ -8,10 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.compat.tabeb import (
-    TabEBBaseEncoder,
-    get_model,
-)
+from karat.compat.tabeb import TabEBBaseEncoder, get_model
 from karat.compat.tabeb.protocol import describe
 from karat.errors import DefinitionError
 

@@ -107,17 +107,6 @@ def test_spotify_differs_only_by_the_metric(tables):
     assert "converge" in frame.attrs["notes"][0]["note"]
 
 
-@pytest.mark.filterwarnings("ignore:wine_pl_metadata")
-def test_corrected_head_beats_the_mean_with_few_rows(tables):
-    need_skrub()
-    task = TabEBRegressionTask(data_dir=tables, max_rows=500, n_train=16)
-    frame = task.evaluate([get_model("skrub_encoder"), Mean()]).set_index("encoder")
-    assert (frame.loc["skrub_encoder"] < frame.loc["mean"]).all()
-    plain = TabEBRegressionTask(data_dir=tables, **FAITHFUL)
-    faithful = plain.evaluate([get_model("skrub_encoder")]).set_index("encoder")
-    assert (frame.loc["skrub_encoder"] < faithful.loc["skrub_encoder"]).all()
-
-
 def run_script(script, folder: Path) -> tuple[list[str], str]:
     (folder / "quick_start.py").write_text(SCRIPT)
     done = script(folder / "quick_start.py", cwd=folder)

@@ -115,11 +115,7 @@ def test_all_mistakes_are_listed(folder):
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [
-        (b'{"name": "wines",\n  task}', "line 2"),
-        (b"[1, 2]", "metadata"),
-        (b"\xff\xfe\xfa", "text"),
-    ],
+    [(b'{"name": "wines",\n  task}', "line 2"), (b"[1, 2]", "metadata"), (b"\xff\xfe\xfa", "text")],
 )
 def test_broken_metadata_file(folder, content, word):
     path = write(folder)

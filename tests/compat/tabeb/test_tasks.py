@@ -31,7 +31,7 @@ from karat.compat.tabeb import (
     TabEBRegressionTask,
 )
 from karat.compat.tabeb.readers import LostData
-from karat.errors import ContractError, DataError, DefinitionError, MissingExtra
+from karat.errors import ContractError, DefinitionError, MissingExtra
 from karat.models.forest_encoders import OutOfFold
 
 pytest.importorskip("pyarrow")
@@ -318,17 +318,6 @@ def test_invalid_dataset_names():
         task.evaluate([Numbers()])
 
 
-def test_note_about_convergence(folder):
-    rng = np.random.default_rng(0)
-    noisy = pd.DataFrame(rng.normal(size=(ROWS, 30)), columns=[f"x{i}" for i in range(30)])
-    noisy["y"] = np.arange(ROWS) % 2
-    task = own(TabEBClassificationTask, noisy)
-    frame = task.evaluate([Numbers()], head_params={"max_iter": 2})
-    (note,) = frame.attrs["notes"]
-    assert (note["encoder"], note["dataset"]) == ("numbers", "own") and "converge" in note["note"]
-    assert task.evaluate([Numbers()]).attrs["notes"] == []
-
-
 def test_library_warnings_become_notes(folder):
     class Talking(Numbers):
         def transform(self, X, y=None):
@@ -389,14 +378,6 @@ def test_other_kinds_of_data_are_rejected(name, monkeypatch):
         TabEBRegressionTask(data_name_list=[name]).load_data()
 
 
-def test_unavailable_data(folder, monkeypatch, tmp_path):
-    monkeypatch.setenv("KARAT_OFFLINE", "1")
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "empty"))
-    task = TabEBRegressionTask(data_dir=folder, data_name_list=["penguins"])
-    with pytest.raises(DataError, match="penguins.parquet"):
-        task.load_data()
-
-
 def test_wrong_metadata(folder):
     write(folder, "line", "regression", target_name="yy")
     with pytest.warns(UserWarning, match='"yy"'):
@@ -419,6 +400,7 @@ def test_sample_of_rows(folder):
     def rows(protocol: str) -> set[int]:
         task = regression(folder, max_rows=20, protocol=protocol)
         task.load_data()
+        assert task.data_loaded_ is True and task.metadata["line"]["repeated"] is False
         X_train, X_test, _, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
         assert len(X_train) + len(X_test) == 20
         return {*X_train.index, *X_test.index}
@@ -450,13 +432,6 @@ def test_corrected_protocol_equals_a_karat_run(tmp_path, rows):
     for cls, name in ((TabEBRegressionTask, "diabetes"), (TabEBClassificationTask, "iris")):
         task = cls(data_name_list=[name], seed=7, max_rows=rows)
         assert task.evaluate(["onehot"]).loc[0, name] == scores[name]
-
-
-def test_stratified_split(folder):
-    task = classification(folder, max_rows=20, n_train=10)
-    task.load_data()
-    _, _, y_train, y_test = task.get_splits(task.data_dict["halves"], task.metadata["halves"])
-    assert y_train.value_counts().tolist() == y_test.value_counts().tolist() == [5, 5]
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "original"])

@@ -92,25 +92,6 @@ def test_a_corruption_has_the_documented_signature(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_corruption_changes_a_copy(name):
-    X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
-    before = X.copy(deep=True), y.copy(deep=True)
-    new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
-    pd.testing.assert_frame_equal(X, before[0])
-    pd.testing.assert_series_equal(y, before[1])
-    assert isinstance(new_X, pd.DataFrame) and isinstance(new_y, pd.Series)
-    assert new_X.index.equals(new_y.index) and list(new_X) == list(X)
-    assert changed_share((X, y), (new_X, new_y)) > 0
-    same_X, same_y = CORRUPTION_FUNCS[name](X, y, 0)
-    pd.testing.assert_frame_equal(same_X, X)
-    pd.testing.assert_series_equal(same_y, y)
-    if name != "categorical_remap":
-        array = X[["a", "b"]].to_numpy()
-        assert isinstance(CORRUPTION_FUNCS[name](array, y.to_numpy(), 0.4)[0], pd.DataFrame)
-        assert (array == before[0][["a", "b"]]).all(axis=None)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_seed_is_42_a_number_or_a_generator(name):
     X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
     corrupt = CORRUPTION_FUNCS[name]
@@ -122,13 +103,10 @@ def test_seed_is_42_a_number_or_a_generator(name):
     assert any(not usual[0].equals(other) for other, _ in others)
     for one, other in zip(usual, corruptions.get(name)(X, y, 0.4, 42), strict=True):
         assert one.equals(other)
-
-
-def test_invalid_corruptions():
-    with pytest.raises(DefinitionError, match="missingness_mnar"):
-        CORRUPTION_FUNCS["missingness_mnar"](rows(), np.linspace(0, 1, 60), 0.2)
-    with pytest.raises(DefinitionError, match=r"1\.2"):
-        CORRUPTION_FUNCS["missingness_mcar"](rows(), None, 1.2)
+    assert changed_share((X, y), usual) > 0 and isinstance(usual[1], pd.Series)
+    if name != "categorical_remap":
+        array = X[["a", "b"]].to_numpy()
+        assert isinstance(corrupt(array, y.to_numpy(), 0.4)[0], pd.DataFrame)
 
 
 def test_documented_signatures_of_suites():

@@ -159,28 +159,10 @@ def test_own_table(call):
     assert run.records()[0]["questions"] == 24
 
 
-def test_both_tasks_of_a_table(call):
-    grades = NYC.assign(y=np.arange(SIZE) % 5)
-    grades.to_csv("grades.csv", index=False)
-    code, out, _ = call("--csv", "grades.csv", "--target_col", "y", "--task", "both", "--quick")
-    assert code == 0
-    assert [name for name in written() if "metrics" in name] == [
-        "metrics_grades_classification.csv",
-        "metrics_grades_regression.csv",
-    ]
-
-
 def test_both_tasks_if_one_is_invalid(call):
     code, _, err = call("--csv", "numbers.csv", "--target_col", "y", "--task", "both", "--quick")
     assert code == 0 and written() == ["metrics_numbers_regression.csv"]
     assert "numbers: skipped" in err
-
-
-def test_given_task_overrides_inference(call):
-    PORTO.drop(columns="id").to_csv("flags.csv", index=False)
-    given = ("--csv", "flags.csv", "--target_col", "target", "--quick")
-    assert call(*given, "--task", "regression")[0] == 0
-    assert written() == ["metrics_flags_regression.csv"]
 
 
 @pytest.mark.parametrize(

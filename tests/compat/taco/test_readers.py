@@ -253,14 +253,6 @@ def test_similar_column_is_suggested(load):
         load("ieee", IEEE.replace("isFraud", "isfraud"))
 
 
-def test_unknown_option_is_refused(folder, tmp_path):
-    yaml = tmp_path / "my.yaml"
-    yaml.write_text("datasets:\n  mine: {path: a.csv, reader: taco, options: {positve: x}}\n")
-    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
-    with pytest.raises(DefinitionError, match='"positive"'):
-        Catalog([yaml]).dataset("mine")()
-
-
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_synthetic_data_are_marked_everywhere(name):
     catalog = Catalog()
@@ -281,21 +273,7 @@ def test_synthetic_data_are_reproducible(name):
     )
     assert one.fingerprint == two.fingerprint != other.fingerprint
     assert len(one) == 300 and one.items.shape[1] >= 6
-
-
-@pytest.mark.parametrize(
-    ("name", "columns"),
-    [
-        ("diabetes", {"race", "age", "time_in_hospital", "diag_1", "insulin"}),
-        ("porto", {"ps_reg_01", "ps_ind_02_cat", "ps_ind_06_bin"}),
-        ("ieee", {"TransactionAmt", "ProductCD", "card4", "P_emaildomain", "D1"}),
-        ("nyc", {"BOROUGH", "NEIGHBORHOOD", "GROSS SQUARE FEET", "YEAR BUILT"}),
-    ],
-)
-def test_synthetic_data_have_real_columns(name, columns):
-    data = synthetic("synthetic", name)
-    assert columns <= set(data.items.columns)
-    kinds = {pd.api.types.is_numeric_dtype(dtype) for dtype in data.items.dtypes}
+    kinds = {pd.api.types.is_numeric_dtype(dtype) for dtype in one.items.dtypes}
     assert kinds == {True, False}, "numbers and categories, so that every corruption finds some"
 
 

@@ -18,12 +18,7 @@ from sklearn.metrics import confusion_matrix
 
 import karat
 from karat.compat.convert import export_results
-from karat.compat.taco.result_files import (
-    CONFUSION_COLUMNS,
-    TACO_COLUMNS,
-    plot_runs,
-    taco_tables,
-)
+from karat.compat.taco.result_files import CONFUSION_COLUMNS, TACO_COLUMNS, plot_runs, taco_tables
 from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.reporting.figures import COLORS, Plot
 

@@ -129,9 +129,7 @@ def test_own_embedding_method(sbert, kind):
 
 def test_lazy_embedders(here):
     tf_idf_embedder = sklearn.feature_extraction.text.TfidfVectorizer(
-        ngram_range=(1, 3),
-        max_features=3000,
-        stop_words=["de", "a", "o", "que"],
+        ngram_range=(1, 3), max_features=3000, stop_words=["de", "a", "o", "que"]
     )
 
     evaluator = ulysses_senteval.UlyssesSentEvalLazy(tf_idf_embedder)

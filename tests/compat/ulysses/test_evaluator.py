@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from karat.compat import ulysses
 from karat.compat.ulysses import UlyssesSentEval, UlyssesSentEvalLazy
-from karat.compat.ulysses.result_files import METRICS
+from karat.compat.ulysses.result_files import METRICS, aggregate
 from karat.errors import ContractError, DataError, KaratError, Unavailable
 from karat.results.run import open_runs
 
@@ -139,7 +139,7 @@ def test_return_value(senteval):
     found, table = evaluator.evaluate(kwargs_train=senteval.quick, return_all_results=True)
     assert list(found) == ["T1A", "F1A"] and all(set(each) == KEYS for each in found.values())
     assert list(table) == [
-        *("task", "kfold_repetition", "kfold_partition", "train_epoch", "metric", "value"),
+        *("task", "kfold_repetition", "kfold_partition", "train_epoch", "metric", "value")
     ]
     assert table["task"].unique().tolist() == ["T1A", "F1A"]
     assert table.index.tolist() == list(range(len(table))) and len(table) == 2 * 2 * (3 * 3 + 2)
@@ -147,6 +147,8 @@ def test_return_value(senteval):
         "T1A", kwargs_train=senteval.quick, return_all_results=True
     )
     assert set(one) == KEYS and one["avg_metric_test"] == found["T1A"]["avg_metric_test"]
+    for key, value in aggregate(table)["T1A"].items():
+        assert np.array_equal(value, found["T1A"][key]), key
     pd.testing.assert_frame_equal(own, table[table["task"] == "T1A"])
     assert evaluator.evaluate_in_task("F1A", kwargs_train=senteval.quick).keys() == KEYS
 
@@ -161,14 +163,14 @@ def test_random_state_changes_folds(senteval):
     assert tables[0].equals(tables[1]) and not tables[0].equals(tables[2])
 
 
-def test_one_process_or_two_give_the_same_frame(senteval):
-    senteval.single("T1A")
-    train = senteval.quick | {"n_repeats": 2}
-    one = alone(senteval.model(), senteval, tasks="T1A").evaluate(
-        kwargs_train=train, return_all_results=True
-    )[1]
-    evaluator = UlyssesSentEval(senteval.model(), tasks="T1A", data_dir_path=senteval.path)
-    two = evaluator.evaluate(kwargs_train=train | {"n_processes": 2}, return_all_results=True)[1]
+@pytest.mark.parametrize("cls", [UlyssesSentEval, UlyssesSentEvalLazy])
+def test_one_process_or_two_give_the_same_frame(senteval, cls):
+    senteval.pairs("F1A")
+    model = senteval.model() if cls is UlyssesSentEval else TfidfVectorizer()
+    given = {"kwargs_train": senteval.quick | {"n_repeats": 2}, "return_all_results": True}
+    one = alone(model, senteval, cls, tasks="F1A").evaluate(**given)[1]
+    given["kwargs_train"]["n_processes"] = 2
+    two = cls(model, tasks="F1A", data_dir_path=senteval.path).evaluate(**given)[1]
     pd.testing.assert_frame_equal(one, two, check_exact=True)
 
 
@@ -478,6 +480,8 @@ def test_cache_key_of_vectors(senteval, tmp_path):
     senteval.write("T1A", {"text": table["text"].tolist()[::-1], "label": table["label"]})
     assert [calls(), calls()] == [1, 0]
     files = sorted((tmp_path / "vectors").rglob("*"))
+    matrix = np.load(max(files, key=lambda path: path.suffix == ".npy"), allow_pickle=False)
+    assert matrix.dtype == np.float32 and matrix.shape == (60, 20)
     assert sum(path.suffix == ".npy" for path in files) == 5
     assert not any(path.name.startswith(".") for path in files)
     broken = [path for path in files if path.suffix == ".npy"]
