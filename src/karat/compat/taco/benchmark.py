@@ -173,27 +173,34 @@ def run_benchmark(
     }
 
 
-def _suite(task: str) -> Callable[..., pd.DataFrame]:
-    def run(
-        name: str,
-        X_train: Any,
-        X_test: Any,
-        y_train: Any,
-        y_test: Any,
-        results_dir: str | Path = "results",
-        severities: Sequence[float] = SEVERITIES,
-        random_state: int = SEED,
-    ) -> pd.DataFrame:
-        data = given_split(name, (X_train, X_test), (y_train, y_test), task)
-        return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
-
-    run.__name__ = run.__qualname__ = f"run_{task}_suite"
-    run.__doc__ = f"Run a {task} benchmark and return the table of ``metrics_<name>_{task}``."
-    return run
+def run_classification_suite(
+    name: str,
+    X_train: Any,
+    X_test: Any,
+    y_train: Any,
+    y_test: Any,
+    results_dir: str | Path = "results",
+    severities: Sequence[float] = SEVERITIES,
+    random_state: int = SEED,
+) -> pd.DataFrame:
+    """Run a classification benchmark and return the table of ``metrics_<name>_classification``."""
+    data = given_split(name, (X_train, X_test), (y_train, y_test), "classification")
+    return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
 
 
-run_classification_suite = _suite("classification")
-run_regression_suite = _suite("regression")
+def run_regression_suite(
+    name: str,
+    X_train: Any,
+    X_test: Any,
+    y_train: Any,
+    y_test: Any,
+    results_dir: str | Path = "results",
+    severities: Sequence[float] = SEVERITIES,
+    random_state: int = SEED,
+) -> pd.DataFrame:
+    """Run a regression benchmark and return the table of ``metrics_<name>_regression``."""
+    data = given_split(name, (X_train, X_test), (y_train, y_test), "regression")
+    return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
 
 
 @dataclass(frozen=True)
