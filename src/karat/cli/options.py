@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 SETTINGS = {
-    **{"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
     "show_default": True,
 }
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")

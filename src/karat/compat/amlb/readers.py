@@ -98,12 +98,12 @@ class Pair:
         return [("train", self.train), *([("test", self.test)] if self.test else [])]
 
 
+@dataclass(frozen=True)
 class _Places:
     """Finds the files of one dataset."""
 
-    def __init__(self, name: str, folder: Path | None) -> None:
-        self.name = name
-        self.folder = folder
+    name: str
+    folder: Path | None
 
     def pairs(self, definition: Mapping[str, Any]) -> list[Pair]:
         """Return the files of each fold."""

@@ -361,13 +361,13 @@ class Contestant(Model):
         return Treated(made, self.name, self.treatment)
 
 
+@dataclass
 class Treated:
     """A fresh encoder whose vectors are checked for NaN."""
 
-    def __init__(self, encoder: Any, name: str, treatment: Treatment) -> None:
-        self.encoder = encoder
-        self.name = name
-        self.treatment = treatment
+    encoder: Any
+    name: str
+    treatment: Treatment
 
     def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
         """Fit the encoder and return the vectors of the items."""
