@@ -79,23 +79,6 @@ def test_tabeb_files_of_tabeb_and_of_karat(tmp_path):
         karat.import_results(strange, tmp_path / "out3")
 
 
-def test_tabeb_file_of_the_interface(tmp_path):
-    pytest.importorskip("pyarrow")
-    from karat.compat.tabeb.interface import as_config, averaged, save_scores
-
-    cells = pd.DataFrame({"encoder": ["one", "two"], "wine_pl": [0.25, 0.5]})
-    config = {"metric": "rmse", "higher_is_better": False, "datasets": ["wine_pl"], "seed": 1}
-    path = tmp_path / "scores_regression.parquet"
-    params = {"one": "{}", "two": '{"n": 2}'}
-    save_scores(averaged(cells, "regression"), path, as_config(config), params)
-    runs = karat.import_results(path, tmp_path / "out").runs
-    assert [scores(run) for run in runs] == [
-        {("wine_pl-regression", "rmse"): 0.25},
-        {("wine_pl-regression", "rmse"): 0.5},
-    ]
-    assert karat.leaderboard(runs).index[0] == "one"
-
-
 def tidy(rows) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 

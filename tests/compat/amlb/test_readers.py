@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.compat.amlb.readers import amlb_folds, amlb_table
+from karat.compat.amlb.readers import amlb_table
 from karat.core.files import cache_folder
 from karat.data import download as archive
 from karat.data.load_dataset import load_dataset
@@ -163,11 +163,6 @@ def test_folds_stay_valid_in_a_sample(here):
     for i, fold in enumerate(split(few, HOW, 1)):
         assert set(xs(few, fold.train)) <= set(range(100 * i, 100 * i + 6))
         assert set(xs(few, fold.test)) <= set(range(100 * i + 50, 100 * i + 53))
-
-
-def test_folds_without_registry(here):
-    folds = list(amlb_folds(amlb_table("d", pairs()), np.random.default_rng(0)))
-    assert [len(train) for train, _ in folds] == [6, 6]
 
 
 def test_relative_path_is_below_the_yaml_file(here):

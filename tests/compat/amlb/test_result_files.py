@@ -130,13 +130,6 @@ def test_second_import_returns_the_same_runs(tmp_path):
     assert "flaml.amlb.1h8c.aws" in again.notes[-1]
 
 
-def test_runs_of_one_model_are_separate_rows(tmp_path):
-    rows = PRESENT.replace("2024-01-03T03:04:05", "2024-01-02T03:05:05")
-    done = karat.import_results(put(tmp_path, rows), tmp_path / "out")
-    board = karat.leaderboard(tmp_path / "out")
-    assert len(board) == len(done.runs) == 3 and board.index.is_unique
-
-
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 import karat
 from karat.compat.convert import export_results
-from karat.compat.geval.gold import COMPARED, Trial, trial_of
+from karat.compat.geval.gold import COMPARED, trial_of
 from karat.config.catalog import Catalog
 from karat.errors import DataError
 
@@ -257,11 +257,3 @@ def test_every_task_of_the_suite_has_a_geval_name():
         assert trial is not None and trial.name == task.name, task.name
         theirs = set(trial.metrics) & set(task.metrics)
         assert theirs, task.name
-
-
-def test_task_names_of_the_interface_are_recognized():
-    name = "Clustering teams_cluster Ward hierarchical clustering metric=euclidean"
-    trial = trial_of(name, "teams", "Clustering")
-    assert trial == Trial(
-        "Clustering", "teams_cluster", "Ward hierarchical clustering", "metric=euclidean"
-    )

@@ -27,14 +27,6 @@ def test_base_class_is_abstract():
         Half()
 
 
-def test_name_and_device():
-    class Named(Scaled):
-        def __init__(self, device=None):
-            TabEBBaseEncoder.__init__(self, device)
-
-    assert (Named().device, Named("cuda:0").device, Named().name) == (None, "cuda:0", "")
-
-
 def test_normalize():
     encoder = Scaled()
     rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])

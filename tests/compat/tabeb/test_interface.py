@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
 from karat.compat.tabeb import (
     TabEBBaseEncoder,
     TabEBClassificationTask,
@@ -119,6 +120,8 @@ def test_content_of_the_score_file(tmp_path):
     for item in ('"protocol": "original"', '"seed": 42', '"max_rows": null', '"metric": "rmse"'):
         assert item in saved.loc[0, CONFIG]
     assert saved.loc[0, ENCODER] == "Scaled(factor=1.0, name='scaled')"
+    (run,) = karat.import_results(path, tmp_path / "imported").runs
+    assert run.scores()["value"].tolist() == frame.loc[0, ["one", "two"]].tolist()
 
 
 def test_encoders_are_added_and_replaced(tmp_path):

@@ -288,14 +288,6 @@ def test_random_state_changes_corruptions_only(quick, monkeypatch):
     assert not tables[0]["value"][~clean].equals(tables[2]["value"][~clean])
 
 
-def test_later_run_replaces_the_tables_and_adds_run_folders(quick):
-    run_benchmark("m", *split(), severities=())
-    before = Path("results/metrics_m_classification.csv").read_text()
-    run_benchmark("m", *split(), severities=())
-    assert Path("results/metrics_m_classification.csv").read_text() == before
-    assert len(list(Path("results/runs").iterdir())) == 4
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["three", "regression"])
 def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):

@@ -103,15 +103,6 @@ def test_invalid_file_is_skipped_with_its_path(call, here):
     assert "isFraud" in err
 
 
-def test_default_severities_and_draws(call):
-    call("--only", "nyc")
-    table = pd.read_csv("results/metrics_nyc_regression.csv")
-    assert set(table["severity"]) == {"0.0", "0.1", "0.2", "0.4", "0.2+0.2"}
-    assert len(table) == 2 * 3 * (1 + 15 + 10)
-    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "linreg"]
-    assert set(run.scores()["draw"]) == {0, 1, 2}
-
-
 def test_quick_has_one_severity_and_the_scores_of_the_suite(call, monkeypatch):
     call("--only", "porto", "--quick")
     table = pd.read_csv("results/metrics_porto_classification.csv")

@@ -9,7 +9,6 @@ import pytest
 from karat.compat.taco.readers import synthetic
 from karat.config.catalog import Catalog
 from karat.errors import DataError, DefinitionError, Unavailable
-from karat.execution.splits import split
 
 pytestmark = pytest.mark.usefixtures("download_settings")
 
@@ -99,16 +98,6 @@ def test_diabetes(load):
     assert list(data.items) == ["race", "age", "weight", "time_in_hospital"], "no id is a feature"
     assert data.items["weight"].isna().sum() == 3 and data.items["race"].isna().sum() == 1
     assert data.group.tolist() == [8222157, 55629189, 86047875, 8222157]
-
-
-def test_patient_is_on_one_side_of_a_split(load):
-    lines = [
-        f"{i},{i // 3},Caucasian,[0-10),?,{i % 9},{'<30' if i % 4 else 'NO'}" for i in range(90)
-    ]
-    data = load("diabetes", "\n".join([DIABETES.splitlines()[0], *lines]))
-    (fold,) = split(data, {"use": "holdout", "test": 0.2}, 42)
-    assert not set(data.group[fold.train]) & set(data.group[fold.test])
-    assert len(fold.train) + len(fold.test) == 90
 
 
 def test_porto(load):

@@ -57,20 +57,6 @@ def test_minimal_example(sbert, capsys):
     assert all(0 <= res[task]["avg_metric_test"] <= 1 for task in SOME)
 
 
-def test_embed_cache(sbert, tmp_path):
-    evaluator = ulysses_senteval.UlyssesSentEval(
-        sbert,
-        cache_embed_key="unique_identifier_for_your_model",
-        cache_dir="./cache",  # This is the default value.
-    )
-    evaluator.evaluate()
-    calls = len(sbert.seen)
-    evaluator.evaluate()
-    assert calls == len(sbert.seen) == 3
-    cache = tmp_path / "cache" / "unique_identifier_for_your_model"
-    assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == sorted(SOME)
-
-
 @pytest.mark.parametrize("kind", ["array", "tensor"])
 def test_own_embedding_method(sbert, kind):
     seen = []
