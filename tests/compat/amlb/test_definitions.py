@@ -240,13 +240,6 @@ def test_a_task_goes_before_the_defaults(read):
     assert definitions.origins("tasks", "mine.sizes")["folds",] == "mine.yaml:11"
 
 
-def test_task_names_are_per_file(read):
-    """Two files may both have a task iris, and ours has one too."""
-    one, two = "[{name: adult, dataset: a.csv}]", "[{name: adult, dataset: b.csv}]"
-    definitions = read(one=one, two=two)
-    assert {"adult", "one.adult", "two.adult"} <= set(definitions.names("tasks"))
-
-
 def test_selecting_a_skipped_task(read):
     read(mine=BENCHMARK)
     catalog = Catalog("mine.yaml")

@@ -305,6 +305,22 @@ def test_dataset_that_cannot_be_split(folder):
             assert task.evaluate([Numbers()])["line"].isna().all()
 
 
+def test_unavailable_model_raises_on_use_only(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skrub", None)
+    models = [compat.get_model("skrub_encoder"), Numbers()]
+    with pytest.warns(UserWarning, match="^skrub_encoder on line"):
+        frame = regression(folder).evaluate(models)
+    assert frame["line"].isna().tolist() == [True, False]
+
+
+def test_unavailable_data(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "empty"))
+    task = TabEBRegressionTask(data_dir=folder, data_name_list=["penguins"])
+    with pytest.raises(DataError, match="penguins.parquet"):
+        task.load_data()
+
+
 def test_invalid_dataset_names():
     with pytest.raises(DefinitionError, match="data_name_list"):
         TabEBBaseTask().evaluate([Numbers()])
