@@ -31,7 +31,7 @@ from karat.compat.tabeb import (
     TabEBRegressionTask,
 )
 from karat.compat.tabeb.readers import LostData
-from karat.errors import ContractError, DefinitionError, MissingExtra
+from karat.errors import ContractError, DataError, DefinitionError, MissingExtra
 from karat.models.forest_encoders import OutOfFold
 
 pytest.importorskip("pyarrow")
