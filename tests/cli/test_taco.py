@@ -131,32 +131,6 @@ def test_bad_input_is_one_message(here, cli, verb, arguments, word):
     assert not Path("results").exists()
 
 
-@pytest.mark.parametrize(
-    ("corruptions", "word"),
-    [
-        ("missingness_mcar: [0.1, 1.5]", "1.5"),
-        ("missingness_mcar: [-0.1]", "-0.1"),
-        ("noise_gaussian: [.nan]", "finite"),
-        ("noise_gaussian: [much]", "much"),
-        ("missingness_mcar@2+typos: [0.9]", "1.8"),
-        ("missingness_mcra: [0.1]", '"missingness_mcar"'),
-        ("noise_gaussian+mising: [0.1]", '"mising"'),
-        ('"noise_gaussian+": [0.1]', "a+b"),
-    ],
-)
-def test_invalid_corruptions_are_one_message(here, cli, corruptions, word):
-    Path("bad.yaml").write_text(
-        f"datasets:\n  halves: {{path: halves.csv, target: y, kind: classification}}\n"
-        f"tasks:\n  bad:\n"
-        f"    extends: taco-classification\n    dataset: halves\n"
-        f"    corruptions:\n      {corruptions}\n"
-    )
-    assert word in one_message(
-        cli("run", "bad", "--define", "bad.yaml", "-m", "logistic-regression")
-    )
-    assert not Path("results").exists()
-
-
 def test_three_classes_have_no_auc_of_two(here, cli):
     table = pd.DataFrame({"x": range(60), "y": list("abc") * 20})
     table.to_csv("three.csv", index=False)
