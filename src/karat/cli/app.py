@@ -19,8 +19,6 @@ from karat.cli.options import (
     PATH,
     SETTINGS,
     define_option,
-    engine_options,
-    failure_options,
     format_option,
     ignore_option,
     option,
@@ -288,12 +286,38 @@ def karat(verbose: int, log_file: Path | None) -> None:
 
 @karat.command()
 @run_options
-@engine_options
+@option(
+    "-w, -p, --workers, --parallel N",
+    "Number of worker processes.  [default: number of cores]",
+    dest="workers",
+    type=int,
+)
+@option(
+    "--engine",
+    "Run jobs in local processes or on a Dask cluster.",
+    type=click.Choice(["local", "dask"]),
+    default="local",
+)
+@option(
+    "--scheduler ADDRESS",
+    "With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local cluster.",
+)
 @option("-o, --output DIR", "Where to write run folders.", default="results")
 @option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
-@failure_options
+@option(
+    "-e/-k, --exit-on-error/--keep-going",
+    "Stop at the first failed job, or continue.  [default: keep going]",
+    dest="exit_on_error",
+    default=False,
+    show_default=False,
+)
+@repeatable(
+    "--inference ROWS",
+    "Also measure prediction time for batches of this size. Repeatable.",
+    type=int,
+)
 @option("-q, --quiet", "Print only the leaderboard.", is_flag=True)
 @option("-v, --verbose", "Print one line per job.", is_flag=True)
 @ignore_option

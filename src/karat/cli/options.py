@@ -8,11 +8,7 @@ from typing import Any
 
 import click
 
-SETTINGS = {
-    "help_option_names": ["-h", "--help"],
-    "max_content_width": 100,
-    "show_default": True,
-}
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
 
@@ -90,38 +86,6 @@ run_options = combine_options(
         "With --target: use the settings of this task or pattern; taco adds corruptions.",
     ),
     define_option,
-)
-engine_options = combine_options(
-    option(
-        "-w, -p, --workers, --parallel N",
-        "Number of worker processes.  [default: number of cores]",
-        dest="workers",
-        type=int,
-    ),
-    option(
-        "--engine",
-        "Run jobs in local processes or on a Dask cluster.",
-        type=click.Choice(["local", "dask"]),
-        default="local",
-    ),
-    option(
-        "--scheduler ADDRESS",
-        "With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local cluster.",
-    ),
-)
-failure_options = combine_options(
-    option(
-        "-e/-k, --exit-on-error/--keep-going",
-        "Stop at the first failed job, or continue.  [default: keep going]",
-        dest="exit_on_error",
-        default=False,
-        show_default=False,
-    ),
-    repeatable(
-        "--inference ROWS",
-        "Also measure prediction time for batches of this size. Repeatable.",
-        type=int,
-    ),
 )
 format_option = option(
     "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)

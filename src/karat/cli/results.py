@@ -10,7 +10,6 @@ import click
 from karat.cli.options import (
     PATH,
     SETTINGS,
-    combine_options,
     define_option,
     format_option,
     ignore_option,
@@ -313,51 +312,45 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     return print_findings(runs, given["ignore"], given["fail_on"], shape=given["shape"])
 
 
-what_to_compare = combine_options(
-    click.argument("runs", nargs=-1, metavar="[RUN...]"),
-    option("-a MODEL", "Test whether this model is better than that of -b."),
-    option("-b MODEL", "The model that -a is compared with."),
-    option(
-        "--history RUN",
-        "Compare this run folder with the others.  [default: with all next to it]",
-        type=PATH,
-    ),
-    repeatable(
-        "-m, --model NAME",
-        "Without -a, -b and --history: compare only these models. Repeatable.",
-        dest="models",
-    ),
-    option(
-        "--metric NAME",
-        "Compare on this metric only. Default: each task's primary metric; all metrics with "
-        "--history.",
-    ),
-    option(
-        "--on",
-        "Compare scores of all questions of a fold, of the questions that all can answer "
-        "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
-        type=click.Choice(["folds", "common", "rows"]),
-    ),
-    option("--views", "With --history: on corrupted test folds too.", is_flag=True),
-    option(
-        "--rope SIZE",
-        "With -a and -b: differences up to this size count as equal.  [default: 0.01]",
-        type=float,
-    ),
-    option(
-        "--fail-on-regression SIZE",
-        "With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
-        "or has no score.",
-        dest="tolerance",
-        type=float,
-    ),
-    format_option,
-    option("-o, --output FOLDER", "Also write the tables as CSV into this folder."),
-)
-
-
 @click.command(context_settings=SETTINGS)
-@what_to_compare
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@option("-a MODEL", "Test whether this model is better than that of -b.")
+@option("-b MODEL", "The model that -a is compared with.")
+@option(
+    "--history RUN",
+    "Compare this run folder with the others.  [default: with all next to it]",
+    type=PATH,
+)
+@repeatable(
+    "-m, --model NAME",
+    "Without -a, -b and --history: compare only these models. Repeatable.",
+    dest="models",
+)
+@option(
+    "--metric NAME",
+    "Compare on this metric only. Default: each task's primary metric; all metrics with --history.",
+)
+@option(
+    "--on",
+    "Compare scores of all questions of a fold, of the questions that all can answer "
+    "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
+    type=click.Choice(["folds", "common", "rows"]),
+)
+@option("--views", "With --history: on corrupted test folds too.", is_flag=True)
+@option(
+    "--rope SIZE",
+    "With -a and -b: differences up to this size count as equal.  [default: 0.01]",
+    type=float,
+)
+@option(
+    "--fail-on-regression SIZE",
+    "With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
+    "or has no score.",
+    dest="tolerance",
+    type=float,
+)
+@format_option
+@option("-o, --output FOLDER", "Also write the tables as CSV into this folder.")
 def compare(shape: str | None, output: str | None, **given: Any) -> int:
     """Test which models differ, or compare a run with earlier ones.
 
