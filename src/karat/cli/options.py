@@ -33,8 +33,8 @@ def combine_options(*several: Any) -> Any:
     """Return a decorator that adds several options to a command, in their order."""
 
     def add(command: Any) -> Any:
-        for option in reversed(several):
-            command = option(command)
+        for each in reversed(several):
+            command = each(command)
         return command
 
     return add
