@@ -79,23 +79,6 @@ def test_tabeb_files_of_tabeb_and_of_karat(tmp_path):
         karat.import_results(strange, tmp_path / "out3")
 
 
-def test_tabeb_file_of_the_interface(tmp_path):
-    pytest.importorskip("pyarrow")
-    from karat.compat.tabeb.interface import as_config, averaged, save_scores
-
-    cells = pd.DataFrame({"encoder": ["one", "two"], "wine_pl": [0.25, 0.5]})
-    config = {"metric": "rmse", "higher_is_better": False, "datasets": ["wine_pl"], "seed": 1}
-    path = tmp_path / "scores_regression.parquet"
-    params = {"one": "{}", "two": '{"n": 2}'}
-    save_scores(averaged(cells, "regression"), path, as_config(config), params)
-    runs = karat.import_results(path, tmp_path / "out").runs
-    assert [scores(run) for run in runs] == [
-        {("wine_pl-regression", "rmse"): 0.25},
-        {("wine_pl-regression", "rmse"): 0.5},
-    ]
-    assert karat.leaderboard(runs).index[0] == "one"
-
-
 def tidy(rows) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
@@ -163,8 +146,7 @@ def test_ulysses_round_trip(tmp_path):
     )
     pd.testing.assert_frame_equal(one, other, check_dtype=False)
     only = put(
-        tmp_path / "means" / "results_agg.json",
-        (tmp_path / "own" / "results_agg.json").read_text(),
+        tmp_path / "means" / "results_agg.json", (tmp_path / "own" / "results_agg.json").read_text()
     )
     (means,) = karat.import_results(only, tmp_path / "out").runs
     final = table[(table["metric"] == "above_chance") & (table["task"] == "F1A")]["value"]
@@ -213,12 +195,6 @@ def test_names_in_files_are_safe(tmp_path):
     assert all(p.resolve().is_relative_to(inside) for p in run.folder.rglob("*"))
     assert {p.name for p in tmp_path.iterdir()} == {"in", "out"}
     assert ("../../../escape", "acc") in scores(run) and run.model == "../up"
-
-
-def test_karat_run_folders_are_skipped(taco_runs, tmp_path):
-    folder = taco_runs[0].folder.parent
-    with pytest.raises(DataError, match="2 run folders"):
-        karat.import_results(folder, tmp_path / "out")
 
 
 def test_imported_runs_on_the_leaderboard(taco_runs, tmp_path):

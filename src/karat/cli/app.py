@@ -19,11 +19,11 @@ from karat.cli.options import (
     PATH,
     SETTINGS,
     define_option,
-    engine_options,
-    failure_options,
     format_option,
     ignore_option,
+    option,
     print_error,
+    repeatable,
     run_options,
 )
 from karat.cli.results import (
@@ -43,63 +43,38 @@ from karat.errors import DefinitionError, KaratError
 
 @click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8765,
-    show_default=True,
-    help="Port to listen on; 0: any free port.",
+@option("--host", "Address to listen on.", default="127.0.0.1")
+@option(
+    "--port", "Port to listen on; 0: any free port.", type=click.IntRange(0, 65535), default=8765
 )
-@click.option(
-    "--token-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Token required to upload files or start evaluations (or set KARAT_TOKEN). Without one, "
+@option(
+    "--token-file FILE",
+    "Token required to upload files or start evaluations (or set KARAT_TOKEN). Without one, "
     "both are disabled.",
+    type=click.Path(path_type=Path),
 )
-@click.option(
-    "--allow-host",
-    "allow_hosts",
-    multiple=True,
-    metavar="NAME",
-    help="Additional host name of this server. Repeatable.",
+@repeatable(
+    "--allow-host NAME", "Additional host name of this server. Repeatable.", dest="allow_hosts"
 )
-@click.option(
-    "--max-upload",
-    type=click.IntRange(1, 100_000),
-    default=256,
-    show_default=True,
-    metavar="MB",
-    help="Maximum size of an upload.",
+@option(
+    "--max-upload MB", "Maximum size of an upload.", type=click.IntRange(1, 100_000), default=256
 )
-@click.option(
-    "--queue",
-    type=click.IntRange(1, 1000),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of queued evaluations.",
+@option(
+    "--queue N", "Maximum number of queued evaluations.", type=click.IntRange(1, 1000), default=8
 )
-@click.option(
-    "-c",
-    "--constraint",
+@option(
+    "-c, --constraint NAME",
+    "Limits of evaluations started over the web (karat list constraints).",
     default="served",
-    show_default=True,
-    metavar="NAME",
-    help="Limits of evaluations started over the web (karat list constraints).",
 )
-@click.option(
-    "-w",
-    "--workers",
+@option(
+    "-w, --workers N",
+    "Number of worker processes of an evaluation.",
     type=click.IntRange(1, 1024),
     default=1,
-    show_default=True,
-    metavar="N",
-    help="Number of worker processes of an evaluation.",
 )
 @define_option
-@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@option("--open", "Open the page in a browser.", dest="show", is_flag=True)
 def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
     """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
 
@@ -145,50 +120,37 @@ def _switch(name: str, text: str) -> Any:
 
 
 @click.command(context_settings=SETTINGS)
-@click.option(
-    "--vector_file",
-    "--vectors_file",
-    "--vector_filename",
-    "vector_filename",
-    metavar="FILE",
-    help="Vectors to evaluate: a text file with one entity per line, or HDF5.",
+@option(
+    "--vector_file, --vectors_file, --vector_filename FILE",
+    "Vectors to evaluate: a text file with one entity per line, or HDF5.",
+    dest="vector_filename",
 )
-@click.option("--vector_file_format", metavar="NAME", help="txt, hdf5, npz, etc.  [default: txt]")
-@click.option(
-    "--vector_size", metavar="N", help="Expected number of dimensions.  [default: as in the file]"
-)
-@click.option(
-    "--tasks",
-    multiple=True,
-    metavar="NAME",
-    help="Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
+@option("--vector_file_format NAME", "txt, hdf5, npz, etc.  [default: txt]")
+@option("--vector_size N", "Expected number of dimensions.  [default: as in the file]")
+@repeatable(
+    "--tasks NAME",
+    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
     "repeated.  [default: _all]",
 )
-@click.option(
-    "--similarity_metric",
-    "--similarity_function",
-    metavar="NAME",
-    help="A scikit-learn metric or package.module:function.  [default: cosine]",
+@option(
+    "--similarity_metric, --similarity_function NAME",
+    "A scikit-learn metric or package.module:function.  [default: cosine]",
 )
-@click.option(
-    "--top_k",
-    metavar="N",
-    help="Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
+@option(
+    "--top_k N",
+    "Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
 )
-@click.option("--analogy_function", metavar="package.module:function")
-@click.option(
-    "--compare_with", multiple=True, metavar="ID", help="Earlier run. Repeatable.  [default: _all]"
-)
+@option("--analogy_function package.module:function")
+@repeatable("--compare_with ID", "Earlier run. Repeatable.  [default: _all]")
 @_switch("--parallel", "Use several processes.")
 @_switch("--debugging_mode", "Print one line per job, also to the log.")
-@click.option("--protocol", metavar="NAME", help="corrected or legacy.  [default: corrected]")
-@click.option("--gold_directory_path", metavar="DIR", help="GEval data in its original layout.")
-@click.option("--result_directory_path", metavar="DIR", help="Output folder.  [default: results]")
-@click.option(
-    "--parameters",
+@option("--protocol NAME", "corrected or legacy.  [default: corrected]")
+@option("--gold_directory_path DIR", "GEval data in its original layout.")
+@option("--result_directory_path DIR", "Output folder.  [default: results]")
+@option(
+    "--parameters FILE",
+    "XML file with parameters; options on the command line take precedence.",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="XML file with parameters; options on the command line take precedence.",
 )
 def geval(parameters: Path | None, **given: Any) -> int:
     """Evaluate node embeddings on the six GEval tasks.
@@ -290,8 +252,13 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
     ],
     context_settings=SETTINGS,
 )
-@click.option("-v", "--verbose", count=True, help="Log more: -v for INFO, -vv for DEBUG messages.")
-@click.option("--log-file", type=PATH, metavar="FILE", help="Append log messages to this file.")
+@option(
+    "-v, --verbose",
+    "Log more: -v for INFO, -vv for DEBUG messages.",
+    count=True,
+    show_default=False,
+)
+@option("--log-file FILE", "Append log messages to this file.", type=PATH)
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
 def karat(verbose: int, log_file: Path | None) -> None:
     """Evaluate encoders and predictors.
@@ -319,23 +286,40 @@ def karat(verbose: int, log_file: Path | None) -> None:
 
 @karat.command()
 @run_options
-@engine_options
-@click.option(
-    "-o",
-    "--output",
-    default="results",
-    show_default=True,
-    metavar="DIR",
-    help="Where to write run folders.",
+@option(
+    "-w, -p, --workers, --parallel N",
+    "Number of worker processes; 0: run in this process.  [default: number of cores]",
+    dest="workers",
+    type=int,
 )
-@click.option("--no-cache", is_flag=True, help="Do not read or write the vector cache.")
-@click.option(
-    "--resume", is_flag=True, help="Complete unfinished runs of the same models and suite in DIR."
+@option(
+    "--engine",
+    "Run jobs in local processes or on a Dask cluster.",
+    type=click.Choice(["local", "dask"]),
+    default="local",
 )
-@click.option("--retry-failed", is_flag=True, help="With --resume: also rerun failed jobs.")
-@failure_options
-@click.option("-q", "--quiet", is_flag=True, help="Print only the leaderboard.")
-@click.option("-v", "--verbose", is_flag=True, help="Print one line per job.")
+@option(
+    "--scheduler ADDRESS",
+    "With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local cluster.",
+)
+@option("-o, --output DIR", "Where to write run folders.", default="results")
+@option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
+@option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
+@option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
+@option(
+    "-e/-k, --exit-on-error/--keep-going",
+    "Stop at the first failed job, or continue.  [default: keep going]",
+    dest="exit_on_error",
+    default=False,
+    show_default=False,
+)
+@repeatable(
+    "--inference ROWS",
+    "Also measure prediction time for batches of this size. Repeatable.",
+    type=int,
+)
+@option("-q, --quiet", "Print only the leaderboard.", is_flag=True)
+@option("-v, --verbose", "Print one line per job.", is_flag=True)
 @ignore_option
 @format_option
 @click.pass_context
@@ -452,12 +436,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
 
 @karat.command()
 @click.argument("name")
-@click.option(
-    "-c",
-    "--constraint",
-    metavar="NAME",
-    help="Also show the limits of a task under this constraint.",
-)
+@option("-c, --constraint NAME", "Also show the limits of a task under this constraint.")
 @define_option
 def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
     """Show the resolved definition of NAME and its sources.
@@ -494,7 +473,7 @@ def check(model: str, define: tuple[Path, ...]) -> int:
 
 
 @karat.command()
-@click.option("--clear", is_flag=True, help="Remove all cached vectors.")
+@option("--clear", "Remove all cached vectors.", is_flag=True)
 def cache(clear: bool) -> None:
     """Show or clear the cache of vectors.
 

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
+
+
+def option(usage: str, text: str = "", dest: str | None = None, **settings: Any) -> Any:
+    """Return a click option; ``usage`` is written as the help shows it: "-o, --output DIR".
+
+    ``dest`` is the name of the parameter. Default: the long name of the option.
+    """
+    words = usage.split()
+    names = [word.rstrip(",") for word in words if word.startswith("-")]
+    metavar = next((word for word in words if not word.startswith("-")), None)
+    named = [*names, dest] if dest else names
+    return click.option(*named, metavar=metavar, help=text or None, **settings)
+
+
+#: an option that can be given several times
+repeatable = partial(option, multiple=True)
 
 
 def combine_options(*several: Any) -> Any:
     """Return a decorator that adds several options to a command, in their order."""
 
     def add(command: Any) -> Any:
-        for option in reversed(several):
-            command = option(command)
+        for each in reversed(several):
+            command = each(command)
         return command
 
     return add
@@ -29,123 +46,51 @@ def print_error(message: str) -> None:
 
 
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
-define_option = click.option(
-    "--define",
-    multiple=True,
-    type=PATH,
-    metavar="FILE",
-    help="YAML definitions (a file or a folder), or a Python file that registers components. "
+define_option = repeatable(
+    "--define FILE",
+    "YAML definitions (a file or a folder), or a Python file that registers components. "
     "Repeatable.",
+    type=PATH,
 )
 run_options = combine_options(
     click.argument("suite"),
-    click.option(
-        "-m",
-        "--model",
-        "models",
-        multiple=True,
-        metavar="MODEL",
-        help="A model name, a vector file, or package.module:Name. Repeatable. Default: the models "
+    repeatable(
+        "-m, --model MODEL",
+        "A model name, a vector file, or package.module:Name. Repeatable. Default: the models "
         "of the suite.",
+        dest="models",
     ),
-    click.option(
-        "-c",
-        "--constraint",
-        default="default",
-        show_default=True,
-        metavar="NAME",
-        help="Resource limits, see karat list constraints.",
+    option(
+        "-c, --constraint NAME", "Resource limits, see karat list constraints.", default="default"
     ),
-    click.option(
-        "-t",
-        "--task",
-        "only",
-        multiple=True,
-        metavar="TASK",
-        help="Run only these tasks of the suite; * matches any text. Repeatable.",
+    repeatable(
+        "-t, --task TASK",
+        "Run only these tasks of the suite; * matches any text. Repeatable.",
+        dest="only",
     ),
-    click.option(
-        "-X",
-        "overrides",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override f.PARAM of the models, t.KEY of the tasks, or an option such as seed. "
+    repeatable(
+        "-X KEY=VALUE",
+        "Override f.PARAM of the models, t.KEY of the tasks, or an option such as seed. "
         "Repeatable.",
+        dest="overrides",
     ),
-    click.option(
-        "-f",
-        "--fold",
-        "folds",
-        multiple=True,
-        type=int,
-        metavar="N",
-        help="Run only these folds, counted from 0. Repeatable.",
+    repeatable(
+        "-f, --fold N", "Run only these folds, counted from 0. Repeatable.", dest="folds", type=int
     ),
-    click.option(
-        "--seed", default=42, show_default=True, help="Random seed; models get seed + fold."
-    ),
-    click.option("--max-rows", type=int, metavar="N", help="Maximum number of rows per dataset."),
-    click.option(
-        "--data-dir",
-        type=PATH,
-        metavar="DIR",
-        help="Folder to search for data files before KARAT_DATA.",
-    ),
-    click.option("--target", metavar="COLUMN", help="Target column, if SUITE is a table file."),
-    click.option(
-        "--like",
-        metavar="TASK",
-        help="With --target: use the settings of this task or pattern; taco adds corruptions.",
+    option("--seed", "Random seed; models get seed + fold.", default=42),
+    option("--max-rows N", "Maximum number of rows per dataset.", type=int),
+    option("--data-dir DIR", "Folder to search for data files before KARAT_DATA.", type=PATH),
+    option("--target COLUMN", "Target column, if SUITE is a table file."),
+    option(
+        "--like TASK",
+        "With --target: use the settings of this task or pattern; taco adds corruptions.",
     ),
     define_option,
 )
-engine_options = combine_options(
-    click.option(
-        "-w",
-        "-p",
-        "--workers",
-        "--parallel",
-        "workers",
-        type=int,
-        metavar="N",
-        help="Number of worker processes; 0: run in this process.  [default: number of cores]",
-    ),
-    click.option(
-        "--engine",
-        type=click.Choice(["local", "dask"]),
-        default="local",
-        show_default=True,
-        help="Run jobs in local processes or on a Dask cluster.",
-    ),
-    click.option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local "
-        "cluster.",
-    ),
+format_option = option(
+    "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)
 )
-failure_options = combine_options(
-    click.option(
-        "-e/-k",
-        "--exit-on-error/--keep-going",
-        "exit_on_error",
-        default=False,
-        help="Stop at the first failed job, or continue.  [default: keep going]",
-    ),
-    click.option(
-        "--inference",
-        multiple=True,
-        type=int,
-        metavar="ROWS",
-        help="Also measure prediction time for batches of this size. Repeatable.",
-    ),
-)
-format_option = click.option(
-    "--format", "shape", type=click.Choice(FORMATS), help="Output format.  [default: table]"
-)
-ignore_option = click.option(
-    "--ignore",
-    multiple=True,
-    metavar="CODE",
-    help="Checks to ignore: KRT102, or KRT1 for every check whose code starts so. Repeatable.",
+ignore_option = repeatable(
+    "--ignore CODE",
+    "Checks to ignore: KRT102, or KRT1 for every check whose code starts so. Repeatable.",
 )

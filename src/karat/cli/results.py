@@ -10,11 +10,12 @@ import click
 from karat.cli.options import (
     PATH,
     SETTINGS,
-    combine_options,
     define_option,
     format_option,
     ignore_option,
+    option,
     print_error,
+    repeatable,
     run_folders,
 )
 from karat.errors import DefinitionError, KaratError
@@ -22,40 +23,29 @@ from karat.errors import DefinitionError, KaratError
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "--by", type=click.Choice(["task", "kind", "dataset"]), help="Rank within each of these."
-)
-@click.option(
-    "--missing",
-    metavar="RULE",
-    help="How to count missing scores: worst (failures get the worst score of their fold, "
+@option("--by", "Rank within each of these.", type=click.Choice(["task", "kind", "dataset"]))
+@option(
+    "--missing RULE",
+    "How to count missing scores: worst (failures get the worst score of their fold, "
     "everything else is left out), penalize (every missing score is the worst), exclude (compare "
     "only tasks and folds that all models have), baseline:MODEL (use that model's score).  "
     "[default: worst]",
 )
-@click.option("--common", is_flag=True, help="Short for --missing exclude.")
-@click.option(
-    "--columns",
-    metavar="NAME,...",
-    help="Columns to show with the ranks: tasks, costs, any column name, elo (or elo:MODEL to set "
+@option("--common", "Short for --missing exclude.", is_flag=True)
+@option(
+    "--columns NAME,...",
+    "Columns to show with the ranks: tasks, costs, any column name, elo (or elo:MODEL to set "
     "that model to 1500), borda, wins, score, median, pareto (or pareto:memory_mb).  "
     "[default: tasks,costs]",
 )
-@click.option(
-    "--normalize",
-    "normalize",
-    metavar="SCALE",
-    help="Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
+@option(
+    "--normalize SCALE",
+    "Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
     "(0 is that model).",
+    dest="normalize",
 )
-@click.option("--sort", metavar="COLUMN", help="Sort by this column, best first.")
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="TASK=METRIC",
-    help="Use this metric for a task. Repeatable.",
-)
+@option("--sort COLUMN", "Sort by this column, best first.")
+@repeatable("--metric TASK=METRIC", "Use this metric for a task. Repeatable.", dest="metrics")
 @ignore_option
 @format_option
 def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
@@ -85,18 +75,13 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "--baseline",
-    multiple=True,
-    metavar="MODEL",
-    help="Reference model of mCE and relative mCE. Repeatable: each task uses the first one it "
-    "has.",
+@repeatable(
+    "--baseline MODEL",
+    "Reference model of mCE and relative mCE. Repeatable: each task uses the first one it has.",
 )
-@click.option(
-    "--metric", metavar="NAME", help="Use this metric.  [default: each task's primary metric]"
-)
-@click.option("--compositions", is_flag=True, help="Evaluate composed corruptions only.")
-@click.option("--by-corruption", is_flag=True, help="One line per corruption and model.")
+@option("--metric NAME", "Use this metric.  [default: each task's primary metric]")
+@option("--compositions", "Evaluate composed corruptions only.", is_flag=True)
+@option("--by-corruption", "One line per corruption and model.", is_flag=True)
 @format_option
 def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     """Report how much corrupted data lowers the scores.
@@ -115,19 +100,11 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME",
-    help="Additional metric to compute. Repeatable.",
-)
-@click.option(
-    "-o",
-    "--output",
+@repeatable("--metric NAME", "Additional metric to compute. Repeatable.", dest="metrics")
+@option(
+    "-o, --output DIR",
+    "Write new run folders with the new scores here. Default: write nothing.",
     type=PATH,
-    metavar="DIR",
-    help="Write new run folders with the new scores here. Default: write nothing.",
 )
 @define_option
 def rescore(
@@ -165,21 +142,13 @@ def rescore(
 
 @click.command("import", context_settings=SETTINGS)
 @click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILE...")
-@click.option(
-    "-o",
-    "--output",
-    default="results",
-    show_default=True,
-    metavar="DIR",
-    help="Where to write run folders.",
+@option("-o, --output DIR", "Where to write run folders.", default="results")
+@option(
+    "--as NAME",
+    "System that wrote the files: amlb, geval, mteb, tabeb, taco, ulysses.  [default: detect]",
+    dest="system",
 )
-@click.option(
-    "--as",
-    "system",
-    metavar="NAME",
-    help="System that wrote the files: amlb, geval, mteb, tabeb, taco, ulysses.  [default: detect]",
-)
-@click.option("--model", metavar="NAME", help="Model name, if the files do not contain it.")
+@option("--model NAME", "Model name, if the files do not contain it.")
 def import_(files: tuple[Path, ...], output: str, system: str | None, model: str | None) -> int:
     """Import result files of other systems as run folders.
 
@@ -224,13 +193,9 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Output file."
-)
-@click.option(
-    "--title", metavar="TEXT", help="Title of the page.  [default: the names of the suites]"
-)
-@click.option("--umap", is_flag=True, help="Also project vectors with UMAP (slow).")
+@option("-o, --output FILE", "Output file.", default="report.html")
+@option("--title TEXT", "Title of the page.  [default: the names of the suites]")
+@option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
 def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -> None:
     """Write an interactive report as one HTML file.
 
@@ -249,18 +214,15 @@ def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@click.option(
-    "--as",
-    "system",
-    required=True,
-    metavar="NAME",
-    help="Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
+@option(
+    "--as NAME",
+    "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
     "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
+    dest="system",
+    required=True,
 )
-@click.option(
-    "-o", "--output", default="export", show_default=True, metavar="DIR", help="Output folder."
-)
-@click.option("--plots", type=click.Choice(["png", "svg"]), help="Also plot curves and bars.")
+@option("-o, --output DIR", "Output folder.", default="export")
+@option("--plots", "Also plot curves and bars.", type=click.Choice(["png", "svg"]))
 def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) -> None:
     """Write scores in the file format of another benchmark.
 
@@ -281,31 +243,19 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
 @click.command(context_settings=SETTINGS)
 @click.argument("kind")
 @run_folders
-@click.option(
-    "-o", "--output", metavar="FILE", help="A .svg, .pdf or .png file.  [default: KIND.svg]"
+@option("-o, --output FILE", "A .svg, .pdf or .png file.  [default: KIND.svg]")
+@repeatable(
+    "-t, --task TASK[=METRIC]",
+    "Plot only this task, optionally with another metric. Repeatable.",
+    dest="tasks",
 )
-@click.option(
-    "-t",
-    "--task",
-    "tasks",
-    multiple=True,
-    metavar="TASK[=METRIC]",
-    help="Plot only this task, optionally with another metric. Repeatable.",
-)
-@click.option("--top", type=int, metavar="N", help="Plot the N best models.")
-@click.option(
-    "--value",
-    metavar="NAME",
-    help="Quantity to plot. board: rank, elo, borda, wins, score, median; curves: severity, epoch; "
+@option("--top N", "Plot the N best models.", type=int)
+@option(
+    "--value NAME",
+    "Quantity to plot. board: rank, elo, borda, wins, score, median; curves: severity, epoch; "
     "pareto: seconds, memory_mb, dimensions.",
 )
-@click.option(
-    "--missing",
-    default="worst",
-    show_default=True,
-    metavar="RULE",
-    help="How to count missing scores, see karat leaderboard.",
-)
+@option("--missing RULE", "How to count missing scores, see karat leaderboard.", default="worst")
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
@@ -326,22 +276,15 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
 @click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, type=PATH, metavar="[RUN...]")
 @ignore_option
-@click.option(
+@option(
     "--fail-on",
+    "Exit with code 1 if there is a finding of this level or a more severe one.",
     type=click.Choice(["error", "warning", "note"]),
-    help="Exit with code 1 if there is a finding of this level or a more severe one.",
 )
 @format_option
-@click.option("--explain", metavar="CODE", help="Explain a check and how to fix its findings.")
-@click.option("--list", "list_checks", is_flag=True, help="List all checks.")
-def lint(
-    runs: tuple[Path, ...],
-    ignore: tuple[str, ...],
-    fail_on: str | None,
-    shape: str | None,
-    explain: str | None,
-    list_checks: bool,
-) -> int:
+@option("--explain CODE", "Explain a check and how to fix its findings.")
+@option("--list", "List all checks.", dest="list_checks", is_flag=True)
+def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
     """Check runs for problems that make scores misleading.
 
     The checks find leakage, constant vectors, saturated tasks, differences within noise, etc.
@@ -366,63 +309,48 @@ def lint(
         return print_checks()
     if not runs:
         raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
-    return print_findings(runs, ignore, fail_on, shape=shape)
-
-
-what_to_compare = combine_options(
-    click.argument("runs", nargs=-1, metavar="[RUN...]"),
-    click.option("-a", metavar="MODEL", help="Test whether this model is better than that of -b."),
-    click.option("-b", metavar="MODEL", help="The model that -a is compared with."),
-    click.option(
-        "--history",
-        type=PATH,
-        metavar="RUN",
-        help="Compare this run folder with the others.  [default: with all next to it]",
-    ),
-    click.option(
-        "-m",
-        "--model",
-        "models",
-        multiple=True,
-        metavar="NAME",
-        help="Without -a, -b and --history: compare only these models. Repeatable.",
-    ),
-    click.option(
-        "--metric",
-        metavar="NAME",
-        help="Compare on this metric only. Default: each task's primary metric; all metrics with "
-        "--history.",
-    ),
-    click.option(
-        "--on",
-        type=click.Choice(["folds", "common", "rows"]),
-        help="Compare scores of all questions of a fold, of the questions that all can answer "
-        "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
-    ),
-    click.option("--views", is_flag=True, help="With --history: on corrupted test folds too."),
-    click.option(
-        "--rope",
-        type=float,
-        metavar="SIZE",
-        help="With -a and -b: differences up to this size count as equal.  [default: 0.01]",
-    ),
-    click.option(
-        "--fail-on-regression",
-        "tolerance",
-        type=float,
-        metavar="SIZE",
-        help="With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
-        "or has no score.",
-    ),
-    format_option,
-    click.option(
-        "-o", "--output", metavar="FOLDER", help="Also write the tables as CSV into this folder."
-    ),
-)
+    return print_findings(runs, given["ignore"], given["fail_on"], shape=given["shape"])
 
 
 @click.command(context_settings=SETTINGS)
-@what_to_compare
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@option("-a MODEL", "Test whether this model is better than that of -b.")
+@option("-b MODEL", "The model that -a is compared with.")
+@option(
+    "--history RUN",
+    "Compare this run folder with the others.  [default: with all next to it]",
+    type=PATH,
+)
+@repeatable(
+    "-m, --model NAME",
+    "Without -a, -b and --history: compare only these models. Repeatable.",
+    dest="models",
+)
+@option(
+    "--metric NAME",
+    "Compare on this metric only. Default: each task's primary metric; all metrics with --history.",
+)
+@option(
+    "--on",
+    "Compare scores of all questions of a fold, of the questions that all can answer "
+    "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
+    type=click.Choice(["folds", "common", "rows"]),
+)
+@option("--views", "With --history: on corrupted test folds too.", is_flag=True)
+@option(
+    "--rope SIZE",
+    "With -a and -b: differences up to this size count as equal.  [default: 0.01]",
+    type=float,
+)
+@option(
+    "--fail-on-regression SIZE",
+    "With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
+    "or has no score.",
+    dest="tolerance",
+    type=float,
+)
+@format_option
+@option("-o, --output FOLDER", "Also write the tables as CSV into this folder.")
 def compare(shape: str | None, output: str | None, **given: Any) -> int:
     """Test which models differ, or compare a run with earlier ones.
 
@@ -484,9 +412,8 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     wrong += ["--history"] if two and given["history"] else []
     wrong += ["--on rows"] if question == "--history" and given["on"] == "rows" else []
     problems = [f"{option} cannot be used with {question}." for option in wrong]
-    problems += (
-        ["-a and -b must be given together."] if two and not (given["a"] and given["b"]) else []
-    )
+    if two and not (given["a"] and given["b"]):
+        problems.append("-a and -b must be given together.")
     if problems:
         raise DefinitionError(*problems)
     return options

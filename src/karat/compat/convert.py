@@ -68,11 +68,8 @@ def import_results(
     model
         Name of the model. Default: the name in the files.
     """
-    if system is not None and system not in SYSTEMS:
-        raise DefinitionError(
-            f'unknown system "{system}".{did_you_mean(system, SYSTEMS)} '
-            f"Available: {', '.join(SYSTEMS)}."
-        )
+    if system is not None:
+        _check_known("system", system, SYSTEMS)
     log = ImportLog(model)
     given = [files] if isinstance(files, str | Path) else list(files)
     by_system: dict[str, list[Sample]] = {}
@@ -111,15 +108,17 @@ def export_results(
     output
         Folder for the files.
     """
-    if system not in EXPORT_FORMATS:
-        raise DefinitionError(
-            f'unknown export format "{system}".{did_you_mean(system, EXPORT_FORMATS)} '
-            f"Available: {', '.join(EXPORT_FORMATS)}."
-        )
+    _check_known("export format", system, EXPORT_FORMATS)
     written = taco.write_files(EXPORT_FORMATS[system](runs), output)
     if not written:
         raise DataError("the runs have no classification or regression task to export.")
     return written
+
+
+def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise DefinitionError(f'unknown {kind} "{name}".{hint} Available: {", ".join(known)}.')
 
 
 def _runs(by_system: dict[str, list[Sample]], output: Path, log: ImportLog) -> Iterator[Run]:

@@ -141,13 +141,11 @@ def test_an_unavailable_framework_is_refused_only_when_selected(read):
     assert "pattern" not in named and "RandomForest_small" in named
 
 
-def test_a_child_with_a_module_that_is_here_can_be_run(read):
-    found = read(frameworks=FRAMEWORKS).chosen("models", "autosklearn_as_tree")
-    assert found["use"] == "karat.models.automl:OneTree"
-
-
-def test_a_class_as_module(read):
-    assert read(frameworks=FRAMEWORKS).chosen("models", "mine")["use"].endswith(":RandomEncoder")
+@pytest.mark.parametrize(
+    ("name", "use"), [("autosklearn_as_tree", "automl:OneTree"), ("mine", ":RandomEncoder")]
+)
+def test_module_of_a_child_and_a_class_as_module(read, name, use):
+    assert read(frameworks=FRAMEWORKS).chosen("models", name)["use"].endswith(use)
 
 
 def test_every_module_has_its_pattern_and_its_framework(read):
@@ -193,6 +191,7 @@ def test_params_given_to_a_defined_model_go_on_top(read):
         ("[{name: a, dataset: {pth: x}}]", 'dataset.pth: .*"path"'),
         ("[{name: a, openml_task_id: x}]", "tasks.my.a.openml_task_id: .*OpenML"),
         ("[{name: a, dataset: x, metric: [1]}]", "tasks.my.a.metric: .*list"),
+        ("[{name: a, openml_task_id: 59}, {openml_task_id: 61}]", "tasks: task 2 "),
         ("[1, 2]", "models, tasks"),
         ("{modles: {a: {use: b}}}", 'modles: .*"models"'),
         ("{constrants: {folds: {folds: 1}}}", "constrants: .*section"),
@@ -241,13 +240,6 @@ def test_a_task_goes_before_the_defaults(read):
     assert definitions.origins("tasks", "mine.sizes")["folds",] == "mine.yaml:11"
 
 
-def test_task_names_are_per_file(read):
-    """Two files may both have a task iris, and ours has one too."""
-    one, two = "[{name: adult, dataset: a.csv}]", "[{name: adult, dataset: b.csv}]"
-    definitions = read(one=one, two=two)
-    assert {"adult", "one.adult", "two.adult"} <= set(definitions.names("tasks"))
-
-
 def test_selecting_a_skipped_task(read):
     read(mine=BENCHMARK)
     catalog = Catalog("mine.yaml")
@@ -263,18 +255,3 @@ def test_a_benchmark_without_runnable_tasks(read):
     with pytest.raises(DefinitionError) as caught:
         Catalog("mine.yaml").suite("mine")
     assert '"mine"' in caught.value.messages[0] and "openml_task_id" in caught.value.messages[1]
-
-
-def test_a_file_that_is_hostile(wrong):
-    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
-        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-    )
-    assert "10,000" in wrong(my=bomb)[0]
-
-
-def test_a_task_without_a_name_is_reported_by_its_place(tmp_path):
-    file = tmp_path / "two.yaml"
-    file.write_text("- {name: a, openml_task_id: 59}\n- openml_task_id: 61\n")
-    with pytest.raises(DefinitionError, match=r"two\.yaml:2: tasks: task 2 "):
-        Definitions.load([file])

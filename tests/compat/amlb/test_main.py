@@ -135,17 +135,11 @@ def test_benchmark_file_fold_task_and_overrides(call, here):
     assert row["models"] == 4
 
 
-def test_failed_jobs_give_exit_code_1(call):
-    code, _, _ = call(*"fails own free -u user -o out --logging error".split())
+@pytest.mark.parametrize(("options", "failures"), [([], 4), (["-e"], 1)])
+def test_failed_jobs_give_exit_code_1(call, options, failures):
+    code, _, _ = call(*"fails own free -u user -o out --logging error".split(), *options)
     (run,) = open_runs(["out"])
-    assert code == 1 and set(run.results()["info"]) == {"ValueError: no"}
-    assert len(run.results()) == 4
-
-
-def test_exit_on_error(call):
-    code, _, _ = call(*"fails own free -u user -o out -e --logging error".split())
-    (run,) = open_runs(["out"])
-    assert code == 1 and (run.results()["info"] == "ValueError: no").sum() == 1
+    assert code == 1 and (run.results()["info"] == "ValueError: no").sum() == failures
 
 
 def test_resume(call):
@@ -159,11 +153,14 @@ def test_resume(call):
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
+        ("RandomFores own 10s", '"RandomForest"'),
+        ("autosklearn own 10s", "frameworks.autosklearn"),
+        ("RandomForest onw 10s", '"onw"'),
+        ("RandomForest own 3s", '"3s"'),
         ("-m docker", "-m docker"),
         ("-m aws -s only", "-s only"),
         ("--jobhistory x", "--jobhistory"),
         ("--session x", "--session"),
-        ("-u nobody", "nobody"),
         ("-i nobody", "nobody"),
         ("-t m4", "time series"),
         ("-t shp", '"shop"'),
@@ -177,22 +174,8 @@ def test_resume(call):
     ],
 )
 def test_wrong_options_give_exit_code_2_before_anything_runs(call, arguments, match):
-    code, _, err = call(*f"RandomForest own 10s -u user {arguments}".split())
-    assert code == 2 and match in err and "Traceback" not in err
-    assert not Path("results").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ("RandomFores own 10s", '"RandomForest"'),
-        ("autosklearn own 10s", "frameworks.autosklearn"),
-        ("RandomForest onw 10s", '"onw"'),
-        ("RandomForest own 3s", '"3s"'),
-    ],
-)
-def test_wrong_names_give_exit_code_2_before_anything_runs(call, arguments, match):
-    code, _, err = call(*arguments.split(), "-u", "user")
+    names = "RandomForest own 10s " if arguments.startswith("-") else ""
+    code, _, err = call(*f"{names}{arguments} -u user".split())
     assert code == 2 and match in err and "Traceback" not in err
     assert not Path("results").exists()
 

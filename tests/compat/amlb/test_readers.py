@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 import warnings
 import zipfile
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.compat.amlb.readers import amlb_folds, amlb_table
+from karat.compat.amlb.readers import amlb_table
 from karat.core.files import cache_folder
 from karat.data import download as archive
 from karat.data.load_dataset import load_dataset
@@ -166,11 +165,6 @@ def test_folds_stay_valid_in_a_sample(here):
         assert set(xs(few, fold.test)) <= set(range(100 * i + 50, 100 * i + 53))
 
 
-def test_folds_without_registry(here):
-    folds = list(amlb_folds(amlb_table("d", pairs()), np.random.default_rng(0)))
-    assert [len(train) for train, _ in folds] == [6, 6]
-
-
 def test_relative_path_is_below_the_yaml_file(here):
     Path("deep").mkdir()
     Path("deep/t.csv").write_text(csv(0, 8))
@@ -198,15 +192,6 @@ def test_url_is_downloaded_once(stub, monkeypatch):
         amlb_table("t", stub.address + "/other.csv")
 
 
-def test_url_of_an_archive(stub, here):
-    files = pairs()
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as made:
-        for file in files:
-            made.write(file)
-    check_folds(amlb_table("d", stub.put("/d.zip", stub.body(content.getvalue()))))
-
-
 def test_missing_and_unsupported_urls(stub):
     with pytest.raises(Unavailable, match="404"):
         amlb_table("t", stub.address + "/t.csv")
@@ -215,31 +200,12 @@ def test_missing_and_unsupported_urls(stub):
         amlb_table("t", "s3://bucket/t.csv")
 
 
-def evil_zip(name: str, link: bool = False) -> None:
+def test_unsafe_archive(here):
     with zipfile.ZipFile("d.zip", "w") as made:
-        info = zipfile.ZipInfo(name)
-        info.external_attr = (0o120777 if link else 0o100644) << 16
-        made.writestr(info, "x,y\n1,a\n")
-
-
-@pytest.mark.parametrize("name", ["../out.csv", "/out.csv", "a/../../out.csv", "C:out.csv"])
-def test_unsafe_archive(here, name):
-    evil_zip(name)
+        made.writestr("a/../../out.csv", "x,y\n1,a\n")
     with pytest.raises(DataError, match="unsafe"):
         amlb_table("d", "d.zip")
     assert not list(cache_folder().rglob("*.csv")) and not Path("../out.csv").exists()
-
-
-def test_archive_with_a_link(here):
-    evil_zip("d.csv", link=True)
-    with pytest.raises(DataError, match="link"):
-        amlb_table("d", "d.zip")
-    with tarfile.open("d.tar", "w") as made:
-        link = tarfile.TarInfo("d.csv")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        made.addfile(link)
-    with pytest.raises(DataError, match="link"):
-        amlb_table("d", "d.tar")
 
 
 def test_archive_that_is_too_large(here, monkeypatch):
@@ -253,14 +219,12 @@ def test_archive_that_is_too_large(here, monkeypatch):
             made.writestr(f"{i}.txt", "")
     with pytest.raises(DataError, match="000"):
         amlb_table("d", "many.zip")
-    Path("broken.zip").write_bytes(b"PK nonsense")
-    with pytest.raises(DataError, match="broken.zip"):
-        amlb_table("d", "broken.zip")
     assert not list(cache_folder().rglob("unpacked-*"))
 
 
-def forms() -> list[tuple[object, type[Exception], str]]:
-    return [
+@pytest.mark.parametrize(
+    ("dataset", "kind", "word"),
+    [
         (["a.csv"], DefinitionError, "files"),
         ({"train": ["a.csv", "b.csv"], "test": "a.csv"}, DefinitionError, "2 train and 1 test"),
         ({"train": "a.csv"}, DefinitionError, "train"),
@@ -279,10 +243,8 @@ def forms() -> list[tuple[object, type[Exception], str]]:
         ("lonely", DataError, r"d_train_1\.csv"),
         ("crowd", DataError, r"X_train\.csv"),
         ("empty", DataError, "tables"),
-    ]
-
-
-@pytest.mark.parametrize(("dataset", "kind", "word"), forms())
+    ],
+)
 def test_invalid_definitions(here, dataset, kind, word):
     Path("a.csv").write_text(csv(0, 8))
     Path("a.txt").write_text("x")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import karat
 from karat.compat.amlb.result_files import NEW
 from karat.compat.convert import export_results
-from karat.errors import DataError, DefinitionError
+from karat.errors import DataError
 from karat.results.importing import ImportLog, ModelResults, write_run
 from karat.results.tables import AMLB_COLUMNS
 
@@ -128,13 +128,6 @@ def test_second_import_returns_the_same_runs(tmp_path):
     assert [r.folder for r in again.runs] == [r.folder for r in first.runs]
     assert len(list((tmp_path / "out").iterdir())) == 3
     assert "flaml.amlb.1h8c.aws" in again.notes[-1]
-
-
-def test_runs_of_one_model_are_separate_rows(tmp_path):
-    rows = PRESENT.replace("2024-01-03T03:04:05", "2024-01-02T03:05:05")
-    done = karat.import_results(put(tmp_path, rows), tmp_path / "out")
-    board = karat.leaderboard(tmp_path / "out")
-    assert len(board) == len(done.runs) == 3 and board.index.is_unique
 
 
 @pytest.mark.parametrize(
@@ -299,8 +292,3 @@ def test_published_results(tmp_path):
     for task, mean in means.items():
         assert board.loc["TPOT", task] == pytest.approx(mean, rel=1e-12), task
     assert json.loads((tpot.folder / "run.json").read_text())["imported"]["system"] == "amlb"
-
-
-def test_unknown_system(tmp_path):
-    with pytest.raises(DefinitionError, match='"amlb"'):
-        karat.import_results(put(tmp_path, OLD), tmp_path / "out", system="ambl")

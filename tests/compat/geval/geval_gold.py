@@ -7,8 +7,16 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from karat.compat.geval import FrameworkManager, gold
 
 BASE = "http://dbpedia.org/resource/"
+#: the starts of the names of GEval's result files
+RESULT_FILES = {
+    *("classification_Cities", "regression_Cities", "clustering_teams_cluster"),
+    *("documentSimilarity_LP50", "entityRelatedness_KORE", "semanticAnalogies"),
+}
 #: entities without a vector
 LOST = ("City_3", "Orphan", "Main_2", "Rel_0_0", "Country_7")
 
@@ -87,6 +95,19 @@ def write_text(path: Path, stock: dict[str, np.ndarray]) -> Path:
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def run_geval(place: Path, repeats: int = 1, **given: object) -> Path:
+    """Evaluate the vectors on the gold standards with fewer repeats; return the result folder."""
+    write_gold(place / "gold")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gold, "REPEATS", repeats)
+        return FrameworkManager().evaluate(
+            str(write_text(place / "my vectors.txt", vectors())),
+            gold_directory_path=place / "gold",
+            result_directory_path=place / "results",
+            **given,
+        )
 
 
 def write_hdf5(path: Path, stock: dict[str, np.ndarray], rows: bool = False) -> Path:

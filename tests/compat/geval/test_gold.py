@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.compat.geval import FrameworkManager, gold
 from karat.compat.geval.gold import GOLD_STANDARDS, Coverage, load_gold, trials
 from karat.compat.geval.parameters import Parameters
 from karat.core.dataset import Dataset
@@ -13,7 +12,7 @@ from karat.execution.splits import split
 from karat.models.vector_files import VectorFile
 
 from ...skips import original_data, original_file
-from .geval_gold import vectors, write_gold, write_text
+from .geval_gold import run_geval
 
 PUBLISHED = {
     ("Regression", "MetacriticAlbums"): {"LR": 11.611, "KNN": 12.092},
@@ -64,17 +63,8 @@ def test_published_scores_to_the_third_digit(encoder, key, tmp_path):
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    place = tmp_path_factory.mktemp("legacy")
-    write_gold(place / "gold")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gold, "REPEATS", 1)
-        return FrameworkManager().evaluate(
-            str(write_text(place / "v.txt", vectors())),
-            tasks=["Classification", "Regression", "SemanticAnalogies", "Clustering"],
-            protocol="legacy",
-            gold_directory_path=place / "gold",
-            result_directory_path=place / "results",
-        )
+    tasks = ["Classification", "Regression", "SemanticAnalogies", "Clustering"]
+    return run_geval(tmp_path_factory.mktemp("legacy"), tasks=tasks, protocol="legacy")
 
 
 def test_original_model_names(result):

@@ -8,30 +8,25 @@ import pandas as pd
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from karat.compat.geval import FrameworkManager, gold
+from karat.compat.geval import FrameworkManager
 from karat.compat.geval import manager as command
 from karat.compat.geval.parameters import Parameters
 from karat.errors import DataError, DefinitionError
 
-from .geval_gold import iri, vectors, write_gold, write_hdf5, write_text
+from .geval_gold import RESULT_FILES, iri, run_geval, vectors, write_hdf5, write_text
 
 FREE = ["Clu", "DocSim", "EntRel", "SemAn"]  # tasks without a trained head
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("geval")
-    write_gold(folder / "gold")
-    write_text(folder / "my vectors.txt", vectors())
-    return folder
+def result(tmp_path_factory):
+    """One run of everything, with two repeats instead of ten."""
+    return run_geval(tmp_path_factory.mktemp("geval"), repeats=2, tasks="_all")
 
 
 @pytest.fixture(scope="module")
-def result(place):
-    """One run of everything, with two repeats instead of ten."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gold, "REPEATS", 2)
-        return run(place, tasks="_all")
+def place(result):
+    return result.parents[1]
 
 
 def run(place, name="my vectors.txt", out="results", **given):
@@ -44,15 +39,8 @@ def read(folder, name):
 
 
 def test_all_runs_all_six_tasks(result):
-    names = {path.name for path in result.glob("*_results.csv")}
-    assert names == {
-        "classification_Cities_results.csv",
-        "regression_Cities_results.csv",
-        "clustering_teams_cluster_results.csv",
-        "documentSimilarity_LP50_results.csv",
-        "entityRelatedness_KORE_results.csv",
-        "semanticAnalogies_results.csv",
-    }
+    names = {path.name.removesuffix("_results.csv") for path in result.glob("*_results.csv")}
+    assert names == RESULT_FILES
     assert re.fullmatch(r"result_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", result.name)
 
 

@@ -14,27 +14,17 @@ from scipy.stats import kendalltau
 
 import karat
 from karat.compat.convert import export_results
-from karat.compat.geval import FrameworkManager, gold
-from karat.compat.geval.gold import COMPARED, Trial, trial_of
+from karat.compat.geval.gold import COMPARED, trial_of
 from karat.config.catalog import Catalog
 from karat.errors import DataError
 
-from .geval_gold import vectors, write_gold, write_text
+from .geval_gold import RESULT_FILES, run_geval
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    place = tmp_path_factory.mktemp("geval")
-    write_gold(place / "gold")
-    write_text(place / "vectors.txt", vectors())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gold, "REPEATS", 1)
-        return FrameworkManager().evaluate(
-            str(place / "vectors.txt"),
-            gold_directory_path=place / "gold",
-            result_directory_path=place / "results",
-            tasks=["Class", "Clu", "DocSim", "EntRel", "SemAn"],
-        )
+    tasks = ["Class", "Clu", "DocSim", "EntRel", "SemAn"]
+    return run_geval(tmp_path_factory.mktemp("geval"), tasks=tasks)
 
 
 def compared(path) -> pd.DataFrame:
@@ -143,45 +133,42 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def test_files_and_columns(runs, tmp_path):
-    written = {str(path.relative_to(tmp_path)) for path in export_results(runs, "geval", tmp_path)}
-    names = {
-        "classification_Cities_results.csv",
-        "regression_Cities_results.csv",
-        "clustering_teams_cluster_results.csv",
-        "documentSimilarity_LP50_results.csv",
-        "entityRelatedness_KORE_results.csv",
-        "semanticAnalogies_results.csv",
-        "comparison_ranking.csv",
-    }
+@pytest.fixture(scope="module")
+def exported(runs, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    export_results(runs, "geval", folder)
+    return folder
+
+
+def test_files_and_columns(exported):
+    written = {path.relative_to(exported).as_posix() for path in exported.rglob("*.csv")}
+    names = {f"{name}_results.csv" for name in RESULT_FILES} | {"comparison_ranking.csv"}
     both = {f"{model}/{name}" for model in ("first", "second") for name in names}
     assert written == both | {"comparison_values.csv", "comparison.csv"}
     start = ["task_name", "gold_standard_file", "coverage"]
-    table = read(tmp_path / "first" / "classification_Cities_results.csv")
+    table = read(exported / "first" / "classification_Cities_results.csv")
     assert list(table.columns) == [*start, "model_name", "model_configuration", "accuracy"]
     assert len(table) == 2  # one row per repeat
-    clusters = read(tmp_path / "second" / "clustering_teams_cluster_results.csv")
+    clusters = read(exported / "second" / "clustering_teams_cluster_results.csv")
     assert list(clusters.columns)[3:6] == ["model_name", "model_configuration", "num_clusters"]
     assert clusters.shape[1] == 6 + 8
-    header = (tmp_path / "comparison.csv").read_text().splitlines()[0]
+    header = (exported / "comparison.csv").read_text().splitlines()[0]
     assert header == " ".join(COMPARED)
 
 
-def test_means_of_each_repeat(runs, tmp_path):
-    export_results(runs[0], "geval", tmp_path)
+def test_means_of_each_repeat(runs, exported):
     scores = runs[0].scores()
     part = scores[scores["task"] == "cities-nb"].groupby("repeat")["value"].mean()
-    table = read(tmp_path / "classification_Cities_results.csv")
+    table = read(exported / "first" / "classification_Cities_results.csv")
     assert table["accuracy"].tolist() == part.tolist()
-    compared = read(tmp_path / "comparison_values.csv").set_index("metric")["score_value"]
-    assert compared["root_mean_squared_error"] == pytest.approx(
+    errors = read(exported / "comparison_values.csv").query("task_name == 'Regression'")
+    assert errors["score_value"].iloc[0] == pytest.approx(
         scores[scores["task"] == "cities-rating-linear"]["value"].mean(), rel=1e-12
     )
 
 
-def test_one_row_per_main_entity(runs, tmp_path):
-    export_results(runs[0], "geval", tmp_path)
-    table = read(tmp_path / "entityRelatedness_KORE_results.csv")
+def test_one_row_per_main_entity(runs, exported):
+    table = read(exported / "first" / "entityRelatedness_KORE_results.csv")
     answers = runs[0].predictions("kore")
     assert table["entity_name"].tolist() == IDS[:3]
     part = np.asarray(answers.group) == IDS[1]
@@ -191,25 +178,14 @@ def test_one_row_per_main_entity(runs, tmp_path):
     assert table["kendalltau_correlation"].mean() == pytest.approx(final.iloc[0], rel=1e-12)
 
 
-def test_counts_of_right_answers(runs, tmp_path):
-    export_results(runs[1], "geval", tmp_path)
-    (row,) = read(tmp_path / "semanticAnalogies_results.csv").to_dict("records")
+def test_counts_of_right_answers(runs, exported):
+    (row,) = read(exported / "second" / "semanticAnalogies_results.csv").to_dict("records")
     answers = runs[1].predictions("capital-country")
     # two of 24 entities are missing; they occur in five quadruples
     assert row["tot_answers"] == 24 - 5 and row["coverage"] == pytest.approx(19 / 24)
     assert row["right_answers"] == int((answers.rank <= 2).sum())
     assert row["accuracy"] == pytest.approx(row["right_answers"] / 19)
     assert row["accuracy_over_all"] == pytest.approx(row["right_answers"] / 24)
-
-
-def test_lower_error_ranks_first(runs, tmp_path):
-    export_results(runs, "geval", tmp_path)
-    values = read(tmp_path / "comparison_values.csv")
-    errors = values[values["task_name"] == "Regression"].set_index("test_name")["score_value"]
-    best = errors.idxmin()
-    ranks = read(tmp_path / best / "comparison_ranking.csv").set_index("task_name")
-    assert ranks.loc["Regression", "ranking"] == 1
-    assert set(ranks["absolute_total"]) == {2}
 
 
 def clean(run: karat.Run) -> dict[tuple[str, str], float]:
@@ -219,9 +195,8 @@ def clean(run: karat.Run) -> dict[tuple[str, str], float]:
     return {key: value for key, value in means.items() if key[0] != "own"}
 
 
-def test_round_trip_of_the_comparison(runs, tmp_path):
-    export_results(runs, "geval", tmp_path)
-    back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
+def test_round_trip_of_the_comparison(runs, exported, tmp_path):
+    back = karat.import_results(exported / "comparison.csv", tmp_path / "out").runs
     assert [run.model for run in back] == ["first", "second"]
     for one, other in zip(runs, back, strict=True):
         found, before = clean(other), clean(one)
@@ -232,11 +207,13 @@ def test_round_trip_of_the_comparison(runs, tmp_path):
             for run in (one, other)
         ]
         assert shares[0] == shares[1] and len(shares[0]) == 1
+    export_results(back, "geval", tmp_path / "again")
+    one, other = (read(f / "comparison_values.csv") for f in (exported, tmp_path / "again"))
+    pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
 
 
-def test_round_trip_of_the_result_files(runs, tmp_path):
-    export_results(runs[1], "geval", tmp_path / "second")
-    files = sorted((tmp_path / "second").glob("*_results.csv"))
+def test_round_trip_of_the_result_files(runs, exported, tmp_path):
+    files = sorted((exported / "second").glob("*_results.csv"))
     done = karat.import_results(files, tmp_path / "out", system="geval")
     (by_file,) = done.runs
     assert set(by_file.about["imported"]["files"]) == {path.name for path in files}
@@ -249,14 +226,6 @@ def test_round_trip_of_the_result_files(runs, tmp_path):
     assert any("with_weights" in note for note in done.notes)
     board = karat.leaderboard([runs[0], by_file])
     assert board.loc["second", "cities-nb"] == pytest.approx(before["cities-nb", "acc"])
-
-
-def test_export_of_imported_runs(runs, tmp_path):
-    export_results(runs, "geval", tmp_path)
-    back = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
-    export_results(back, "geval", tmp_path / "again")
-    one, other = (read(tmp_path / f / "comparison_values.csv") for f in ("", "again"))
-    pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
 
 
 def test_runs_without_a_geval_task(tmp_path):
@@ -288,11 +257,3 @@ def test_every_task_of_the_suite_has_a_geval_name():
         assert trial is not None and trial.name == task.name, task.name
         theirs = set(trial.metrics) & set(task.metrics)
         assert theirs, task.name
-
-
-def test_task_names_of_the_interface_are_recognized():
-    name = "Clustering teams_cluster Ward hierarchical clustering metric=euclidean"
-    trial = trial_of(name, "teams", "Clustering")
-    assert trial == Trial(
-        "Clustering", "teams_cluster", "Ward hierarchical clustering", "metric=euclidean"
-    )

@@ -234,22 +234,22 @@ def test_9_fit_parameters_go_to_the_encoder_only():
 # 10: encoders do not know the kind of target
 
 
-def test_10_encoder_gets_the_kind_of_target():
-    class Kinded(Numbers):
-        heard: list[str] = []
+def test_10_and_14_encoder_gets_the_kind_of_target_and_the_seed():
+    class Told(Numbers):
+        heard: list[tuple] = []
 
-        def __init__(self, kind=None):
-            self.kind = kind
+        def __init__(self, kind=None, random_state=None):
+            self.kind, self.random_state = kind, random_state
 
         def fit(self, X, y=None):
-            self.heard.append(self.kind)
+            self.heard.append((self.kind, self.random_state))
             return self
 
-    encoder = Kinded()
-    own(TabEBRegressionTask, noisy(), "regression").evaluate([encoder])
-    own(TabEBClassificationTask, noisy()).evaluate([encoder])
-    own(TabEBClassificationTask, noisy()).evaluate([Kinded(kind="regression")])
-    assert Kinded.heard == ["regression", "classification", "regression"]
+    encoder = Told()
+    own(TabEBRegressionTask, noisy(), "regression", seed=11).evaluate([encoder])
+    own(TabEBClassificationTask, noisy(), seed=12).evaluate([encoder])
+    own(TabEBClassificationTask, noisy()).evaluate([Told("regression", 3)])
+    assert Told.heard == [("regression", 11), ("classification", 12), ("regression", 3)]
 
 
 # 11: entities on both sides, see also test_groups_are_not_split
@@ -318,19 +318,3 @@ def test_14_only_the_seed_matters():
     meta = {"target_name": "y", "task": "regression"}
     rows = [t.get_splits(noisy(), meta)[0].index.tolist() for t in (task, other)]
     assert rows[0] != rows[1]
-
-
-def test_14_given_random_state_is_used():
-    class Seeded(Numbers):
-        seen: list[object] = []
-
-        def __init__(self, random_state=None):
-            self.random_state = random_state
-
-        def fit(self, X, y=None):
-            self.seen.append(self.random_state)
-            return self
-
-    task = own(TabEBRegressionTask, noisy(), "regression", seed=11)
-    task.evaluate({"open": Seeded(), "set": Seeded(3)})
-    assert Seeded.seen == [11, 3]

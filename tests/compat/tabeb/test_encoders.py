@@ -8,10 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from karat.compat.tabeb import (
-    TabEBBaseEncoder,
-    get_model,
-)
+from karat.compat.tabeb import TabEBBaseEncoder, get_model
 from karat.compat.tabeb.protocol import describe
 from karat.errors import DefinitionError
 
@@ -28,14 +25,6 @@ def test_base_class_is_abstract():
 
     with pytest.raises(TypeError, match="transform"):
         Half()
-
-
-def test_name_and_device():
-    class Named(Scaled):
-        def __init__(self, device=None):
-            TabEBBaseEncoder.__init__(self, device)
-
-    assert (Named().device, Named("cuda:0").device, Named().name) == (None, "cuda:0", "")
 
 
 def test_normalize():

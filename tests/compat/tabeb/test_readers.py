@@ -59,12 +59,6 @@ def test_optional_metadata(folder):
     assert read_metadata(path) == Metadata("wines", "regression", "price")
 
 
-def test_table_may_be_given(folder):
-    path = write(folder, target_name="Preis")
-    table = TABLE.rename(columns={"price": "Preis"})
-    assert read_metadata(path, table).target_name == "Preis"
-
-
 def test_wrong_types_are_warnings_unless_strict(folder):
     path = write(
         folder,
@@ -115,11 +109,7 @@ def test_all_mistakes_are_listed(folder):
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [
-        (b'{"name": "wines",\n  task}', "line 2"),
-        (b"[1, 2]", "metadata"),
-        (b"\xff\xfe\xfa", "text"),
-    ],
+    [(b'{"name": "wines",\n  task}', "line 2"), (b"[1, 2]", "metadata"), (b"\xff\xfe\xfa", "text")],
 )
 def test_broken_metadata_file(folder, content, word):
     path = write(folder)

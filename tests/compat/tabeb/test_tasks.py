@@ -105,15 +105,6 @@ def with_head(cls: type, head) -> type:
     return type("Task", (cls,), {"get_head": lambda self: head})
 
 
-def test_imports():
-    from karat.compat.tabeb import interface, tasks
-
-    assert tasks.TabEBRankingTask is compat.TabEBRankingTask
-    assert interface.get_model is compat.get_model
-    assert list(compat.__all__) == sorted(compat.__all__)
-    assert len(ALL) == 7
-
-
 @pytest.mark.parametrize("task", ALL, ids=lambda t: t.__name__)
 def test_documented_settings(task):
     taken = inspect.signature(task).parameters
@@ -151,16 +142,6 @@ def test_the_documented_frame(folder):
     assert (frame.loc[1, ["line", "steep"]] < frame.loc[0, ["line", "steep"]] / 10).all()
     assert frame.attrs["failures"] == []
     json.dumps(frame.attrs)  # pandas writes them into a Parquet file
-
-
-def test_original_protocol_fits_a_line_exactly(folder):
-    frame = regression(folder, protocol="original").evaluate([Numbers()])
-    assert frame.loc[0, "line"] == pytest.approx(0, abs=1e-9)
-
-
-def test_classification_scores_probabilities(folder):
-    frame = classification(folder).evaluate([Numbers(), Constant()])
-    assert frame["halves"].tolist() == [1.0, 0.5]
 
 
 def test_score_of_the_training_side(folder):
@@ -332,23 +313,20 @@ def test_unavailable_model_raises_on_use_only(folder, monkeypatch):
     assert frame["line"].isna().tolist() == [True, False]
 
 
+def test_unavailable_data(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "empty"))
+    task = TabEBRegressionTask(data_dir=folder, data_name_list=["penguins"])
+    with pytest.raises(DataError, match="penguins.parquet"):
+        task.load_data()
+
+
 def test_invalid_dataset_names():
     with pytest.raises(DefinitionError, match="data_name_list"):
         TabEBBaseTask().evaluate([Numbers()])
     task = TabEBRegressionTask(data_name_list=["line", "line"])
     with pytest.raises(DefinitionError, match='"line"'):
         task.evaluate([Numbers()])
-
-
-def test_note_about_convergence(folder):
-    rng = np.random.default_rng(0)
-    noisy = pd.DataFrame(rng.normal(size=(ROWS, 30)), columns=[f"x{i}" for i in range(30)])
-    noisy["y"] = np.arange(ROWS) % 2
-    task = own(TabEBClassificationTask, noisy)
-    frame = task.evaluate([Numbers()], head_params={"max_iter": 2})
-    (note,) = frame.attrs["notes"]
-    assert (note["encoder"], note["dataset"]) == ("numbers", "own") and "converge" in note["note"]
-    assert task.evaluate([Numbers()]).attrs["notes"] == []
 
 
 def test_library_warnings_become_notes(folder):
@@ -362,16 +340,6 @@ def test_library_warnings_become_notes(folder):
         warnings.simplefilter("error")
         frame = regression(folder).evaluate([Talking()])
     assert [note["note"] for note in frame.attrs["notes"]] == ["twice"]
-
-
-def test_load_data(folder):
-    task = regression(folder)
-    task.load_data()
-    assert task.data_loaded_ is True
-    assert list(task.data_dict["line"].columns) == ["name", "x", "y"]
-    assert len(task.data_dict["line"]) == ROWS
-    assert task.metadata["line"]["target_name"] == "y"
-    assert task.metadata["line"]["repeated"] is False
 
 
 def test_own_tables():
@@ -421,14 +389,6 @@ def test_other_kinds_of_data_are_rejected(name, monkeypatch):
         TabEBRegressionTask(data_name_list=[name]).load_data()
 
 
-def test_unavailable_data(folder, monkeypatch, tmp_path):
-    monkeypatch.setenv("KARAT_OFFLINE", "1")
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "empty"))
-    task = TabEBRegressionTask(data_dir=folder, data_name_list=["penguins"])
-    with pytest.raises(DataError, match="penguins.parquet"):
-        task.load_data()
-
-
 def test_wrong_metadata(folder):
     write(folder, "line", "regression", target_name="yy")
     with pytest.warns(UserWarning, match='"yy"'):
@@ -451,6 +411,7 @@ def test_sample_of_rows(folder):
     def rows(protocol: str) -> set[int]:
         task = regression(folder, max_rows=20, protocol=protocol)
         task.load_data()
+        assert task.data_loaded_ is True and task.metadata["line"]["repeated"] is False
         X_train, X_test, _, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
         assert len(X_train) + len(X_test) == 20
         return {*X_train.index, *X_test.index}
@@ -482,13 +443,6 @@ def test_corrected_protocol_equals_a_karat_run(tmp_path, rows):
     for cls, name in ((TabEBRegressionTask, "diabetes"), (TabEBClassificationTask, "iris")):
         task = cls(data_name_list=[name], seed=7, max_rows=rows)
         assert task.evaluate(["onehot"]).loc[0, name] == scores[name]
-
-
-def test_stratified_split(folder):
-    task = classification(folder, max_rows=20, n_train=10)
-    task.load_data()
-    _, _, y_train, y_test = task.get_splits(task.data_dict["halves"], task.metadata["halves"])
-    assert y_train.value_counts().tolist() == y_test.value_counts().tolist() == [5, 5]
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "original"])
@@ -634,9 +588,7 @@ def test_labels_and_probabilities_in_get_score(folder):
     assert (got["y_pred"].argmax(axis=1) == (got["y_true"] == "low")).all()
 
     class Labels(TabEBBaseTask):
-        def get_score(self, y_true, y_pred):
-            got.update(y_true=y_true, y_pred=y_pred)
-            return 0.5
+        get_score = Seeing.get_score
 
     frame = pd.DataFrame({"x": np.repeat([0.0, 1.0], 30), "y": np.repeat([2, 10], 30)})
     own(Labels, frame, task="own").evaluate([Numbers()])

@@ -82,32 +82,13 @@ def quick(here, one_draw, monkeypatch):
     return here
 
 
-def test_names_in_order():
-    assert list(CORRUPTION_FUNCS) == NAMES
-    assert taco.__all__ == sorted(taco.__all__)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_corruption_has_the_documented_signature(name):
     parameters = inspect.signature(CORRUPTION_FUNCS[name]).parameters
     assert list(parameters) == ["X", "y", "severity", "rng"]
     assert parameters["rng"].default is None
     assert CORRUPTION_FUNCS[name].__name__ == name and CORRUPTION_FUNCS[name].__doc__
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_corruption_changes_a_copy(name):
-    X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
-    before = X.copy(deep=True), y.copy(deep=True)
-    new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
-    pd.testing.assert_frame_equal(X, before[0])
-    pd.testing.assert_series_equal(y, before[1])
-    assert isinstance(new_X, pd.DataFrame) and isinstance(new_y, pd.Series)
-    assert new_X.index.equals(new_y.index) and list(new_X) == list(X)
-    assert changed_share((X, y), (new_X, new_y)) > 0
-    same_X, same_y = CORRUPTION_FUNCS[name](X, y, 0)
-    pd.testing.assert_frame_equal(same_X, X)
-    pd.testing.assert_series_equal(same_y, y)
+    assert list(CORRUPTION_FUNCS) == NAMES and taco.__all__ == sorted(taco.__all__)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -122,32 +103,10 @@ def test_seed_is_42_a_number_or_a_generator(name):
     assert any(not usual[0].equals(other) for other, _ in others)
     for one, other in zip(usual, corruptions.get(name)(X, y, 0.4, 42), strict=True):
         assert one.equals(other)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "categorical_remap"])
-def test_corruption_of_an_array(name):
-    X, y = rows()[["a", "b"]].to_numpy(), np.array([0, 0, 0, 1] * 15)
-    before = X.copy()
-    new_X, new_y = CORRUPTION_FUNCS[name](X, y, 0.4)
-    assert (X == before).all() and isinstance(new_X, pd.DataFrame)
-    assert changed_share((pd.DataFrame(X), pd.Series(y)), (new_X, new_y)) > 0
-
-
-def test_documented_shares():
-    X, y = rows(), pd.Series([0, 0, 0, 1] * 15)
-    assert CORRUPTION_FUNCS["missingness_mcar"](X, y, 0.2)[0].isna().sum().sum() == 36
-    assert CORRUPTION_FUNCS["missingness_mnar"](X, y, 0.2)[0][y == 1].isna().sum().sum() == 9
-    assert CORRUPTION_FUNCS["missingness_mnar"](X, y, 0.2)[0][y == 0].isna().sum().sum() == 0
-    assert CORRUPTION_FUNCS["rare_class_dilution"](X, y, 0.4)[1].tolist().count(1) == 9
-    noise = CORRUPTION_FUNCS["noise_uniform"](X, y, 0.1)[0]["a"] - X["a"]
-    assert 0.08 * X["a"].std() < noise.abs().max() <= 0.1 * X["a"].std()
-
-
-def test_invalid_corruptions():
-    with pytest.raises(DefinitionError, match="missingness_mnar"):
-        CORRUPTION_FUNCS["missingness_mnar"](rows(), np.linspace(0, 1, 60), 0.2)
-    with pytest.raises(DefinitionError, match=r"1\.2"):
-        CORRUPTION_FUNCS["missingness_mcar"](rows(), None, 1.2)
+    assert changed_share((X, y), usual) > 0 and isinstance(usual[1], pd.Series)
+    if name != "categorical_remap":
+        array = X[["a", "b"]].to_numpy()
+        assert isinstance(corrupt(array, y.to_numpy(), 0.4)[0], pd.DataFrame)
 
 
 def test_documented_signatures_of_suites():
@@ -213,11 +172,6 @@ def test_middle_severity_of_an_even_number(quick):
         assert set(table["severity"]) == {0.0, *severities, middle}, "0.25 is not 0.2"
 
 
-def test_no_severities_means_clean_data_only(quick):
-    table = run_classification_suite("own", *split(), severities=())
-    assert set(table["corruption"]) == {"clean"}
-
-
 def test_given_split_is_used_unchanged(quick, clean_registry, monkeypatch):
     seen: dict[str, list] = {"fit": [], "asked": []}
 
@@ -276,6 +230,7 @@ def test_inferred_or_given_task(quick, kind, given):
     table = pd.read_csv(f"results/metrics_m_{right}.csv")
     first = {"three": "auc_ovr", "regression": "RMSE"}.get(kind, "AUC")
     assert table["metric"].iloc[0] == first and table["value"].notna().all()
+    assert set(table["corruption"]) == {"clean"}
 
 
 @pytest.mark.parametrize(
@@ -331,22 +286,6 @@ def test_random_state_changes_corruptions_only(quick, monkeypatch):
     clean = tables[0]["corruption"] == "clean"
     assert tables[0]["value"][clean].equals(tables[2]["value"][clean])
     assert not tables[0]["value"][~clean].equals(tables[2]["value"][~clean])
-
-
-def test_later_run_replaces_the_tables_and_adds_run_folders(quick):
-    run_benchmark("m", *split(), severities=())
-    before = Path("results/metrics_m_classification.csv").read_text()
-    run_benchmark("m", *split(), severities=())
-    assert Path("results/metrics_m_classification.csv").read_text() == before
-    assert len(list(Path("results/runs").iterdir())) == 4
-
-
-@pytest.mark.parametrize("name", ["my data", "../up", "<script>", "a/b"])
-def test_unsafe_dataset_names_stay_in_the_folder(quick, name):
-    run_benchmark(name, *split(), results_dir="out", severities=())
-    (path,) = Path("out").glob("metrics_*.csv")
-    assert set(pd.read_csv(path)["dataset"]) == {name}
-    assert [each.name for each in quick.iterdir()] == ["out"]
 
 
 @pytest.mark.slow
@@ -442,6 +381,7 @@ def changed(place: int, value) -> tuple:
         (changed(0, lambda X: X["a"].to_numpy()), {}, "X_train"),
         (changed(2, lambda y: y.replace(1, np.nan)), {}, r"y_train .*\d+ of 60"),
         (changed(2, lambda y: np.zeros((60, 2))), {}, "y_train"),
+        ((*split()[:2], [0] * 60, [0] * 40), {"task": "classification"}, "class"),
     ],
 )
 def test_bad_input_is_reported_before_anything_runs(quick, parts, more, match):
@@ -450,9 +390,3 @@ def test_bad_input_is_reported_before_anything_runs(quick, parts, more, match):
     with pytest.raises((DataError, DefinitionError), match=match):
         run_benchmark(name, *parts, **given)
     assert not list(quick.glob("results/*.csv"))
-
-
-def test_single_class_is_an_error(quick):
-    X_train, X_test, y_train, y_test = split()
-    with pytest.raises(DataError, match="class"):
-        run_classification_suite("m", X_train, X_test, y_train * 0, y_test * 0)

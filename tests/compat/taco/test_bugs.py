@@ -111,11 +111,6 @@ def test_dilution_changes_precision_and_not_auc(few, tmp_path):
     assert lost["precision"] > 0.2 and lost["pr_auc"] > 0.2
 
 
-def test_severity_is_not_rounded(few, tmp_path):
-    scores = suite(halves(), tmp_path, (0.2, 0.25))
-    assert set(scores["severity"]) == {0.0, 0.2, 0.25, "0.25+0.25"}
-
-
 def test_edited_file_is_read_again(tmp_path, monkeypatch):
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     for target in ("0011", "0111"):

@@ -103,15 +103,6 @@ def test_invalid_file_is_skipped_with_its_path(call, here):
     assert "isFraud" in err
 
 
-def test_default_severities_and_draws(call):
-    call("--only", "nyc")
-    table = pd.read_csv("results/metrics_nyc_regression.csv")
-    assert set(table["severity"]) == {"0.0", "0.1", "0.2", "0.4", "0.2+0.2"}
-    assert len(table) == 2 * 3 * (1 + 15 + 10)
-    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "linreg"]
-    assert set(run.scores()["draw"]) == {0, 1, 2}
-
-
 def test_quick_has_one_severity_and_the_scores_of_the_suite(call, monkeypatch):
     call("--only", "porto", "--quick")
     table = pd.read_csv("results/metrics_porto_classification.csv")
@@ -159,28 +150,10 @@ def test_own_table(call):
     assert run.records()[0]["questions"] == 24
 
 
-def test_both_tasks_of_a_table(call):
-    grades = NYC.assign(y=np.arange(SIZE) % 5)
-    grades.to_csv("grades.csv", index=False)
-    code, out, _ = call("--csv", "grades.csv", "--target_col", "y", "--task", "both", "--quick")
-    assert code == 0
-    assert [name for name in written() if "metrics" in name] == [
-        "metrics_grades_classification.csv",
-        "metrics_grades_regression.csv",
-    ]
-
-
 def test_both_tasks_if_one_is_invalid(call):
     code, _, err = call("--csv", "numbers.csv", "--target_col", "y", "--task", "both", "--quick")
     assert code == 0 and written() == ["metrics_numbers_regression.csv"]
     assert "numbers: skipped" in err
-
-
-def test_given_task_overrides_inference(call):
-    PORTO.drop(columns="id").to_csv("flags.csv", index=False)
-    given = ("--csv", "flags.csv", "--target_col", "target", "--quick")
-    assert call(*given, "--task", "regression")[0] == 0
-    assert written() == ["metrics_flags_regression.csv"]
 
 
 @pytest.mark.parametrize(

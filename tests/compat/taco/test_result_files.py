@@ -18,12 +18,7 @@ from sklearn.metrics import confusion_matrix
 
 import karat
 from karat.compat.convert import export_results
-from karat.compat.taco.result_files import (
-    CONFUSION_COLUMNS,
-    TACO_COLUMNS,
-    plot_runs,
-    taco_tables,
-)
+from karat.compat.taco.result_files import CONFUSION_COLUMNS, TACO_COLUMNS, plot_runs, taco_tables
 from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.reporting.figures import COLORS, Plot
 
@@ -77,14 +72,8 @@ def test_every_task_has_its_plots(tmp_path):
     names = {path.name for path in plot_runs(several, tmp_path, shape="svg")}
     assert {"t_noise_auc_curve.svg", "u_noise_rmse_curve.svg", "u_clean_rmse_bar.svg"} <= names
     assert "u   rmse ↓" in texts(tmp_path / "u_noise_rmse_curve.svg")
-    assert "t   auc ↑" in texts(tmp_path / "t_clean_auc_bar.svg")
-
-
-def test_texts_of_plots(tmp_path):
-    plot_runs(scores("ada", "ben", only="noise"), tmp_path, shape="svg")
-    curve, bars = texts(tmp_path / "t_noise_auc_curve.svg"), texts(tmp_path / "t_clean_auc_bar.svg")
-    assert {"ada", "ben", "severity of noise"} <= curve
-    assert {"ada", "ben", "0.900", "clean"} <= bars
+    assert {"t   auc ↑", "ada", "0.900", "clean"} <= texts(tmp_path / "t_clean_auc_bar.svg")
+    assert {"ada", "severity of noise"} <= texts(tmp_path / "t_noise_auc_curve.svg")
 
 
 def test_lines_go_through_the_means_and_bands_show_the_spread(monkeypatch, tmp_path):
@@ -147,9 +136,8 @@ def test_errors_before_anything_is_written(tmp_path):
         plot_runs(scores("ada"), tmp_path / "no", shape="gif")
     with pytest.raises(DataError, match='"acc"'):
         plot_runs(scores("ada"), tmp_path / "no", metric="acc")
-    clean = scores("ada")
     with pytest.raises(DataError, match="corrupt"):
-        plot_runs(clean[clean["corruption"] == ""], tmp_path / "no")
+        plot_runs(scores("ada").query("corruption == ''"), tmp_path / "no")
     assert not (tmp_path / "no").exists()
 
 
@@ -160,12 +148,8 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     assert not (tmp_path / "no").exists()
 
 
-EXPORTS_VIEWS = {
-    "noise_gaussian": [0.5, 2.0],
-    "noise_gaussian+sign_flip": [0.5],
-    "sign_flip": [1.0],
-}
-EXPORTS_VIEWS |= {"sign_flip@0.5+noise_gaussian@0.25": [1.0]}
+EXPORTS_VIEWS = {"noise_gaussian": [0.5, 2.0], "noise_gaussian+sign_flip": [0.5]}
+EXPORTS_VIEWS |= {"sign_flip": [1.0], "sign_flip@0.5+noise_gaussian@0.25": [1.0]}
 
 
 @pytest.fixture(scope="module")
@@ -273,13 +257,6 @@ def test_confusion_counts_equal_scikit_learn(runs, tables, data, labels):
             assert wanted.sum() == 60 * len(names)
 
 
-def test_files_equal_the_tables(runs, tables, tmp_path):
-    for path in export_results(runs, "taco", tmp_path):
-        table = tables[path.name]
-        found = pd.read_csv(path, dtype=str, keep_default_na=False)
-        assert found.to_numpy().tolist() == table.astype(str).to_numpy().tolist()
-
-
 def test_missing_value_is_an_empty_cell(tmp_path):
     # without the rare class, AUC is not defined
     table = pd.DataFrame({"x": range(40), "y": ["no"] * 30 + ["yes"] * 10})
@@ -376,13 +353,3 @@ def test_mistakes(runs, tmp_path, words):
     task = words(split="all", kind="clustering", metrics=["v_measure"])
     with pytest.raises(DataError, match="classification or regression"):
         export_results(karat.evaluate("tfidf", task, output=tmp_path), "taco", tmp_path / "files")
-
-
-def test_run_without_scores(two_classes, tmp_path):
-    class Broken(LogisticRegression):
-        def fit(self, X, y):
-            raise ValueError("no")
-
-    runs = karat.evaluate({"broken": Broken()}, two_classes(), output=tmp_path)
-    with pytest.raises(DataError, match="classification or regression"):
-        export_results(runs, "taco", tmp_path / "files")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-import types
 import typing as t
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn.feature_extraction.text
 
@@ -44,28 +41,12 @@ def here(senteval, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def sentence_transformers(here, monkeypatch):
-    """A fake library whose models count words."""
-
-    class SentenceTransformer(here.model):
-        def __init__(self, path, device="cpu"):
-            super().__init__()
-            self.path, self.device = path, device
-
-    library = types.ModuleType("sentence_transformers")
-    library.SentenceTransformer = SentenceTransformer
-    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
-    return library
+def sbert(here):
+    return here.model()
 
 
-@pytest.fixture
-def sbert(sentence_transformers):
-    return sentence_transformers.SentenceTransformer("path/to/sbert", device="cuda:0")
-
-
-def test_minimal_example(sentence_transformers, capsys):
+def test_minimal_example(sbert, capsys):
     disable_multiprocessing = False
-    sbert = sentence_transformers.SentenceTransformer("path/to/sbert", device="cuda:0")
     evaluator = ulysses_senteval.UlyssesSentEval(
         sbert, tasks="all", disable_multiprocessing=disable_multiprocessing
     )
@@ -74,44 +55,6 @@ def test_minimal_example(sentence_transformers, capsys):
     assert "'avg_metric_test': " in capsys.readouterr().out
     assert list(res) == list(SOME)
     assert all(0 <= res[task]["avg_metric_test"] <= 1 for task in SOME)
-
-
-def test_all_unaggregated_results(sbert):
-    evaluator = ulysses_senteval.UlyssesSentEval(sbert)
-    res_agg, res_nonagg = evaluator.evaluate(return_all_results=True)
-
-    # Data types:
-    res_agg: t.Dict[str, t.Dict[str, t.Any]]  # noqa: UP006
-    res_nonagg: pd.DataFrame
-
-    assert isinstance(res_nonagg, pd.DataFrame) and set(res_agg) == set(res_nonagg["task"])
-    first, last = res_nonagg.iloc[0], res_nonagg.iloc[-1]
-    assert first.tolist()[:5] == ["F3", 1, 1, 1, "loss_per_epoch_train"]
-    assert last.tolist()[:5] == ["T1A", 1, 2, -1, "metric_test"]
-
-
-def test_embed_cache(sbert, tmp_path):
-    evaluator = ulysses_senteval.UlyssesSentEval(
-        sbert,
-        cache_embed_key="unique_identifier_for_your_model",
-        cache_dir="./cache",  # This is the default value.
-    )
-    evaluator.evaluate()
-    calls = len(sbert.seen)
-    evaluator.evaluate()
-    assert calls == len(sbert.seen) == 3
-    cache = tmp_path / "cache" / "unique_identifier_for_your_model"
-    assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == sorted(SOME)
-
-
-def test_several_processes(senteval):
-    senteval.single("T1A", rows=24)
-    sbert = senteval.model()
-    evaluator = ulysses_senteval.UlyssesSentEval(sbert, tasks="T1A", data_dir_path=senteval.path)
-    train = {"n_processes": 5, "n_epochs": 1, "k_fold": 2, "n_repeats": 1}
-    res = evaluator.evaluate(kwargs_train=train)
-    assert list(res) == ["T1A"]
-    assert "n_processes" in ulysses_senteval.UlyssesSentEval.evaluate.__doc__
 
 
 @pytest.mark.parametrize("kind", ["array", "tensor"])
@@ -137,21 +80,9 @@ def test_own_embedding_method(sbert, kind):
     assert seen == [("F3", "all", False), ("F1A", "all", False), ("T1A", "all", True)]
 
 
-def test_kwargs_embed(sbert):
-    kwargs_embed = {
-        "batch_size": 128,
-        "show_progress_bar": True,
-    }
-
-    res = ulysses_senteval.UlyssesSentEval(sbert).evaluate(kwargs_embed=kwargs_embed)
-    assert list(res) == list(SOME) and sbert.arguments == [kwargs_embed] * 3
-
-
 def test_lazy_embedders(here):
     tf_idf_embedder = sklearn.feature_extraction.text.TfidfVectorizer(
-        ngram_range=(1, 3),
-        max_features=3000,
-        stop_words=["de", "a", "o", "que"],
+        ngram_range=(1, 3), max_features=3000, stop_words=["de", "a", "o", "que"]
     )
 
     evaluator = ulysses_senteval.UlyssesSentEvalLazy(tf_idf_embedder)

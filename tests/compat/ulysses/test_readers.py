@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import karat
@@ -63,11 +62,6 @@ def test_other_columns_can_be_named(read):
     assert texts(data, "b") == ["y", "v"] and data.classes == ("book", "web")
 
 
-def test_file_without_index(read):
-    data = read("text,label\ngood,1\nbad,0\n", options={"index": False})
-    assert texts(data, "text") == ["good", "bad"]
-
-
 def test_text_index_must_be_declared(read):
     content = "name,text,label\nfirst,good,1\nsecond,bad,0\n"
     with pytest.raises(DataError, match='"name"'):
@@ -113,13 +107,6 @@ def test_labels_of_any_kind(read, written, classes):
     data = read(f",text,label\n{rows}")
     assert data.classes == classes
     assert [str(label) for label in data.target] == written
-
-
-def test_codes_stay_codes_beyond_nine(read):
-    rows = "".join(f"{i},text {i},{i % 12}\n" for i in range(24))
-    data = read(f",text,label\n{rows}")
-    assert data.classes == tuple(range(12))
-    assert np.unique(data.target, return_inverse=True)[1].tolist() == data.target.tolist()
 
 
 def test_labels_can_be_renamed(read):
@@ -252,10 +239,3 @@ def test_own_task_in_six_lines(own, tmp_path):
     results = run.results()
     assert results["metric"].unique().tolist() == ["above_chance"]
     assert results["result"].tolist() == [1.0, 1.0], "the label is a word of the text"
-
-
-def test_error_has_file_and_line_of_the_definition(own):
-    (own.parent / "mine.csv").write_text(",text,label\n0,a,1\n1,b,1\n")
-    (task,) = karat.suite("my-suite", define=own)
-    with pytest.raises(DataError, match=r"mine\.yaml"):
-        task.dataset()

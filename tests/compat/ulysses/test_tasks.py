@@ -9,16 +9,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import karat
-from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core.files import cache_folder
 from karat.data.load_dataset import load_dataset
-from karat.errors import Unavailable
 
 from ..conftest import FILES
 
@@ -100,12 +97,6 @@ def test_local_file_takes_precedence(definitions, tmp_path, monkeypatch, below):
     assert len(data) == 60 and data.fields == ["text_a", "text_b"] and data.classes == (0, 1)
 
 
-def test_missing_file_names_its_place(definitions, monkeypatch):
-    monkeypatch.setenv("KARAT_OFFLINE", "1")
-    with pytest.raises(Unavailable, match=r"KARAT_DATA/faqs\.csv"):
-        load_dataset("ulysses_G3", definitions.get("datasets", "ulysses_G3"))
-
-
 CSV = rows("single", 4000)
 ZIP = zipped(CSV, "ulysses_senteval_datasets/hatebr_offensive_lang.csv")
 
@@ -143,15 +134,6 @@ def test_zip_is_downloaded_from_one_of_two_urls(stub, served, trouble):
     load_dataset("t", served([stub.status(500)], [stub.status(500)]))  # it is in the cache
 
 
-def test_interrupted_download_is_resumed(stub, served):
-    cut = served([stub.ranged(ZIP, 40_000)], [stub.status(404)])
-    with pytest.raises(Unavailable, match="before"):
-        load_dataset("t", cut)
-    assert [path.suffix for path in cache_folder().rglob("*") if path.is_file()] == [".part"]
-    data = load_dataset("t", served([stub.ranged(ZIP)], [stub.status(404)]))
-    assert len(data) == 4000 and stub.ranges[-1] not in ("", "bytes=0-")
-
-
 @pytest.fixture
 def local(tmp_path, monkeypatch) -> Path:
     """Return a folder with synthetic files of three tasks, one of each form."""
@@ -169,20 +151,3 @@ def test_heads_learn_every_kind_of_task(local, task):
     results = run.results()
     assert results["info"].tolist() == [""] or results["info"].isna().all()
     assert results["result"].iloc[0] > 0.9, "the label is a word of the text"
-
-
-def test_unavailable_task_does_not_stop_the_others(local):
-    tasks = [task for task in karat.suite("ulysses") if task.name in ("T1A", "T4")]
-    (run,) = karat.evaluate("random", tasks, folds=[0], output=local / "results")
-    results = run.results().set_index("task")
-    assert np.isfinite(results.loc["T1A", "result"]) and pd.isna(results.loc["T4", "result"])
-    assert "KARAT_DATA" in results.loc["T4", "info"]
-
-
-def test_tasks_have_the_groups_of_the_benchmark(local):
-    catalog = Catalog()
-    kinds = {task.name: task.kind for task in catalog.suite("ulysses")}
-    assert set(kinds.values()) == {"ulysses-F", "ulysses-G", "ulysses-T"}
-    assert [name for name, kind in kinds.items() if kind == "ulysses-G"] == [
-        *("G1", "G2A", "G2B", "G3", "G4")
-    ]

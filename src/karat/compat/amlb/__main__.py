@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     catalog, name = _catalog(given)
     model = _model(catalog, given.framework, changes)
     suite = _suite(catalog, name, given.task)
-    suite = Suite(suite.name, tuple(changes.changed(task) for task in suite), suite.models)
+    tasks = tuple(replace(task, **changes.task) for task in suite)
+    suite = Suite(suite.name, tasks, suite.models)
     spelled = {task.name.lower(): task.name for task in suite}
     options = make_options(
         {
@@ -90,7 +92,6 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check_supported(given: argparse.Namespace) -> None:
-    """Raise if an option is not supported."""
     checks = {
         f"-m {given.mode}: jobs run on this machine. For several machines use karat run --engine "
         f"dask.": given.mode != "local",
@@ -107,7 +108,6 @@ def _check_supported(given: argparse.Namespace) -> None:
 
 
 def _print_notes(given: argparse.Namespace) -> None:
-    """Print notes about options that have no effect."""
     tagged = ":" in given.framework and not given.framework.partition(":")[2][:1].isupper()
     notes = {
         "-k: scores are always saved; karat leaderboard reads all runs of a folder.": (

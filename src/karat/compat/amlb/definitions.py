@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ from karat.config.yaml_files import (
     read_yaml,
 )
 from karat.core import registry
-from karat.core.task import Task
 from karat.errors import DefinitionError, did_you_mean
 
 IGNORED = ("ec2_instance_type", "ec2_volume_type")
@@ -339,9 +337,8 @@ class _Task:
             self._refuse(self.node, "it has neither openml_task_id nor dataset.")
             return
         if len(given) > 1:
-            self._refuse(
-                self.node.value[given[1]], f"{' and '.join(given)} are mutually exclusive."
-            )
+            both = " and ".join(given)
+            self._refuse(self.node.value[given[1]], f"{both} are mutually exclusive.")
             return
         node = self.node.value[given[0]]
         if given[0] == "dataset":
@@ -370,10 +367,8 @@ class _Task:
             kind = node.child("type")
             series = [key for key in SERIES_KEYS if key in node.value]
             if series or (kind is not None and kind.value == "timeseries"):
-                self._refuse(
-                    node.value[series[0]] if series else node,
-                    "it is a time series, which is not supported.",
-                )
+                at = node.value[series[0]] if series else node
+                self._refuse(at, "it is a time series, which is not supported.")
                 return
             self.made.check_keys(node, (*self.path, "dataset"), DATASET_KEYS)
             if kind is not None and kind.value is not None and kind.value not in TYPES:
@@ -382,10 +377,8 @@ class _Task:
                 numbers = kind.value == "regression"
                 self.entry["kind"] = "regression" if numbers else "classification"
         self._load(node, "karat.compat.amlb.readers:amlb_table", dataset=node)
-        self.entry["split"] = {
-            "use": "karat.compat.amlb.readers:amlb_folds",
-            "folds": self._folds(),
-        }
+        use = "karat.compat.amlb.readers:amlb_folds"
+        self.entry["split"] = {"use": use, "folds": self._folds()}
 
 
 #: keys of a task and Karat's names for them
@@ -407,10 +400,6 @@ class Overrides:
     run: Mapping[str, Any] = field(default_factory=dict)
     task: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
-
-    def changed(self, task: Task) -> Task:
-        """Return a task with the overridden fields."""
-        return dataclasses.replace(task, **self.task)
 
 
 def read_overrides(given: Sequence[str]) -> Overrides:

@@ -33,9 +33,7 @@ from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 TABLES = (".csv", ".arff", ".parquet")
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 KINDS = {
-    "binary": "classification",
-    "multiclass": "classification",
-    "classification": "classification",
+    **dict.fromkeys(("binary", "multiclass", "classification"), "classification"),
     "regression": "regression",
 }
 _PART = re.compile(r"(.*[_-])?(train|test)(?:[_-](\d+))?", re.IGNORECASE)
@@ -100,12 +98,12 @@ class Pair:
         return [("train", self.train), *([("test", self.test)] if self.test else [])]
 
 
+@dataclass(frozen=True)
 class _Places:
     """Finds the files of one dataset."""
 
-    def __init__(self, name: str, folder: Path | None) -> None:
-        self.name = name
-        self.folder = folder
+    name: str
+    folder: Path | None
 
     def pairs(self, definition: Mapping[str, Any]) -> list[Pair]:
         """Return the files of each fold."""
@@ -143,10 +141,10 @@ class _Places:
     def _one(self, given: str) -> Path:
         found = self._found(given)
         if found.is_dir():
-            (pair,) = pairs if len(pairs := _of_folder(self.name, found)) == 1 else (None,)
-            if pair is None or pair.test is not None:
+            pairs = _of_folder(self.name, found)
+            if len(pairs) > 1 or pairs[0].test is not None:
                 raise DataError(f"{self.name}: {given} has several tables; give one file.")
-            return pair.train
+            return pairs[0].train
         return found
 
     def _found(self, given: Any) -> Path:
@@ -299,10 +297,9 @@ class _Tables:
             warnings.simplefilter("ignore")
             kind = infer_kind(values, self.name)
         if values.dtype.kind in "iuf" and (values == np.round(values)).all():
-            assumed = "classification" if kind == "classification" else "regression"
             warnings.warn(
                 f'{self.name}: the type is not given and "{self.target}" has integers; assuming '
-                f"{assumed}. Set type: binary, multiclass or regression.",
+                f"{kind}. Set type: binary, multiclass or regression.",
                 stacklevel=2,
             )
         return kind

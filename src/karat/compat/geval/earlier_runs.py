@@ -18,8 +18,6 @@ from karat.compat.geval.parameters import ALL, Parameters
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, did_you_mean
 
-COMPARED = COMPARED
-NAME = "comparison.csv"
 #: part of the ids of legacy runs, which are compared with legacy runs only
 LEGACY = "legacy"
 #: seconds to wait for a lock

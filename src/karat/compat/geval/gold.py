@@ -41,16 +41,14 @@ GOLD = {
     "currency": ("SemanticAnalogies", "currency_entities"),
     "city_state": ("SemanticAnalogies", "city_state_entities"),
 }
+COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
 #: GEval's model and configuration, by the suffix of Karat's task names
 SETUPS = {
     "Classification": {
         "nb": ("NB", ""),
         "knn3": ("KNN", "K=3"),
         "tree": ("EntropyTree", ""),
-        **{
-            f"svm-{cost}": ("SVM", f"C={cost}")
-            for cost in ("0.001", "0.01", "0.1", "1.0", "10.0", "100", "1000")
-        },
+        **{f"svm-{cost}": ("SVM", f"C={cost}") for cost in COSTS},
         "choice": ("NestedChoice", "NB,KNN,SVM"),
     },
     "Regression": {
@@ -216,7 +214,6 @@ def comparison_text(values: pd.DataFrame) -> str:
     return values[list(COMPARED)].to_csv(sep=" ", index=False, lineterminator="\n")
 
 
-COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
 REPEATS = 10
 
 

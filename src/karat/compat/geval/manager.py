@@ -114,26 +114,17 @@ class FrameworkManager:
         return given
 
 
-@dataclass(frozen=True)
-class Report:
-    """The result of an evaluation; ``values`` are the compared scores, None if there are none."""
-
-    folder: Path
-    run_id: str
-    problems: list[str]
-    failed: bool
-    values: pd.DataFrame | None
-
-
-def run_parameters(params: Parameters, progress: Progress | None = None) -> Report:
+def run_parameters(params: Parameters, progress: Progress | None = None) -> _Evaluation:
     """Evaluate checked parameters, write GEval's files and return what happened."""
     default = LineProgress(verbose=True) if params.debugging_mode else Progress()
-    return _Evaluation(params, progress or default).run()
+    evaluation = _Evaluation(params, progress or default)
+    evaluation.run()
+    return evaluation
 
 
 @dataclass
 class _Evaluation:
-    """The state of one evaluation."""
+    """An evaluation and its results: ``values`` are the compared scores, if there are any."""
 
     params: Parameters
     progress: Progress
@@ -142,7 +133,7 @@ class _Evaluation:
     values: pd.DataFrame | None = None
     failed: bool = False
 
-    def run(self) -> Report:
+    def run(self) -> None:
         root = Path(self.params.result_directory_path or "results")
         store = Store(root)
         store.check(self.params.compare_with)  # type: ignore[arg-type]
@@ -159,16 +150,15 @@ class _Evaluation:
         if not covered:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
             raise DataError("\n  ".join([message, *self.problems]))
-        folder = _new_folder(root, self.begun)
+        self.folder = _new_folder(root, self.begun)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
-            runs = self._run(planned, folder)
+            runs = self._run(planned)
         except Stopped as stop:
             self.problems.insert(0, f"stopped: {stop.progress}; nothing was added to {store.path}")
-            self._write(stop.runs, covered, planned, folder, None)
+            self._write(stop.runs, covered, planned, None)
             raise
-        self._write(runs, covered, planned, folder, store)
-        return Report(folder, self.name, self.problems, self.failed, self.values)
+        self._write(runs, covered, planned, store)
 
     def _encoder(self) -> VectorFile:
         """Return the vector file, converted into the cache."""
@@ -220,14 +210,14 @@ class _Evaluation:
                 self.problems.append(f"{trial.task.name}: not run: {error}")
         return runnable
 
-    def _run(self, planned: Mapping[Gold, list[GoldTrial]], folder: Path) -> list[Run]:
+    def _run(self, planned: Mapping[Gold, list[GoldTrial]]) -> list[Run]:
         tasks = [trial.task for each in planned.values() for trial in each]
         if not tasks:
             return []
         return run_tasks(
             {self.model.name: self.model.prototype},
             tasks,
-            output=folder / "karat",  # with all predictions
+            output=self.folder / "karat",  # with all predictions
             workers=available_cores() if self.params.parallel else 0,
             progress=self.progress,
         )
@@ -237,7 +227,6 @@ class _Evaluation:
         runs: list[Run],
         covered: list[Coverage],
         planned: Mapping[Gold, list[GoldTrial]],
-        folder: Path,
         store: Store | None,
     ) -> None:
         records = [record for run in runs for record in run.records()]
@@ -251,14 +240,14 @@ class _Evaluation:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if finished:
                 repeats += Outcome(coverage, finished, runs[0], legacy).repeats()
-                ignored = coverage.write(folder)
+                ignored = coverage.write(self.folder)
                 written += [ignored] if ignored else []
         tables = result_tables(repeats)
         if repeats and store:
             tables |= self._compare(repeats, records, store)
         for name, table in tables.items():
-            table.to_csv(folder / name, index=False)
-        self._log(folder, covered, records, [*written, *(folder / name for name in tables)])
+            table.to_csv(self.folder / name, index=False)
+        self._log(covered, records, [*(path.name for path in written), *tables])
 
     def _compare(
         self, repeats: list[Repeat], records: list[dict[str, Any]], store: Store
@@ -275,19 +264,10 @@ class _Evaluation:
         return {"comparison_values.csv": self.values, "comparison_ranking.csv": ranks}
 
     def _log(
-        self,
-        folder: Path,
-        covered: list[Coverage],
-        records: list[dict[str, Any]],
-        written: list[Path],
+        self, covered: list[Coverage], records: list[dict[str, Any]], written: list[str]
     ) -> None:
-        lines = [
-            "TESTED CONFIGURATION",
-            *self._configuration(),
-            "",
-            NOTES[self.params.protocol],
-            "",
-        ]
+        lines = ["TESTED CONFIGURATION", *self._configuration(), ""]
+        lines += [NOTES[self.params.protocol], ""]
         for task in self.params.tasks:
             lines += [f"  {each.summary()}" for each in covered if each.gold.task == task]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
@@ -298,8 +278,8 @@ class _Evaluation:
         lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
         if self.params.debugging_mode:
             lines += ["JOBS", *(_job_line(record) for record in records), ""]
-        lines += ["FILES", *(path.name for path in written)]
-        (folder / "log.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines += ["FILES", *written]
+        (self.folder / "log.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def _configuration(self) -> list[str]:
         named = {f.name: getattr(self.params, f.name) for f in fields(Parameters)}
@@ -363,7 +343,7 @@ def run(parameters: Parameters) -> int:
     return 1 if report.failed or report.values is None else 0
 
 
-def show(report: Report) -> None:
+def show(report: _Evaluation) -> None:
     """Print one line per gold standard and main metric, then the problems and the folder."""
     from rich.console import Console
     from rich.table import Table
@@ -382,10 +362,10 @@ def show(report: Report) -> None:
     console.print(Text(f"\n{report.folder}"))
 
 
-def _best_scores(report: Report) -> Iterator[tuple[str, ...]]:
+def _best_scores(report: _Evaluation) -> Iterator[tuple[str, ...]]:
     if report.values is None:
         return
-    own = report.values[report.values["test_name"] == report.run_id]
+    own = report.values[report.values["test_name"] == report.name]
     keys = ["task_name", "gold_standard_file", "metric"]
     for (task, gold, metric), rows in own.groupby(keys, sort=False):
         # selected on inner folds only, so preferred to the best score on the test folds

@@ -206,7 +206,6 @@ def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 
 
 def _repeats(run: Run) -> list[Repeat]:
-    """Return the repeats of a run on GEval's tasks."""
     found = []
     for task in run.about["tasks"]:
         trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))

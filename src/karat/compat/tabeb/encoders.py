@@ -123,7 +123,7 @@ def kind_of(metadata: Mapping[str, Any], name: str) -> str | None:
     """Return the kind of the target according to the metadata, or None."""
     task = metadata.get("task")
     if task is None or task in KINDS:
-        return KINDS.get(str(task))
+        return task
     raise DataError(
         f'{name}: "task" in the metadata must be regression or classification, got {task!r}.'
         f"{did_you_mean(str(task), KINDS)}"
@@ -270,7 +270,7 @@ class CarteRows(TabEBBaseEncoder):
         return self.encoder_.transform(X)
 
     def _made(self) -> Any:
-        offers = {"kind": self.kind or KINDS[self.task], "random_state": self.random_state}
+        offers = {"kind": self.kind or self.task, "random_state": self.random_state}
         return build(f'model "{self.name}"', load_object(CARTE), self.options or {}, offers)
 
 
@@ -361,13 +361,13 @@ class Contestant(Model):
         return Treated(made, self.name, self.treatment)
 
 
+@dataclass
 class Treated:
     """A fresh encoder whose vectors are checked for NaN."""
 
-    def __init__(self, encoder: Any, name: str, treatment: Treatment) -> None:
-        self.encoder = encoder
-        self.name = name
-        self.treatment = treatment
+    encoder: Any
+    name: str
+    treatment: Treatment
 
     def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
         """Fit the encoder and return the vectors of the items."""

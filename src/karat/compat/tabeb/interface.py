@@ -51,7 +51,10 @@ def score_file(folder: str | Path, task: str) -> Path:
 
 def check_file(path: Path) -> None:
     """Create the folder, and raise before an evaluation if nothing can be saved there."""
-    _need_pyarrow()
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise MissingExtra("pyarrow", "tables") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,11 +70,7 @@ def as_config(settings: Mapping[str, Any]) -> str:
 
 def read_scores(path: Path) -> pd.DataFrame:
     """Return the table of a score file; files written by TabEB get empty settings."""
-    _need_pyarrow()
-    try:
-        table = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+    table: pd.DataFrame = read_parquet(path)
     if "encoder" not in table.columns:
         raise DataError(f'{path} is not a score file: it has no column "encoder".')
     for column in (CONFIG, ENCODER):
@@ -138,13 +137,6 @@ def _filled(row: dict[str, Any], before: Mapping[str, Any], path: Path) -> dict[
         )
         return row
     return {n: before.get(n, v) if isinstance(v, float) and v != v else v for n, v in row.items()}
-
-
-def _need_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise MissingExtra("pyarrow", "tables") from None
 
 
 class Scores:

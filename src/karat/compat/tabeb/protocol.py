@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,11 +113,11 @@ class Headed(Trained):
         return self.make(train)
 
 
+@dataclass
 class Detector:
     """A scikit-learn outlier detector with the interface of Karat's heads."""
 
-    def __init__(self, detector: Any) -> None:
-        self.detector = detector
+    detector: Any
 
     def get_params(self, deep: bool = False) -> dict[str, Any]:
         """Return the detector."""
@@ -205,23 +206,19 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, PLAIN)
 
 
+@dataclass
 class Evaluation:
     """The scores, failures and notes of encoders on a task."""
 
-    def __init__(
-        self,
-        task: TabEBBaseTask,
-        entries: Sequence[Contestant],
-        side: str,
-        head_params: Mapping[str, Any],
-    ) -> None:
-        self.task = task
-        self.entries = entries
-        self.side = side
-        self.head_params = head_params
-        self.failures: list[dict[str, str]] = []
-        self.notes: list[dict[str, str]] = []
-        self.data: list[dict[str, Any]] = []
+    task: TabEBBaseTask
+    entries: Sequence[Contestant]
+    side: str
+    head_params: Mapping[str, Any]
+    failures: list[dict[str, str]] = field(default_factory=list)
+    notes: list[dict[str, str]] = field(default_factory=list)
+    data: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         self.config = self._settings()
 
     def encoders(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from karat.data.readers.table_files import parse_json, read_frame, read_text
 from karat.errors import DataError, Unavailable, did_you_mean
 
 METADATA_SUFFIX = "_metadata.json"
-KINDS = {"regression": "regression", "classification": "classification"}
+KINDS = ("regression", "classification")
 KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
 
 
@@ -107,7 +107,7 @@ def load_tabeb(
         table.head(max_rows) if max_rows else table,
         metadata.target_name,
         name=name,
-        kind=KINDS[metadata.task],
+        kind=metadata.task,
         group=metadata.entity_name if grouped else None,
         about={"source": f"TabEB folder, {name}.parquet", "sha256": sha256_of(path)},
     )
@@ -223,8 +223,7 @@ def _of_folder(path: Path, name: str) -> Table:
 
 def _of_catalog(name: str, catalog: Catalog) -> Table:
     data = catalog.dataset(name)()
-    kinds = {kind: task for task, kind in KINDS.items()}
-    if data.modality != "table" or data.kind not in kinds or len(data.fields) != 1:
+    if data.modality != "table" or data.kind not in KINDS or len(data.fields) != 1:
         raise DataError(
             f"{name} is not a table with one class or number per row: it has {data.modality} "
             f"items, {len(data.fields)} fields and the target kind {data.kind}."
@@ -241,7 +240,7 @@ def _of_catalog(name: str, catalog: Catalog) -> Table:
         target += "_"
     metadata: dict[str, Any] = {
         "name": name,
-        "task": kinds[data.kind],
+        "task": data.kind,
         "target_name": target,
         "entity_name": entity if entity in data.items.columns else None,
         "repeated": bool(definition.get("group")) and entity in data.items.columns,

@@ -11,9 +11,4 @@ from karat.compat.taco.benchmark import (
     run_regression_suite,
 )
 
-__all__ = [
-    "CORRUPTION_FUNCS",
-    "run_benchmark",
-    "run_classification_suite",
-    "run_regression_suite",
-]
+__all__ = ["CORRUPTION_FUNCS", "run_benchmark", "run_classification_suite", "run_regression_suite"]

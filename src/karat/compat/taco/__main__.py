@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from karat.compat.taco.benchmark import KINDS, SEED, TASKS, Setting, benchmark
+from karat.compat.taco.benchmark import MODELS, SEED, Setting, benchmark
 from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.errors import DefinitionError, KaratError
@@ -45,7 +45,7 @@ Loaders = list[tuple[str, Callable[[], Dataset]]]
 @click.option("--target_col", metavar="COL", help="With --csv: the target column.")
 @click.option(
     "--task",
-    type=click.Choice([*KINDS, "both"]),
+    type=click.Choice([*MODELS, "both"]),
     help="Task of --csv (default: inferred); without --csv: only datasets of this task.",
 )
 def taco(
@@ -77,8 +77,7 @@ def taco(
         raise DefinitionError("--csv and --target_col must be used together.")
     if only != "all":
         raise DefinitionError("--only selects TACO datasets and cannot be used with --csv.")
-    tasks = list(KINDS) if task == "both" else [task]
-    kinds = [KINDS[each] if each else None for each in tasks]
+    kinds = list(MODELS) if task == "both" else [task]
     loaders = [partial(load_user_table, Path(csv), target_col, kind) for kind in kinds]
     return _run_all([(Path(csv).stem, load) for load in loaders], setting)
 
@@ -90,7 +89,7 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
     for name, load in loaders:
         try:
             data = _held_out(load(), name)
-            click.echo(f"{name}: {TASKS[data.kind]}, {len(data)} rows")
+            click.echo(f"{name}: {data.kind}, {len(data)} rows")
             results = benchmark(data, setting, choose_progress())
         except Stopped:
             raise

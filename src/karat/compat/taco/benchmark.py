@@ -64,15 +64,12 @@ CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAM
 
 
 _SIDES = ("train", "test")
-#: the kind of target of each task
-KINDS = {"classification": "classification", "regression": "regression"}
-TASKS = {kind: task for task, kind in KINDS.items()}
 
 
 def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None) -> Dataset:
     """Return train and test rows as one dataset; the task is inferred if None."""
-    if task is not None and task not in KINDS:
-        hint = did_you_mean(str(task), KINDS)
+    if task is not None and task not in MODELS:
+        hint = did_you_mean(str(task), MODELS)
         raise DefinitionError(f'task must be "classification" or "regression", got {task!r}.{hint}')
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError(f"dataset_name must be a non-empty string, got {name!r}.")
@@ -86,7 +83,7 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
     _check_columns(name, *tables)
     items = pd.concat([tables[0], tables[1][tables[0].columns]], ignore_index=True)
     target = pd.concat(targets, ignore_index=True)
-    kind = KINDS[task] if task is not None else _inferred(target, name)
+    kind = _inferred(target, name) if task is None else task
     truth = target_values(target, kind, f"{name}: y")
     if kind == "classification":
         refuse_fractions(truth, f"{name}: y")
@@ -143,7 +140,7 @@ def _inferred(target: pd.Series, name: str) -> str:
     distinct = target.nunique()
     if guesses and distinct > 2:
         warnings.warn(
-            f"{name}: y has {distinct} distinct integers; assuming {TASKS[kind]}. Pass "
+            f"{name}: y has {distinct} distinct integers; assuming {kind}. Pass "
             f'task="classification" or task="regression" to silence this warning.',
             stacklevel=4,
         )
@@ -170,7 +167,7 @@ def run_benchmark(
     _warned(benchmark(data, Setting(Path(results_dir), tuple(severities))))
     return {
         "dataset_name": dataset_name,
-        "task": TASKS[data.kind],
+        "task": data.kind,
         "results_dir": results_dir,
         "severities": severities,
     }
@@ -253,8 +250,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
 
 def _task(data: Dataset, setting: Setting) -> Task:
     """Return a task of the suite ``taco`` with this dataset and these severities."""
-    task = TASKS[data.kind]
-    pattern = "multiclass" if len(data.classes) > 2 else task
+    pattern = "multiclass" if len(data.classes) > 2 else data.kind
     definition = Catalog().definitions.get("tasks", f"taco-{pattern}")
     return Task(
         data.name,
@@ -262,9 +258,9 @@ def _task(data: Dataset, setting: Setting) -> Task:
         probe=definition["probe"],
         split="fixed",
         metrics=definition["metrics"],
-        corruptions=_corruptions(task, setting.severities),
+        corruptions=_corruptions(data.kind, setting.severities),
         draws=definition["draws"] if setting.draws is None else setting.draws,
-        kind=task,
+        kind=data.kind,
     )
 
 

@@ -70,7 +70,6 @@ def _read(path: Path, spec: DataSpec) -> pd.DataFrame:
 
 
 def _columns(frame: pd.DataFrame, spec: DataSpec, path: Path) -> tuple[list[str], str]:
-    """Return the text columns and the label column."""
     require_columns(frame, [*spec.fields, *([spec.target] if spec.target else [])], str(path))
     indexed = _has_index(frame, spec, path)
     names = [name for name in frame.columns[indexed:] if name not in (spec.group, spec.part)]

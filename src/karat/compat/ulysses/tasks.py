@@ -13,7 +13,7 @@ from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -339,28 +339,20 @@ def _instructions(code: CodeType) -> str:
     return repr((code.co_code.hex(), code.co_names, parts))
 
 
+@dataclass(eq=False)
 class PerFold:
     """Embed the train rows, then the eval rows, train the head, and embed the test rows last.
 
     The eval rows are the first ones, their share is the head's ``eval_frac``.
     """
 
-    takes = ("table",)
-
-    def __init__(
-        self,
-        embedder: Any,
-        task: str,
-        head: Mapping[str, Any],
-        arguments: Mapping[str, Any],
-        seed: int,
-    ) -> None:
-        self.embedder = embedder
-        self.task = task
-        self.head = dict(head)
-        self.arguments = dict(arguments)
-        self.seed = seed
-        self.random_state: int | None = None
+    takes: ClassVar = ("table",)
+    embedder: Any
+    task: str
+    head: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+    seed: int
+    random_state: int | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PerFold:
         # share the sentence model, but not what the embedder learns in a fold
