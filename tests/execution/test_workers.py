@@ -12,7 +12,8 @@ from karat.errors import DefinitionError
 from karat.execution import workers as module
 from karat.execution.job import ObjectStore
 from karat.execution.resources import Limits
-from karat.execution.workers import Template, WorkerDied, execute, one_thread
+from karat.execution.template import Template
+from karat.execution.workers import WorkerDied, execute, one_thread
 
 WORK = """
 import os, sys, time

@@ -340,7 +340,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
     from karat.execution.runner import Stopped
-    from karat.execution.workers import Template, available_cores
+    from karat.execution.template import Template
+    from karat.execution.workers import available_cores
     from karat.reporting.terminal import print_jobs_left, show_runs
 
     if given["retry_failed"] and not given["resume"]:

@@ -75,7 +75,7 @@ class LibraryGuard:
             self._seen.add(name)
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and name in WATCHED:
-                names = vars(module)
+                names: Mapping[str, Any] = vars(module)
                 self._known += [
                     (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
                 ]

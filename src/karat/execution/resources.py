@@ -22,6 +22,16 @@ import psutil
 
 from karat.core.dataset import Dataset
 
+#: environment variables with the number of threads of BLAS and OpenMP libraries
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
 #: a job is ended at most this many seconds after the model's own time limit
 OVERHEAD = 3600.0
 #: the signal by which the parent process announces the deadline; None on Windows

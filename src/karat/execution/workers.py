@@ -9,7 +9,6 @@ is replaced. Jobs with limits always run in workers, which are ended when their 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import faulthandler
 import importlib
@@ -19,15 +18,13 @@ import pickle
 import queue
 import select
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -36,46 +33,28 @@ from karat.core.registry import load_object, register_user_components, user_comp
 from karat.errors import DefinitionError
 from karat.execution.job import ObjectStore
 from karat.execution.resources import (
+    THREADS,
     Clock,
     Ended,
     Limits,
     Meter,
     Watch,
     adopt_orphans,
-    children,
     end_tree,
-    end_with_parent,
     has_children,
     limits_enforced,
     restore_environment,
     restored_process,
 )
+from karat.execution.template import PRELOADED, Template, environment
 
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
 #: number of characters kept of the output of a dead worker
 LOG_LENGTH = 20_000
-#: modules that nearly every job imports, loaded before a worker is ready
-PRELOADED = (
-    "karat.execution.runner",
-    "karat.probes.heads.estimators",
-    "sklearn.base",
-    "sklearn.model_selection",
-    "sklearn.preprocessing",
-)
 #: seconds a worker that no longer answers has to end by itself
 PATIENCE = 5
 #: seconds without an answer after which a running job is reported
 STALL = 600.0
 _START = "from karat.execution.workers import serve; serve()"
-_TEMPLATE = "from karat.execution.workers import serve_template; serve_template({})"
 
 log = logging.getLogger(__name__)
 
@@ -121,8 +100,8 @@ def one_thread() -> Iterator[None]:
     """Let BLAS and OpenMP use one thread: faster for small jobs, and reproducible scores."""
     from threadpoolctl import threadpool_limits
 
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update({name: "1" for name in _THREADS})
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
         with threadpool_limits(1):
             yield
@@ -340,107 +319,9 @@ def _new_process() -> Any:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment(),
+        env=environment(),
         start_new_session=True,  # only the parent handles Ctrl-C
     )
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, **{name: "1" for name in _THREADS}}
-
-
-class Template:
-    """A process that has loaded the libraries, runs no model and is forked for every worker.
-
-    It ends its workers when this process has ended, even if it was killed.
-    """
-
-    _current: Template | None = None
-    _lock = threading.Lock()
-
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _TEMPLATE.format(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env=_environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,
-            )
-        self.control = ours
-        self.owner = os.getpid()
-        self._asking = threading.Lock()
-
-    @classmethod
-    def current(cls) -> Template:
-        """Return the template of this process, started on first use."""
-        with cls._lock:
-            found = cls._current
-            if found is None or found.owner != os.getpid() or found.process.poll() is not None:
-                cls._current = found = cls()
-                atexit.register(found.close)
-            return found
-
-    def fork(self) -> Forked:
-        """Return a new worker process."""
-        (jobs, stdin), *others = (os.pipe() for _ in range(4))
-        theirs = [jobs, *(written for _, written in others)]
-        ours = [stdin, *(read for read, _ in others)]
-        try:
-            with self._asking:
-                socket.send_fds(self.control, [b"f"], theirs)
-                answer = self.control.recv(8, socket.MSG_WAITALL)
-        finally:
-            list(map(os.close, theirs))
-        if len(answer) < 8:
-            list(map(os.close, ours))
-            raise OSError("the template process has ended")
-        return Forked(struct.unpack("q", answer)[0], *ours)
-
-    def close(self) -> None:
-        """End the process, and with it all workers."""
-        if self.owner == os.getpid():
-            self.control.close()
-            self.process.kill()
-            self.process.wait()
-
-
-class Forked:
-    """A worker process forked from the template, with the methods of Popen that are used here."""
-
-    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int, status: int) -> None:
-        self.pid = pid
-        self.stdin, self.stdout = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
-        self.stderr = os.fdopen(stderr, "rb")
-        self.status = os.fdopen(status, "rb")
-        self.returncode: int | None = None
-        self._lock = threading.Lock()
-
-    def poll(self) -> int | None:
-        """Return the exit code, or None while the process runs."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.wait(0)
-        return None
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the process and return its exit code."""
-        with self._lock:
-            if self.returncode is None:
-                if not select.select([self.status], [], [], timeout)[0]:
-                    raise subprocess.TimeoutExpired("worker", timeout or 0.0)
-                answer = self.status.read(4)
-                self.returncode = struct.unpack("i", answer)[0] if answer else -signal.SIGKILL
-                for stream in (self.stdin, self.stdout, self.status):
-                    with contextlib.suppress(OSError):
-                        stream.close()
-            return self.returncode
-
-    def kill(self) -> None:
-        """End the process."""
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
 
 
 def _listen(stream: IO[bytes], output: deque[bytes]) -> None:
@@ -472,81 +353,6 @@ def _cause(code: int, output: str) -> str:
     return f"the worker was ended by {name}{hint}"
 
 
-def serve_template(descriptor: int) -> None:
-    """Run as the template: fork a worker for every message; a worker returns from here."""
-    control, parent = socket.socket(fileno=descriptor), os.getppid()
-    control.set_inheritable(False)
-    awake, alarm = _wakeup_pipe()
-    end_with_parent(signal.SIGTERM)
-    adopt_orphans()
-    list(map(importlib.import_module, PRELOADED))
-    workers: dict[int, int] = {}
-    while os.getppid() == parent:
-        readable = select.select([control, awake], [], [])[0]
-        if awake in readable:
-            with contextlib.suppress(BlockingIOError):
-                os.read(awake, 4096)
-            _reap(workers)
-        if control not in readable:
-            continue
-        message, descriptors, *_ = socket.recv_fds(control, 1, 4)
-        if not message:
-            break
-        *streams, status = descriptors
-        if (pid := os.fork()) == 0:
-            for each in (control.detach(), awake, alarm, status, *workers.values()):
-                os.close(each)
-            return _serve_forked(streams)
-        list(map(os.close, streams))
-        workers[pid] = status
-        control.send(struct.pack("q", pid))
-    for pid in workers:
-        end_tree(pid)
-    os._exit(0)
-
-
-def _wakeup_pipe() -> tuple[int, int]:
-    """Return a pipe that becomes readable when a signal arrives."""
-    awake, alarm = os.pipe()
-    for end in (awake, alarm):
-        os.set_blocking(end, False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
-    return awake, alarm
-
-
-def _serve_forked(streams: Sequence[int]) -> None:
-    """Run as a worker that was forked from the template."""
-    end_with_parent(signal.SIGKILL)
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
-    os.setsid()
-    for number, each in enumerate(streams):
-        os.dup2(each, number)
-        os.close(each)
-    serve()
-
-
-def _reap(workers: dict[int, int]) -> None:
-    """Report the exit codes of ended workers; end the processes that they left."""
-    while True:
-        try:
-            pid, state = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            break
-        if (status := workers.pop(pid, None)) is not None:
-            with contextlib.suppress(OSError):
-                os.write(status, struct.pack("i", os.waitstatus_to_exitcode(state)))
-            os.close(status)
-    for pid in set(children(os.getpid())) - set(workers):
-        end_tree(pid)
-
-
 def serve() -> None:
     """Run as a worker: read jobs from standard input, write answers to standard output."""
     faulthandler.enable()
@@ -557,10 +363,8 @@ def serve() -> None:
     # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    (sys.path[:], folder, environment), work, store, slot = pickle.load(jobs)
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update({**environment, **{name: "1" for name in _THREADS}})
+    place, work, store, slot = pickle.load(jobs)
+    _enter(*place)
     clock = Clock()
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
     shelf = ObjectStore(Path(store))
@@ -582,6 +386,14 @@ def serve() -> None:
                 answer = WorkerDied(cause, traceback.format_exc(), status, meter.costs())
             _reopen_streams()
             _send(answers, answer)
+
+
+def _enter(path: list[str], folder: str, variables: Mapping[str, str]) -> None:
+    """Use the module path, the folder and the environment of the main process."""
+    sys.path[:] = path
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update({**variables, **dict.fromkeys(THREADS, "1")})
 
 
 def _send(stream: IO[bytes], answer: Any) -> None:
