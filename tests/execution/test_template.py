@@ -8,6 +8,7 @@ import sys
 import psutil
 import pytest
 
+from karat.execution.resources import _cgroup, end_tree, remove_cgroups
 from karat.execution.template import Template
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -66,3 +67,20 @@ def test_a_forked_child_of_this_process_gets_its_own_template(monkeypatch, templ
     assert other is not template
     other.close()
     monkeypatch.undo()
+
+
+def test_a_cgroup_ends_all_its_processes():
+    code = "from karat.execution.resources import enter_cgroup as e; e(); print(1); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-uc", code], **pipes) as leader:
+        leader.stdout.readline()
+        group = _cgroup(leader.pid)
+        if group.name != f"karat-{leader.pid}":
+            leader.kill()
+            pytest.skip("cgroups cannot be made here")
+        other = subprocess.Popen(["sleep", "600"])  # not a child of the leader
+        (group / "cgroup.procs").write_text(str(other.pid))
+        end_tree(leader.pid)
+        assert leader.wait() == other.wait() == -signal.SIGKILL
+    remove_cgroups()
+    assert not group.exists()

@@ -24,6 +24,8 @@ from karat.execution.resources import (
     children,
     end_tree,
     end_with_parent,
+    enter_cgroup,
+    remove_cgroups,
 )
 
 #: modules that nearly every job imports
@@ -101,6 +103,7 @@ class Template:
             self.control.close()
             self.process.kill()
             self.process.wait()
+            remove_cgroups()
 
 
 class Forked:
@@ -191,6 +194,7 @@ def _become_worker(streams: Sequence[int]) -> None:
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     os.setsid()
+    enter_cgroup()
     for standard, each in enumerate(streams):
         os.dup2(each, standard)
         os.close(each)
@@ -211,3 +215,4 @@ def _reap(workers: dict[int, int]) -> None:
             os.close(status)
     for pid in set(children(os.getpid())) - set(workers):
         end_tree(pid)
+    remove_cgroups()
