@@ -207,9 +207,8 @@ def test_a_closed_generator_leaves_no_process(run, until):
     answers = run(list(range(50)), "square")
     next(answers)
     answers.close()
-    ours = psutil.Process().children(recursive=True)
-    template = Template.current().process.pid if sys.platform == "linux" else None
-    until(lambda: all(gone(child.pid) for child in ours if child.pid != template))
+    parent = psutil.Process(Template.current().process.pid if sys.platform == "linux" else None)
+    until(lambda: all(gone(child.pid) for child in parent.children()))
 
 
 @pytest.mark.slow
