@@ -32,13 +32,20 @@ from karat.models.tabular_encoders import OneHotTable, RandomEncoder
 
 real = pytest.mark.skipif(not find_spec("distributed"), reason="distributed is not installed")
 
+#: a Dask worker keeps the process from which it forks
+TEMPLATES = int(sys.platform == "linux")
 #: work that workers find on their path; job.spec says what to do
 WORK = """
-import os, signal, time
+import os, signal, sys, time
 from pathlib import Path
+import psutil
+
+def dask_worker():
+    parent = psutil.Process(os.getppid())
+    return parent.ppid() if sys.platform == "linux" else parent.pid  # above the template
 
 def describe(job, shelf):
-    return job.fold, os.getppid(), job.vectors and Path(job.vectors, "vectors.npy").read_bytes(), \
+    return job.fold, dask_worker(), job.vectors and Path(job.vectors, "vectors.npy").read_bytes(), \
         str(shelf.folder), shelf.get(job.dataset)
 
 def dies(job, shelf):
@@ -46,9 +53,9 @@ def dies(job, shelf):
     seen = Path(job.spec)
     first = not seen.exists()
     with seen.open("a") as file:
-        file.write(f"{os.getppid()}\\n")
+        file.write(f"{dask_worker()}\\n")
     if job.model == "deadly":
-        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(dask_worker(), signal.SIGKILL)
     if job.model == "deadly" or first and job.model == "waits":
         time.sleep(600)
     return "done"
@@ -56,7 +63,7 @@ def dies(job, shelf):
 def alone(job, shelf):
     begun = time.time()
     time.sleep(0.5)
-    return begun, time.time(), os.getppid()
+    return begun, time.time(), dask_worker()
 """
 #: a worker of another machine does not see the client's disk
 BLIND = "import karat.execution.dask_engine as engine\nengine.is_same_file = lambda *_: False\n"
@@ -169,7 +176,7 @@ def test_results_equal_those_of_local_workers(
     assert [r["status"] for r in fine] == ["ok"] * 8
     dies, locked = ({r["info"] for r in run.records() if r["task"] == "line"} for run in there[4:])
     assert any("exit code 3" in info for info in dies)
-    assert len(locked) == 1 and "pickle" in locked.pop()
+    assert locked == {""}  # it cannot be pickled and runs in this process
     assert [process.poll() for process in cluster.processes] == [None] * 3
     assert there[0].folder.name.startswith("noisy.custom.default.dask.")
     # what is resumed elsewhere finds nothing left to do
@@ -216,7 +223,7 @@ def test_files_are_sent_to_each_worker_once(cluster, until, tmp_path):
     # the session's folder is gone with it, and so are its processes
     assert not list(cluster.folder.rglob("shelf/task.pickle"))
     for process in cluster.workers:
-        until(lambda p=process: not psutil.Process(p.pid).children())
+        until(lambda p=process: len(psutil.Process(p.pid).children(recursive=True)) <= TEMPLATES)
 
 
 @real

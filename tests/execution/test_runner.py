@@ -226,12 +226,11 @@ def test_a_model_that_cannot_be_pickled_runs_in_this_process(troubled, models, l
 
 
 @pytest.fixture
-def unpatched():
+def unpatched(monkeypatch):
     """Restore what ``Patches`` replaces."""
-    yield
     for name in ("predict", "predict_proba"):
-        if name in vars(LogisticRegression):
-            delattr(LogisticRegression, name)
+        monkeypatch.setattr(LogisticRegression, name, getattr(LogisticRegression, name))
+    yield
     # the guard of this process remembers what it has found
     diagnostics.guard.__init__()
 

@@ -219,9 +219,8 @@ class Session:
             if job.stage is None and self.shelf.get(job.model).stateless and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
                 first.setdefault((job.model, job.dataset), staged)
-        for job, answer in execute(
-            list(first.values()), f"{__name__}:embed", self.shelf, 1, self._report
-        ):
+        name, jobs = f"{__name__}:embed", list(first.values())
+        for job, answer in execute(jobs, name, self.shelf, 1, self._report) if jobs else ():
             if isinstance(answer, WorkerDied):
                 answer = {"broken": Broken(answer.status, answer.cause, answer.output)}
             elif isinstance(answer, BaseException):
@@ -242,11 +241,7 @@ class Session:
 
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
         """Run jobs in workers; those of models that cannot be pickled run in this process."""
-        here = [
-            job
-            for job in jobs
-            if not (job.limits or job.vectors or self.on_dask or self._is_sendable(job))
-        ]
+        here = [job for job in jobs if not (job.limits or job.vectors or self._is_sendable(job))]
         others = [job for job in jobs if job not in here] if here else jobs
         if self.on_dask:
             scheduler = self.options.scheduler

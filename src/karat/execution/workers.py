@@ -132,14 +132,16 @@ def execute(
         return
     save(shelf)
     waiting = _JobQueue(jobs)
-    done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+    done: queue.SimpleQueue[tuple[Worker, Any, Any]] = queue.SimpleQueue()
     slots = range(max(1, min(workers, len(jobs))))
     pool = [Worker(work, shelf.folder, slot, report) for slot in slots]
     for worker in pool:
         threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
     try:
         for _ in jobs:
-            yield done.get()
+            worker, job, answer = done.get()
+            yield job, answer
+            worker.handled.release()
     finally:
         for worker in pool:
             worker.stop()
@@ -207,16 +209,19 @@ class Worker:
         self.process: Any = None
         self.model: Any = None
         self.stopped = False
+        self.handled = threading.Semaphore(0)
         self._lock = threading.Lock()
 
-    def drain(self, waiting: _JobQueue, done: queue.SimpleQueue[tuple[Any, Any]]) -> None:
-        """Run jobs one after the other until the queue is empty."""
+    def drain(self, waiting: _JobQueue, done: queue.SimpleQueue[tuple[Worker, Any, Any]]) -> None:
+        """Run jobs one after the other, each when the result before is handled."""
         while not self.stopped and (job := waiting.take(self.model)) is not None:
             try:
                 with _stall_timer(job, self.report):
-                    done.put((job, self.ask(job)))
+                    answer = self.ask(job)
             except Exception as error:
-                done.put((job, error))
+                answer = error
+            done.put((self, job, answer))
+            self.handled.acquire()
         self.stop()
 
     def ask(self, job: Any) -> Any:
@@ -282,6 +287,7 @@ class Worker:
         with self._lock:
             self.stopped = True
             process = self.process
+        self.handled.release()
         if process is not None and process.poll() is None:
             end_tree(process.pid)
             process.wait()
