@@ -164,6 +164,61 @@ def test_a_declined_task_is_not_a_failure(cli, here):
     assert result.err == ""
 
 
+LACKING = """
+models:
+  absent: {use: onehot, requires: [no_such_library], extra: xgb}
+tasks:
+  nowhere:
+    extends: classification
+    dataset: {sources: [{folder: none.csv}], target: y}
+    metrics: [acc]
+suites:
+  lost: {tasks: [nowhere], models: [onehot]}
+  both: {tasks: [halves, nowhere], models: [onehot, absent]}
+"""
+
+
+@pytest.fixture
+def lacking(here):
+    Path("lacking.yaml").write_text(LACKING)
+    return (*DEFINED, "--define", "lacking.yaml", "-c", "one", "-w", 0)
+
+
+def test_a_missing_library_or_missing_data_is_told_below_the_leaderboard(cli, lacking):
+    result = cli("run", "both", *lacking)
+    assert result.code == 0  # nobody named the model
+    text = " ".join(result.out.split())
+    assert 'absent: no_such_library is not installed: pip install "karat[xgb]"' in text
+    assert "nowhere: data not available: " in text and "$KARAT_DATA/none.csv" in text
+    assert "not applicable" not in text
+    runs = [Run.open(path) for path in sorted(Path("results").iterdir())]
+    lacks = {(r["model"], r["task"]): r.get("lacks") for run in runs for r in run.records()}
+    assert lacks == {
+        ("absent", "halves"): "library",
+        ("absent", "nowhere"): "library",
+        ("onehot", "halves"): None,
+        ("onehot", "nowhere"): "data",
+    }
+
+
+@pytest.mark.parametrize(
+    "suite, models, code",
+    [
+        ("both", ["onehot"], 0),
+        ("both", ["absent"], 1),
+        ("both", ["onehot", "absent"], 1),
+        ("with-texts", ["onehot", "tfidf"], 0),
+        ("lost", [], 1),  # nothing ran at all
+        ("lost", ["onehot"], 1),
+    ],
+)
+def test_a_named_model_that_ran_nowhere_is_exit_code_1(cli, lacking, suite, models, code):
+    named = [word for model in models for word in ("-m", model)]
+    result = cli("run", suite, *lacking, *named)
+    assert result.code == code
+    assert ("ran on no task" in result.err) == bool(code)
+
+
 def test_resume_runs_what_is_left(cli, here):
     cli("run", "mine", *DEFINED, "-t", "halves", "-f", 0, "-w", 1)
     result = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")

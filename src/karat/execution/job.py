@@ -150,6 +150,8 @@ def run(job: Job, shelf: ObjectStore) -> Outcome:
         limits = job.limits or Limits()
         if isinstance(error, NoVectors):
             record["coverage"] = 0.0
+        if isinstance(error, MissingExtra):
+            record["lacks"] = "library"
         info = broken.info
         if broken.status == "timeout" and limits.seconds:
             info = f"{info} of {limits.seconds:g} s"

@@ -85,11 +85,16 @@ def _hash(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Decline:
-    """A task that a model cannot run, and the reason."""
+    """A task that a model cannot run, and the reason.
+
+    ``lacks`` is "library" if the model lacks a library or file, "data" if the task lacks its
+    data, and empty if the model is not made for the task.
+    """
 
     model: str
     task: str
     reason: str
+    lacks: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,8 @@ def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple
         for each in planned:
             name, data = each.task.name, each.data
             if reason := decline_reason(model, each):
-                declined.append(Decline(model.name, name, reason))
+                lacks = "library" if model.unavailable else "data" if data is None else ""
+                declined.append(Decline(model.name, name, reason, lacks))
             elif data is None:
                 lost.append(Decline(model.name, name, each.data_error))
             else:

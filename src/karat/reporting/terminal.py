@@ -171,6 +171,24 @@ def show_runs(
     return 1 if int(board["failed"].fillna(0).sum()) else 0
 
 
+def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
+    """Print which named models ran on no task, with a reason each; return 1 if there is one.
+
+    Without names, return 1 only if no model ran at all.
+    """
+    idle = []
+    for run in runs:
+        records = run.records()
+        if not any(record["status"] != "declined" for record in records):
+            idle.append((run.model, next((r["info"] for r in records), "")))
+    if not named and len(idle) < len(runs):
+        return 0
+    for model, info in idle:
+        reason = f": {info.partition(' Tried:')[0]}" if info else "."
+        print(f" {model} ran on no task{reason}", file=sys.stderr)
+    return 1 if idle else 0
+
+
 def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
     place = shlex.quote(folder)
     commands = {

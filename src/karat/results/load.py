@@ -35,7 +35,8 @@ class Gathered:
 
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows.
+    rows that also occur in training, and of all test rows. ``lacking`` holds, by what lacks
+    ("library" or "data") and the message, the models and tasks that could not run.
     """
 
     models: list[str]
@@ -47,6 +48,7 @@ class Gathered:
     datasets: dict[str, str] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -159,11 +161,15 @@ def _of_runs(runs: list[Run]) -> Gathered:
     names = _model_names(runs)
     scores, jobs = [], []
     facts: dict[str, dict[str, Any]] = {"metrics": {}, "higher_is_better": {}}
-    facts |= {"kinds": {}, "datasets": {}, "twins": {}}
+    facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
     for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
         table = run.scores()
         scores.append(_final(table.assign(model=name, task=table["task"].map(label))))
         jobs += list(_jobs(run, name, label))
+        for record in run.records():
+            if record.get("lacks"):
+                where = facts["lacking"].setdefault((record["lacks"], record["info"]), [])
+                where.append((name, label[record["task"]]))
         for task in run.about["tasks"]:
             called = label[task["name"]]
             facts["higher_is_better"].update(task.get("higher_is_better", {}))
