@@ -44,7 +44,7 @@ from karat.reporting.formats import (
     render_frame,
 )
 from karat.reporting.leaderboard_output import print_finding_lines, robustness_table
-from karat.results.load import ago, estimate, frozen_runs, status
+from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.rescore import Rescored
 from karat.results.run import Run
 
@@ -176,16 +176,11 @@ def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
 
     Without names, return 1 only if no model ran at all.
     """
-    idle = []
-    for run in runs:
-        records = run.records()
-        if not any(record["status"] != "declined" for record in records):
-            idle.append((run.model, next((r["info"] for r in records), "")))
+    idle = [(run.model, reason) for run in runs if (reason := reason_nothing_ran(run)) is not None]
     if not named and len(idle) < len(runs):
         return 0
-    for model, info in idle:
-        reason = f": {info.partition(' Tried:')[0]}" if info else "."
-        print(f" {model} ran on no task{reason}", file=sys.stderr)
+    for model, reason in idle:
+        print(f" {model} ran on no task: {reason}", file=sys.stderr)
     return 1 if idle else 0
 
 

@@ -425,6 +425,15 @@ def status_row(run: Run) -> dict[str, Any]:
     }
 
 
+def reason_nothing_ran(run: Run) -> str | None:
+    """Return why a run has no job that ran, or None if it has one."""
+    records = run.records()
+    if any(record["status"] != DECLINED for record in records):
+        return None
+    reason = next((str(record["info"]) for record in records), "there was nothing to run")
+    return reason.partition(" Tried:")[0]
+
+
 def ago(utc: str, now: datetime | None = None) -> str:
     """Return the time since a moment as text.
 
