@@ -57,7 +57,8 @@ def evaluate(
     """Evaluate models on tasks.
 
     A job that fails becomes a row with status ``failed``, ``timeout`` or ``memory``; the other
-    jobs still run, and a KaratWarning has the first message of each model. The scores depend on the seed, not on the number of workers or the engine.
+    jobs still run, and a KaratWarning has the first message of each model. The scores depend on
+    the seed, not on the number of workers or the engine.
 
     Parameters
     ----------
