@@ -219,6 +219,28 @@ def test_a_named_model_that_ran_nowhere_is_exit_code_1(cli, lacking, suite, mode
     assert ("ran on no task" in result.err) == bool(code)
 
 
+def test_a_vector_file_whose_names_match_nothing_is_exit_code_1(cli, here):
+    names = [f"City_{i}" for i in range(12)]
+    rows = "".join(f"http://x.org/{name},{i % 2}\n" for i, name in enumerate(names))
+    Path("places.csv").write_text("place,y\n" + rows)
+    Path("v.txt").write_text("".join(f"{n.lower().replace('_', ' ')}\t1 {len(n)}\n" for n in names))
+    entities = "fields: [place], target: y, modality: entity, kind: classification"
+    dataset = f"{{path: places.csv, {entities}}}"
+    Path("places.yaml").write_text(
+        "models:\n  words: {use: 'karat.models.vector_files:VectorFile', params: {path: v.txt}}\n"
+        f"tasks:\n  places: {{extends: classification, dataset: {dataset}, metrics: [acc]}}\n"
+        f"suites:\n  p: {{tasks: [places], models: [random, words]}}\n"
+    )
+    for named in (("-m", "v.txt"), ("-m", "v.txt", "-m", "random"), ()):
+        result = cli("run", "p", "--define", "places.yaml", "-f", 0, "-w", 0, *named)
+        assert result.code == 1
+        text = " ".join(result.out.split())
+        assert "KRT107" in text and "prefix, case and underscores" in text
+        for i in range(3):
+            assert f'"http://x.org/City_{i}"' in text and f'"city {i}"' in text
+    assert cli("run", "p", "--define", "places.yaml", "-f", 0, "-m", "random", "-w", 0).code == 0
+
+
 def test_resume_runs_what_is_left(cli, here):
     cli("run", "mine", *DEFINED, "-t", "halves", "-f", 0, "-w", 1)
     result = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")

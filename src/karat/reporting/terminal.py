@@ -174,13 +174,13 @@ def show_runs(
 def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
     """Print which named models ran on no task, with a reason each; return 1 if there is one.
 
-    Without names, return 1 only if no model ran at all.
+    Without names, return 1 only if no model ran at all, or one has a vector for no item.
     """
-    idle = [(run.model, reason) for run in runs if (reason := reason_nothing_ran(run)) is not None]
+    idle = [(run, reason) for run in runs if (reason := reason_nothing_ran(run)) is not None]
     if not named and len(idle) < len(runs):
-        return 0
-    for model, reason in idle:
-        print(f" {model} ran on no task: {reason}", file=sys.stderr)
+        idle = [(r, why) for r, why in idle if any(j.get("coverage") == 0 for j in r.records())]
+    for run, reason in idle:
+        print(f" {run.model} ran on no task: {reason}", file=sys.stderr)
     return 1 if idle else 0
 
 
