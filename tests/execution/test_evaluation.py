@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import logging
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -185,6 +186,25 @@ def test_a_registered_metric_is_scored(two_classes, clean_registry, tmp_path):
     assert board.index.tolist() == ["onehot", "dummy"]
     assert board.loc["dummy", "halves"] == 5.0
     assert board.attrs["higher_is_better"] == {"halves": False}
+
+
+class FromFile(StatelessEncoder):
+    """Reads a file that no parameter names."""
+
+    depends_on = ("factor.txt",)
+
+    def transform(self, items):
+        return items.to_numpy(dtype=float) * float(Path("factor.txt").read_text())
+
+
+def test_cached_vectors_follow_the_files_a_model_depends_on(two_classes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    largest = []
+    for factor in ("1", "3", "1"):
+        Path("factor.txt").write_text(factor)
+        (run,) = karat.evaluate(FromFile(), two_classes(), output=tmp_path / "results")
+        largest.append(run.records()[0]["observed"]["lengths"][-1])
+    assert largest[1] == pytest.approx(3 * largest[0]) and largest[2] == largest[0]
 
 
 class Broken:
