@@ -369,6 +369,16 @@ def test_views_rules_and_orders_of_a_leaderboard(cli, results):
 def test_another_metric_on_the_command_line(cli, results):
     (first, *_) = board(cli, results, "--by", "task", "--metric", "halves=logloss")
     assert (first["model"], first["metric"]) == ("onehot", "logloss")
+    result = cli("leaderboard", results, "--metric", "halves=mcc")
+    assert result.code == 2 and "karat rescore RUN... --metric mcc -o" in result.err
+    result = cli("leaderboard", results, "--metric", "halves=loglos")
+    assert result.code == 2 and "rescore" not in result.err and '"logloss"' in result.err
+
+
+def test_a_metric_is_added_to_finished_runs(cli, results, tmp_path):
+    assert cli("rescore", results, "--metric", "mcc", "-o", tmp_path / "again").code == 0
+    result = cli("leaderboard", tmp_path / "again", "--metric", "halves=mcc")
+    assert result.code == 0 and "mcc ↑" in result.out
 
 
 @pytest.mark.parametrize("shape", ["markdown", "latex", "table"])

@@ -488,7 +488,8 @@ def leaderboard(
     Returns
     -------
     pandas.DataFrame
-        A ``Leaderboard``, which prints as a table. One row per model, best first: rank, its 95 % interval, tie letters, a score per task.
+        A ``Leaderboard``, which prints as a table. One row per model, best first: rank, its 95 %
+        interval, tie letters, a score per task.
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
         data were missing, and where), ``coverage`` and ``seeds``.

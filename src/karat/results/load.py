@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean, simplified_status
+from karat.errors import (
+    FAILURES,
+    DataError,
+    DefinitionError,
+    KaratError,
+    did_you_mean,
+    simplified_status,
+)
 from karat.metrics.metric import get_metric
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds
@@ -58,7 +65,8 @@ class Gathered:
                 raise DataError(f'no run has a task "{task}".{hint}')
             there = set(self.scores.loc[self.scores["task"] == task, "metric"])
             if metric not in there:
-                hint = did_you_mean(metric, there) or f" It has: {', '.join(sorted(there))}."
+                hint = _how_to_add(metric) or did_you_mean(metric, there)
+                hint = hint or f" It has: {', '.join(sorted(there))}."
                 raise DataError(f'no run has the metric "{metric}" on {task}.{hint}')
         return {**self.metrics, **wanted}
 
@@ -117,9 +125,19 @@ def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> di
     chosen = dict.fromkeys(tasks, metric)
     if not chosen:
         names = sorted(set(known))
-        hint = did_you_mean(metric, names) or f" There are: {', '.join(names)}."
+        hint = _how_to_add(metric) or did_you_mean(metric, names)
+        hint = hint or f" There are: {', '.join(names)}."
         raise DefinitionError(f'no task has the metric "{metric}".{hint}')
     return chosen
+
+
+def _how_to_add(metric: str) -> str:
+    """Return how to add a metric to finished runs, or an empty string if there is none."""
+    try:
+        get_metric(metric)
+    except KaratError:
+        return ""
+    return f" Add it to finished runs: karat rescore RUN... --metric {metric} -o rescored"
 
 
 def _of_table(table: pd.DataFrame) -> Gathered:
