@@ -384,20 +384,23 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
 
 @karat.command()
 @run_options
-def plan(suite: str, **given: Any) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="List every job and reason.")
+def plan(suite: str, verbose: bool, **given: Any) -> None:
     """Show what karat run would do, without running it.
 
-    Lists the jobs by model and task, and the tasks that a model does not support.
+    Shows the number of jobs, the estimated time, the jobs by model and task (in a large suite: by
+    model), and the tasks that a model does not support.
 
     \b
-    Example:
+    Examples:
       karat plan quickstart -m onehot -m tfidf
+      karat plan tabeb --verbose
     """
     from karat.execution.evaluation import plan_suite
     from karat.reporting.terminal import show_plan
 
     models, tasks, catalog, options = _resolve(suite, given)
-    show_plan(plan_suite(models, tasks, catalog, options))
+    show_plan(plan_suite(models, tasks, catalog, options), verbose=verbose)
 
 
 def _resolve(suite: str, given: dict[str, Any]) -> Any:

@@ -160,35 +160,57 @@ def columns_of(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
-def show_plan(plan: Plan, output: str | Path = "results") -> None:
-    """Print the jobs by model and task, the estimated time, and every decline with its reason.
+#: from this number of rows on, a plan lists models instead of models and tasks
+MANY_ROWS = 20
+#: number of reasons, models and tasks in the summary of a plan
+MAX_REASONS, MAX_MODELS, MAX_TASKS = 6, 3, 6
 
-    The estimate uses earlier runs below ``output``.
+
+def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False) -> None:
+    """Print the number of jobs, the estimated time, the jobs, and declines with their reasons.
+
+    The estimate uses earlier runs below ``output``. Without ``verbose``, a long plan is summed up.
     """
     console = plain_console()
-    folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
-    table = Grid(box=None, header_style="bold")
-    for name in ("model", "task", "folds"):
-        table.add_column(name, no_wrap=True)
-    for (model, task), number in folds.items():
-        table.add_row(Text(model), Text(task), str(number))
-    if folds:
-        console.print(table)
-    summary = f"\n {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
+    summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
     _print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
-    _show_reasons(console, plan.declined)
+    complete = _show_jobs(console, plan, verbose)
+    complete &= _show_reasons(console, plan.declined, verbose)
     if plan.lost_tasks:
         tasks = count(len({decline.task for decline in plan.lost_tasks}), "task")
         _print_lines(console, f"\n {tasks} with unusable data")
-        _show_reasons(console, plan.lost_tasks)
+        complete &= _show_reasons(console, plan.lost_tasks, verbose)
     if plan.skipped_corruptions:
         _print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
-        _show_reasons(console, plan.skipped_corruptions)
+        complete &= _show_reasons(console, plan.skipped_corruptions, verbose)
     for planned in plan.tasks:
         duplicates, tested = planned.twins
         if duplicates:
             text = f"{duplicates} of {tested} test rows also occur in the training data"
             _print_lines(console, f"\n {planned.task.name}: {text}")
+    if not complete:
+        _print_lines(console, "\n --verbose lists every job and reason.")
+
+
+def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
+    """Print the folds of each model and task, or, if there are many, the jobs of each model."""
+    folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
+    whole = verbose or len(folds) <= MANY_ROWS
+    table = Grid(box=None, header_style="bold")
+    for name in ("model", "task", "folds") if whole else ("model", "tasks", "jobs"):
+        right = name in ("tasks", "jobs")
+        table.add_column(name, no_wrap=True, justify="right" if right else "left")
+    if whole:
+        for (model, task), number in folds.items():
+            table.add_row(Text(model), Text(task), str(number))
+    else:
+        tasks = Counter(model for model, _ in folds)
+        for model, number in Counter(model.name for model, _, _ in plan.jobs).items():
+            table.add_row(Text(model), f"{tasks[model]:,}", f"{number:,}")
+    if folds:
+        console.print(Text())
+        console.print(table)
+    return whole
 
 
 def _print_lines(console: Console, *lines: str) -> None:
@@ -209,19 +231,37 @@ def _time(plan: Plan, output: Path) -> Iterator[str]:
         yield f"unknown run time: no earlier runs in {output} and no time limits"
 
 
-def _show_reasons(console: Console, declines: Sequence[Decline]) -> None:
-    """Print each reason once, with the models and tasks it applies to."""
+def _show_reasons(console: Console, declines: Sequence[Decline], verbose: bool) -> bool:
+    """Print each reason once, with the models and tasks it applies to; return whether all are."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for decline in declines:
         reasons.setdefault(decline.reason, {}).setdefault(decline.model, []).append(decline.task)
-    for reason, pairs in reasons.items():
+    listed = list(reasons.items())[: None if verbose else MAX_REASONS]
+    for reason, pairs in listed:
         first, *rest = reason.splitlines() or [""]
         if len(reasons) > 1:
             first, rest = first.removesuffix(" Tried:"), []
         _print_lines(console, f"\n   {first}", *(f"   {line}" for line in rest))
+        together: dict[tuple[str, ...], list[str]] = {}
         for model, tasks in pairs.items():
             # the same task can be listed once per corruption
-            _print_lines(console, f"     {model} · {', '.join(dict.fromkeys(tasks))}")
+            together.setdefault(tuple(dict.fromkeys(tasks)), []).append(model)
+        for several, models in together.items():
+            most = (None, None) if verbose else (MAX_MODELS, MAX_TASKS)
+            _print_lines(console, f"     {_some(models, most[0])} · {_some(several, most[1])}")
+    if len(listed) < len(reasons):
+        _print_lines(console, f"\n   {count(len(reasons) - len(listed), 'more reason')}")
+    return len(listed) == len(reasons)
+
+
+def _some(names: Sequence[str], most: int | None) -> str:
+    """Return the first names and the number of the others.
+
+    >>> _some(["a", "b", "c"], 2), _some(["a", "b"], None)
+    ('a, b and 1 more', 'a, b')
+    """
+    shown = ", ".join(names[:most])
+    return shown if most is None or len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _place(runs: Sequence[Run]) -> str:
