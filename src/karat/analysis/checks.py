@@ -248,7 +248,7 @@ def _unlike_lengths(facts: Facts) -> Iterator[Hit]:
 )
 def _unmatched_names(facts: Facts) -> Iterator[Hit]:
     lost: dict[str, dict[str, Mapping[str, Any]]] = {}
-    answered = {(job.model, job.task) for job in facts.jobs if job.record.get("coverage") != 0}
+    answered = {(job.model, job.task) for job in facts.jobs if not job.record.get("unmatched")}
     for job in facts.jobs:
         if (job.model, job.task) not in answered:
             lost.setdefault(job.model, {}).setdefault(job.task, job.record)
@@ -258,7 +258,7 @@ def _unmatched_names(facts: Facts) -> Iterator[Hit]:
         first = records[tasks[0]]
         yield Hit(
             f"{first['model']} has a vector for no item of {', '.join(tasks[:MOST_TASKS])}{more}."
-            f"{_name_examples(first.get('unmatched') or {})}",
+            f"{_name_examples(first['unmatched'])}",
             model,
             tasks[0],
         )
@@ -266,8 +266,6 @@ def _unmatched_names(facts: Facts) -> Iterator[Hit]:
 
 def _name_examples(found: Mapping[str, Any]) -> str:
     """Return the names of both sides, and the likely cause, as sentences."""
-    if not found.get("known"):
-        return ""
     asked, known = (", ".join(f'"{name}"' for name in found[side]) for side in ("asked", "known"))
     cause = f" Likely cause: another {found['cause']}." if found["cause"] else ""
     return f" The task has {asked}; the vectors have {known}.{cause}"

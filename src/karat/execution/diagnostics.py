@@ -417,12 +417,14 @@ def unmatched_names(asked: Iterable[str], known: Iterable[str]) -> dict[str, Any
     """Return examples of the names asked for and of those with a vector, and how they differ.
 
     ``cause`` names the smallest set of differences without which some names are equal, and is
-    empty if there is none.
+    empty if there is none. The result is empty if some names are equal as they are.
 
     >>> unmatched_names(["http://dbpedia.org/resource/New_York"], ["rome", "new york"])["cause"]
     'prefix, case and underscores'
     """
     asked, known = list(dict.fromkeys(asked)), list(dict.fromkeys(known))
+    if not known or not set(asked).isdisjoint(known):
+        return {}
     sizes = range(1, len(NAME_DIFFERENCES) + 1)
     for names in (each for size in sizes for each in combinations(NAME_DIFFERENCES, size)):
         there = {_without(name, names): name for name in reversed(known)}

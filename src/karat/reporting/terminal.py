@@ -84,7 +84,7 @@ def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
     """
     idle = [(run, reason) for run in runs if (reason := reason_nothing_ran(run)) is not None]
     if not named and len(idle) < len(runs):
-        idle = [(r, why) for r, why in idle if any(j.get("coverage") == 0 for j in r.records())]
+        idle = [(r, why) for r, why in idle if any(j.get("unmatched") for j in r.records())]
     for run, reason in idle:
         print(f" {run.model} ran on no task: {reason}", file=sys.stderr)
     return 1 if idle else 0
