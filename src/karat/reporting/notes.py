@@ -138,9 +138,9 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
     counts = board.attrs.get("missing", {"rule": "worst"})
     rule = counts["rule"]
     lacking = _lacking_cells(board)
-    cells = [(meaning, state, counts.get(state, 0)) for state, meaning in _MEANINGS.items()]
-    cells = [(m, s, n - lacking if s == DECLINED else n) for m, s, n in cells]
-    for meaning, state, number in [*cells, (_LACKING, DECLINED, lacking)]:
+    states = [(meaning, state, counts.get(state, 0)) for state, meaning in _MEANINGS.items()]
+    states = [(m, s, n - lacking if s == DECLINED else n) for m, s, n in states]
+    for meaning, state, number in [*states, (_LACKING, DECLINED, lacking)]:
         if number:
             effect = ""
             if rule in ("worst", "penalize"):

@@ -178,7 +178,7 @@ def as_runs(runs: Any) -> list[Run]:
 def _of_runs(runs: list[Run]) -> Gathered:
     names = _model_names(runs)
     scores, jobs = [], []
-    facts: dict[str, dict[str, Any]] = {"metrics": {}, "higher_is_better": {}}
+    facts: dict[str, Any] = {"metrics": {}, "higher_is_better": {}}
     facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
     for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
         table = run.scores()
@@ -186,8 +186,8 @@ def _of_runs(runs: list[Run]) -> Gathered:
         jobs += list(_jobs(run, name, label))
         for record in run.records():
             if record.get("lacks"):
-                where = facts["lacking"].setdefault((record["lacks"], record["info"]), [])
-                where.append((name, label[record["task"]]))
+                why = (record["lacks"], record["info"])
+                facts["lacking"].setdefault(why, []).append((name, label[record["task"]]))
         for task in run.about["tasks"]:
             called = label[task["name"]]
             facts["higher_is_better"].update(task.get("higher_is_better", {}))
