@@ -478,8 +478,9 @@ def test_task_definition(name):
     assert probe["use"] in registry.probes and how["use"] in registry.splitters
     assert definition["ask"] is None or definition["ask"]["use"] in registry.query_generators
     head = probe.get("head")
-    head = head["use"] if isinstance(head, dict) else head
-    assert head is None or head in registry.heads
+    nested = head.get("heads", []) if isinstance(head, dict) else []
+    used = [h["use"] if isinstance(h, dict) else h for h in (head, *nested) if h is not None]
+    assert set(used) <= set(registry.heads)
     assert probe.get("compose") is None or probe["compose"] in registry.composers
     parts = {part for name in definition["corruptions"] for part, _ in parse_composition(name)}
     assert parts <= set(registry.corruptions)

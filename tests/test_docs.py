@@ -1,16 +1,26 @@
-"""The docs: code runs, links resolve, commands parse."""
+"""The docs: code runs, links resolve, commands parse and run in a fresh folder."""
 
 from __future__ import annotations
 
 import re
 import runpy
 import shlex
+import shutil
+import sys
+from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from karat.analysis.checks import RULES
 from karat.cli.app import karat
+from karat.core.dataset import Dataset
+from karat.core.task import Suite, Task
+from karat.execution.evaluation import evaluate
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -63,3 +73,158 @@ def test_commands_of_the_docs_parse(line):
     verb, command, rest = karat.resolve_command(context, [*words, *context.args])
     assert command is not None, verb
     command.make_context(verb, rest, parent=context)
+
+
+# -- commands that run ----------------------------------------------------------------------
+
+#: why commands of the docs are not run here, by pattern, and how many these are: a new one is
+#: either run, or the number is changed with it
+NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
+    "installs, builds or sets something": (
+        19,
+        (
+            *("pip install*", "make *", ".venv/bin/python *", "python benchmarks/*", "curl *"),
+            *("gunzip *", "export *", "hf download *"),
+        ),
+    ),
+    "runs until it is stopped": (4, ("karat serve *",)),
+    "needs an optional library": (
+        12,
+        (
+            *("karat run * --engine dask*", "karat run wine-pl *carte*", "karat run foundation *"),
+            *("karat run diabetes -m *tab*", "python -m karat.compat.amlb flaml *"),
+            *("karat report * --umap", "karat run stsb *"),
+        ),
+    ),
+    "downloads data": (
+        29,
+        (
+            *("karat run nodes *", "karat run geval *", "karat geval *", "karat run sentences*"),
+            *("karat run tabeb*", "karat run ulysses*", "karat run taco", "karat run taco -*"),
+            *("karat run taco-encoders*", "karat run quickstart -m * -t adult *"),
+        ),
+    ),
+    "reads a run of another example or of earlier": (
+        17,
+        (
+            *("karat robustness adult *", "karat export adult *", "karat robustness encoders *"),
+            *("karat export results --as ulysses *", "karat report results/*.taco.* *"),
+            *("karat compare imported *", "karat leaderboard imported *", "karat import *"),
+            *("karat compare -a results/*", "karat compare -a NEW *", "karat compare *--history *"),
+        ),
+    ),
+}
+MODULE = """
+import numpy as np
+
+
+class MyEncoder:
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return np.array([[len(str(row))] for row in np.asarray(items, dtype=object)])
+
+
+class MyPredictor:
+    def fit(self, X, y):
+        self.first_ = y[0]
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.first_, len(X))
+"""
+
+
+def console_lines(page: Path) -> list[str]:
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [command for line in lines if (command := line.partition(" #")[0].strip())]
+
+
+def reason_not_run(command: str) -> str | None:
+    for reason, (_, patterns) in NOT_RUN.items():
+        if any(fnmatchcase(command, pattern) for pattern in patterns):
+            return reason
+    return None
+
+
+@pytest.fixture(scope="module")
+def files_of_readers(tmp_path_factory) -> Path:
+    """Make the files that the docs take for the reader's own, and some runs."""
+    folder = tmp_path_factory.mktemp("reader")
+    rng = np.random.default_rng(0)
+    age, towns = rng.integers(18, 80, 400), [f"town{i}" for i in range(40)]
+    churn = np.where(age + rng.normal(0, 9, 400) > 45, "yes", "no")
+    table = pd.DataFrame({"id": range(400), "age": age, "plan": ["a", "b"] * 200, "churn": churn})
+    table.to_csv(folder / "churn.csv", index=False)
+    vectors = rng.normal(size=(40, 4))
+    rows = zip(towns, vectors, strict=True)
+    text = "".join(f"{name} {' '.join(map(str, row))}\n" for name, row in rows)
+    (folder / "vectors.txt").write_text(text)
+    gold = pd.DataFrame({"uri": towns, "from": towns, "to": towns[::-1]})
+    gold["label"] = np.where(vectors[:, 0] > 0, "big", "small")
+    for name in ("towns", "edges"):
+        gold.to_csv(folder / f"{name}.tsv", sep="\t", index=False)
+    for name in ("my_module", "my_encoder"):
+        (folder / f"{name}.py").write_text(MODULE)
+    evaluate(
+        ["onehot", "skrub", "random", "dummy", "random-forest", "logistic-regression"],
+        Suite("quickstart", tuple(map(_stand_in, ("adult", "penguins", "wine-pl")))),
+        output=folder / "results",
+    )
+    return folder
+
+
+def _stand_in(name: str) -> Task:
+    """Return a small task under the name of one whose data are downloaded."""
+    table = load_breast_cancer(as_frame=True).frame.iloc[::4, -6:]
+    data = Dataset.from_table(table, "target", name=name, kind="classification")
+    noise = {"noise_gaussian": [0.1, 0.4]} if name == "adult" else {}
+    return Task(name, data, metrics=["acc", "auc"], kind="classification", corruptions=noise)
+
+
+def runnable(page: Path) -> list[str]:
+    starts = ("karat ", "python -m karat.")
+    lines = [line for line in console_lines(page) if reason_not_run(line) is None]
+    assert all(line.startswith(starts) for line in lines), lines
+    return lines
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda p: p.name)
+def test_commands_of_a_page_run(
+    page, files_of_readers, tmp_path, monkeypatch, cli, python, clean_registry
+):
+    folder = tmp_path / "fresh"
+    shutil.copytree(files_of_readers, folder)
+    for text in blocks(page, "yaml"):
+        if name := re.match(r"# (\S+\.yaml)\n", text):
+            (folder / name[1]).write_text(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    for name in ("my_module", "my_encoder"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    if made := [text for text in blocks(page, "python") if "to_csv(" in text and len(text) < 200]:
+        assert python("-c", "\n".join(made), cwd=folder).returncode == 0
+    for command in runnable(page):
+        program, *arguments = shlex.split(command.partition(" > ")[0])
+        if program == "python":
+            done = python(*arguments, cwd=folder)
+            assert done.returncode == 0, (command, done.stderr)
+        else:
+            result = cli(*arguments)
+            assert result.code == 0, (command, result.err)
+
+
+def test_commands_that_are_not_run_are_counted():
+    commands = [line for page in PAGES for line in console_lines(page)]
+    found = Counter(reason_not_run(command) for command in commands)
+    assert {reason: found[reason] for reason in NOT_RUN} == {r: n for r, (n, _) in NOT_RUN.items()}
+    used = {p for _, patterns in NOT_RUN.values() for p in patterns}
+    assert not [p for p in used if not any(fnmatchcase(c, p) for c in commands)], "out of date"
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text()
+    assert "pip install karat\n" in text and blocks(ROOT / "README.md", "text")
+    assert len(re.findall(r"\]\(", text)) <= 10

@@ -10,7 +10,9 @@ from karat.errors import (
     DataError,
     Declined,
     DefinitionError,
+    JobsFailed,
     KaratError,
+    KaratWarning,
     MissingExtra,
     NoVectors,
     Unavailable,
@@ -23,8 +25,8 @@ def test_everything_a_person_can_mend_is_a_karat_error():
     kinds = [getattr(errors, name) for name in dir(errors)]
     found = {k for k in kinds if isinstance(k, type) and issubclass(k, Exception)}
     listed = {KaratError, DefinitionError, DataError, Unavailable, ContractError}
-    assert found == listed | {MissingExtra, Declined, NoVectors}
-    assert all(issubclass(kind, KaratError) for kind in found)
+    assert found == listed | {MissingExtra, Declined, NoVectors, JobsFailed, KaratWarning}
+    assert all(issubclass(kind, KaratError) for kind in found - {KaratWarning})
     assert issubclass(Unavailable, DataError)
 
 
@@ -47,6 +49,7 @@ def test_messages():
         MissingExtra("skrub", "tables"),
         ContractError("broken."),
         Declined("no."),
+        JobsFailed("one.", ["run"]),
     ],
 )
 def test_an_error_survives_the_way_to_another_process(error):

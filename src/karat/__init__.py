@@ -24,7 +24,7 @@ _MODULES = {
     "karat.core.registry": "composer corruption dataset encoder head predictor probe "
     "query_generator reader splitter",
     "karat.core.task": "Suite Task",
-    "karat.errors": "ContractError DataError DefinitionError KaratError",
+    "karat.errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "karat.execution.evaluation": "evaluate suite",
     "karat.execution.progress": "Progress",
     "karat.execution.splits": "Fold",
@@ -71,7 +71,9 @@ if TYPE_CHECKING:
     from karat.errors import ContractError as ContractError
     from karat.errors import DataError as DataError
     from karat.errors import DefinitionError as DefinitionError
+    from karat.errors import JobsFailed as JobsFailed
     from karat.errors import KaratError as KaratError
+    from karat.errors import KaratWarning as KaratWarning
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
     from karat.execution.progress import Progress as Progress

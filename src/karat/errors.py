@@ -8,14 +8,18 @@
     │   └── Unavailable       the data cannot be reached (offline): declines a task
     ├── ContractError         a model, head, metric or corruption violates its contract
     ├── MissingExtra          an optional library is not installed
+    ├── JobsFailed            jobs of a run failed; raised only on request
     └── Declined              a model cannot run a task: shown as not applicable, not as failed
         └── NoVectors         it has a vector for none of the items
+
+A KaratWarning tells of failed jobs when nothing is raised.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 #: the statuses of failed jobs; "declined" is not a failure
 FAILURES = ("failed", "timeout", "memory")
@@ -69,6 +73,18 @@ class MissingExtra(KaratError):
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
         # unpickling would otherwise call the class with the message alone
         return type(self), (self.library, self.extra)
+
+
+class JobsFailed(KaratError):
+    """Jobs failed, or a model ran on no task. ``runs`` are the finished runs."""
+
+    def __init__(self, message: str, runs: Sequence[Any] = ()) -> None:
+        self.runs = list(runs)
+        super().__init__(message)
+
+
+class KaratWarning(UserWarning):
+    """A run has finished, but some of its jobs have no score."""
 
 
 class Declined(KaratError):

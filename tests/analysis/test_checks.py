@@ -173,6 +173,21 @@ def test_coverage_is_the_mean_over_folds(made, second, found):
     assert codes(run) == found
 
 
+NAMES = {"asked": ["http://x/A", "http://x/B"], "known": ["a", "b"], "cause": "prefix and case"}
+
+
+def test_names_without_a_vector(made):
+    lost = {"status": "declined", "coverage": 0.0, "unmatched": NAMES, "views": []}
+    run = made("m", [0.5, 0.5], record=lost)
+    assert codes(run) == ["KRT107"]
+    (message,) = messages(run, "KRT107")
+    assert all(name in message for name in (*NAMES["asked"], *NAMES["known"], NAMES["cause"]))
+    # a model that answers some questions of the task is not reported
+    assert "KRT107" not in codes(made("n", [0.5], record={"coverage": 0.2}))
+    # some names match, but no question has vectors for all its items
+    assert codes(made("o", [0.5], record={**lost, "unmatched": {}})) == []
+
+
 # -- learning -------------------------------------------------------------------------------
 
 

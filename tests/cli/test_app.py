@@ -167,6 +167,83 @@ def test_a_declined_task_is_not_a_failure(cli, here):
     assert result.err == ""
 
 
+LACKING = """
+models:
+  absent: {use: onehot, requires: [no_such_library], extra: xgb}
+tasks:
+  nowhere:
+    extends: classification
+    dataset: {sources: [{folder: none.csv}], target: y}
+    metrics: [acc]
+suites:
+  lost: {tasks: [nowhere], models: [onehot]}
+  both: {tasks: [halves, nowhere], models: [onehot, absent]}
+"""
+
+
+@pytest.fixture
+def lacking(here):
+    Path("lacking.yaml").write_text(LACKING)
+    return (*DEFINED, "--define", "lacking.yaml", "-c", "one", "-w", 0)
+
+
+def test_a_missing_library_or_missing_data_is_told_below_the_leaderboard(cli, lacking):
+    result = cli("run", "both", *lacking)
+    assert result.code == 0  # nobody named the model
+    text = " ".join(result.out.split())
+    assert 'absent: no_such_library is not installed: pip install "karat[xgb]"' in text
+    assert "nowhere: data not available: " in text and "$KARAT_DATA/none.csv" in text
+    assert "not applicable" not in text
+    runs = [Run.open(path) for path in sorted(Path("results").iterdir())]
+    lacks = {(r["model"], r["task"]): r.get("lacks") for run in runs for r in run.records()}
+    assert lacks == {
+        ("absent", "halves"): "library",
+        ("absent", "nowhere"): "library",
+        ("onehot", "halves"): None,
+        ("onehot", "nowhere"): "data",
+    }
+
+
+@pytest.mark.parametrize(
+    "suite, models, code",
+    [
+        ("both", ["onehot"], 0),
+        ("both", ["absent"], 1),
+        ("both", ["onehot", "absent"], 1),
+        ("with-texts", ["onehot", "tfidf"], 0),
+        ("lost", [], 1),  # nothing ran at all
+        ("lost", ["onehot"], 1),
+    ],
+)
+def test_a_named_model_that_ran_nowhere_is_exit_code_1(cli, lacking, suite, models, code):
+    named = [word for model in models for word in ("-m", model)]
+    result = cli("run", suite, *lacking, *named)
+    assert result.code == code
+    assert ("ran on no task" in result.err) == bool(code)
+
+
+def test_a_vector_file_whose_names_match_nothing_is_exit_code_1(cli, here):
+    names = [f"City_{i}" for i in range(12)]
+    rows = "".join(f"http://x.org/{name},{i % 2}\n" for i, name in enumerate(names))
+    Path("places.csv").write_text("place,y\n" + rows)
+    Path("v.txt").write_text("".join(f"{n.lower().replace('_', ' ')}\t1 {len(n)}\n" for n in names))
+    entities = "fields: [place], target: y, modality: entity, kind: classification"
+    dataset = f"{{path: places.csv, {entities}}}"
+    Path("places.yaml").write_text(
+        "models:\n  words: {use: 'karat.models.vector_files:VectorFile', params: {path: v.txt}}\n"
+        f"tasks:\n  places: {{extends: classification, dataset: {dataset}, metrics: [acc]}}\n"
+        f"suites:\n  p: {{tasks: [places], models: [random, words]}}\n"
+    )
+    for named in (("-m", "v.txt"), ("-m", "v.txt", "-m", "random"), ()):
+        result = cli("run", "p", "--define", "places.yaml", "-f", 0, "-w", 0, *named)
+        assert result.code == 1
+        text = " ".join(result.out.split())
+        assert "KRT107" in text and "prefix, case and underscores" in text
+        for i in range(3):
+            assert f'"http://x.org/City_{i}"' in text and f'"city {i}"' in text
+    assert cli("run", "p", "--define", "places.yaml", "-f", 0, "-m", "random", "-w", 0).code == 0
+
+
 def test_resume_runs_what_is_left(cli, here):
     cli("run", "mine", *DEFINED, "-t", "halves", "-f", 0, "-w", 1)
     result = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")
@@ -292,6 +369,16 @@ def test_views_rules_and_orders_of_a_leaderboard(cli, results):
     assert float(board(cli, results, "--sort", "score")[0]["score"]) == 1
     (first, *_) = board(cli, results, "--by", "task", "--metric", "halves=logloss")
     assert (first["model"], first["metric"]) == ("onehot", "logloss")
+    result = cli("leaderboard", results, "--metric", "halves=mcc")
+    assert result.code == 2 and "karat rescore RUN... --metric mcc -o" in result.err
+    result = cli("leaderboard", results, "--metric", "halves=loglos")
+    assert result.code == 2 and "rescore" not in result.err and '"logloss"' in result.err
+
+
+def test_a_metric_is_added_to_finished_runs(cli, results, tmp_path):
+    assert cli("rescore", results, "--metric", "mcc", "-o", tmp_path / "again").code == 0
+    result = cli("leaderboard", tmp_path / "again", "--metric", "halves=mcc")
+    assert result.code == 0 and "mcc ↑" in result.out
 
 
 @pytest.mark.parametrize(

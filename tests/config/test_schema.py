@@ -31,6 +31,7 @@ def test_a_model_and_its_defaults():
         "params": {},
         "requires": [],
         "artifacts": [],
+        "depends_on": [],
         **dict.fromkeys(("out_of_fold", "role", "takes", "refuse", "extra", *facts)),
     }
     text = """{use: "a.b:C", params: {n: 1, deep: {x: ~}}, role: encoder, takes: [table, text],

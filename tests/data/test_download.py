@@ -396,6 +396,14 @@ def test_offline_uses_the_cache_and_opens_no_socket(index, request, monkeypatch)
         fetch_first("toy", [{"folder": "toy.csv"}, {**index, "sha256": SHA}])
     first, _, reason = str(error.value).splitlines()
     assert "unset KARAT_OFFLINE" in first and "KARAT_OFFLINE is set" in reason
+    assert f"package {index['index']}" in first
+
+
+def test_the_error_names_the_address_to_download(gone, monkeypatch):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    with pytest.raises(Unavailable) as error:
+        fetch_first("toy", [gone])
+    assert gone["url"] in str(error.value).splitlines()[0]
 
 
 SCRIPT = """

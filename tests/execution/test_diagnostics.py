@@ -30,6 +30,7 @@ from karat.execution.diagnostics import (
     shared_entities,
     task_facts,
     unconverged,
+    unmatched_names,
     vector_facts,
 )
 from karat.execution.job import Job, ObjectStore, run
@@ -468,3 +469,24 @@ def test_duplicates_are_written_to_run_json(tmp_path):
     twins = {task["name"]: task["twins"] for task in karat.Run.open(run.folder).about["tasks"]}
     # one of four folds is run; without held-out rows there are no duplicates
     assert (twins["apart"], twins["blind"], twins["folds"][1]) == ([3, 3], [0, 0], 5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "cause"),
+    [
+        ("Paris", "paris", "case"),
+        ("x:Paris", "Paris", "prefix"),
+        ("New York", "New_York", "underscores"),
+        ("http://x.org/New_York", "new york", "prefix, case and underscores"),
+        ("Paris", "Rome", ""),
+    ],
+)
+def test_how_names_differ(asked, known, cause):
+    others = [f"other{i}" for i in range(5)]
+    found = unmatched_names([asked], [*others, known])
+    assert found["cause"] == cause and found["asked"] == [asked]
+    assert found["known"] == ([known] if cause else others[:3])
+
+
+def test_names_that_are_equal_are_matched():
+    assert unmatched_names(["a", "b"], ["b", "c"]) == {} == unmatched_names(["a"], [])

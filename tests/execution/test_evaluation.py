@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import logging
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import karat
 from karat.config.catalog import Catalog
-from karat.errors import DefinitionError
+from karat.errors import DefinitionError, JobsFailed, KaratWarning
 from karat.execution.evaluation import find_models_and_suite, find_suite, make_options, plan_suite
 from karat.execution.runner import Options
 from karat.models.model import StatelessEncoder
@@ -187,17 +188,71 @@ def test_a_registered_metric_is_scored(two_classes, clean_registry, tmp_path):
     assert board.attrs["higher_is_better"] == {"halves": False}
 
 
+class FromFile(StatelessEncoder):
+    """Reads a file that no parameter names."""
+
+    depends_on = ("factor.txt",)
+
+    def transform(self, items):
+        return items.to_numpy(dtype=float) * float(Path("factor.txt").read_text())
+
+
+def test_cached_vectors_follow_the_files_a_model_depends_on(two_classes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    largest = []
+    for factor in ("1", "3", "1"):
+        Path("factor.txt").write_text(factor)
+        (run,) = karat.evaluate(FromFile(), two_classes(), output=tmp_path / "results")
+        largest.append(run.records()[0]["observed"]["lengths"][-1])
+    assert largest[1] == pytest.approx(3 * largest[0]) and largest[2] == largest[0]
+
+
+class Broken:
+    def fit(self, items, y=None):
+        raise ValueError("out of order")
+
+    transform = fit
+
+
+def test_failed_jobs_are_a_warning_with_the_first_message_per_model(two_classes, tmp_path):
+    models = {"good": "onehot", "bad": Broken(), "worse": Broken()}
+    with pytest.warns(KaratWarning) as caught:
+        runs = karat.evaluate(models, two_classes(), output=tmp_path)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    lines = str(caught[0].message).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["bad", "worse"]
+    for line, run in zip(lines, runs[1:], strict=True):
+        assert "2 of 2 jobs" in line and "ValueError: out of order" in line
+        assert str(run.log(run.records()[0])) in line
+
+
+def test_failures_can_be_raised_and_keep_the_runs(two_classes, tmp_path):
+    models = {"good": "onehot", "bad": Broken()}
+    with pytest.raises(JobsFailed) as caught:
+        karat.evaluate(models, two_classes(), output=tmp_path, raise_on_failure=True)
+    assert [run.model for run in caught.value.runs] == ["good", "bad"]
+    assert caught.value.runs[0].results()["status"].tolist() == ["ok", "ok"]
+    assert isinstance(caught.value, karat.KaratError)
+
+
+def test_a_given_model_that_ran_nowhere_is_a_warning(two_classes, tmp_path, recwarn):
+    with pytest.warns(KaratWarning, match="tfidf"):
+        karat.evaluate(["onehot", "tfidf"], two_classes(), output=tmp_path)
+    with pytest.raises(JobsFailed):
+        karat.evaluate("tfidf", two_classes(), output=tmp_path, raise_on_failure=True)
+
+
+def test_finished_runs_give_no_warning(two_classes, tmp_path, recwarn):
+    karat.evaluate("onehot", two_classes(), output=tmp_path, raise_on_failure=True)
+    assert not [w for w in recwarn if issubclass(w.category, KaratWarning)]
+
+
 def test_events_are_logged_and_nothing_is_printed(two_classes, tmp_path, caplog, capsys):
-    class Broken:
-        def fit(self, items, y=None):
-            raise ValueError("broken")
-
-        transform = fit
-
     models = {"random": "random", "broken": Broken()}
     with caplog.at_level(logging.DEBUG, logger="karat"):
         for _ in range(2):
-            karat.evaluate(models, two_classes(), output=tmp_path, resume=True)
+            with pytest.warns(KaratWarning):
+                karat.evaluate(models, two_classes(), output=tmp_path, resume=True)
     events = [(record.name, record.levelname) for record in caplog.records]
     assert ("karat.execution.plan", "DEBUG") in events
     assert events.count(("karat.execution.embedding_cache", "INFO")) == 1

@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import karat
+from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.data.query_generators import partial_rows
@@ -32,6 +33,7 @@ PAIRS = Dataset.from_columns(TABLE.assign(w=list("bcabca")), ["z", "w"], "y")
 BAGS = Dataset.from_columns(TABLE.assign(z=[{"a": 1, "b": 2}] * 6), ["z"], "y")
 SEARCH = Dataset.from_columns(TABLE.assign(w=list("bcabca")), ["z"], "w", kind="items")
 TASK = Task("t", CLASSES)
+TWO_FOLDS = {"use": "kfold", "folds": 2}
 ONEHOT, LOGISTIC, RIDGE = adapt(OneHotTable()), adapt(LogisticRegression()), adapt(Ridge())
 
 
@@ -376,3 +378,34 @@ def test_a_metric_that_does_not_fit_the_task_is_an_error(two_classes):
     assert '"odd"' in first and "rmse" in first
     assert '"ranking"' in second and "acc" in second
     assert plan([two_classes(split="all", metrics=["v_measure"])]).jobs
+
+
+def test_a_dataset_of_several_tasks_is_loaded_once(tmp_path):
+    calls = []
+
+    def data():
+        calls.append("good")
+        return CLASSES
+
+    def lost():
+        calls.append("lost")
+        raise Unavailable("no file")
+
+    tasks = [Task(name, data, split=TWO_FOLDS) for name in "abc"]
+    tasks += [Task(name, lost) for name in "de"]
+    plan = make_plan([ONEHOT], tasks)
+    assert calls == ["good", "lost"]
+    assert [each.task.name for each in plan.tasks if each.data is CLASSES] == ["a", "b", "c"]
+    assert [(each.task, each.lacks) for each in plan.declined] == [("d", "data"), ("e", "data")]
+
+
+def test_tasks_of_one_definition_share_its_dataset(tmp_path):
+    TABLE.to_csv(tmp_path / "six.csv", index=False)
+    (tmp_path / "my.yaml").write_text(
+        "datasets:\n  six: {path: six.csv, target: y, kind: classification}\n"
+        "tasks:\n  first: {extends: classification, dataset: six, split: {folds: 2}}\n"
+        "  second: {extends: first}\n"
+    )
+    catalog = Catalog(tmp_path / "my.yaml")
+    first, second = make_plan([ONEHOT], [catalog.task("first"), catalog.task("second")]).tasks
+    assert first.data is second.data

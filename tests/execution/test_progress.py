@@ -17,6 +17,7 @@ from karat.execution.progress import (
     choose_progress,
     failure_line,
     job_line,
+    shown_progress,
 )
 from karat.models.tabular_encoders import OneHotTable
 
@@ -82,6 +83,16 @@ def test_choose_returns_the_display_for_the_stream(monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert type(choose_progress()) is LiveProgress
+
+
+def test_progress_is_shown_in_interactive_use(monkeypatch):
+    own = LineProgress()
+    assert shown_progress(own) is own
+    assert type(shown_progress(True)) is LineProgress
+    assert type(shown_progress(None)) is type(shown_progress(False)) is Progress
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    assert type(shown_progress(None)) is LineProgress
+    assert type(shown_progress(False)) is Progress
 
 
 def test_the_live_display_shows_every_event(monkeypatch):

@@ -14,13 +14,15 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from karat.config.catalog import Catalog
 from karat.core import columns
-from karat.errors import DataError
+from karat.errors import ContractError, DataError, DefinitionError
 from karat.models import model as model_module
 from karat.models import tabular_encoders
 from karat.models.adapters import adapt
 from karat.models.model import (
     Model,
+    StatelessEncoder,
     assign_folds,
     model_identity,
     target_kind,
@@ -320,6 +322,47 @@ def test_a_folder_named_by_a_parameter_counts(tmp_path):
     first = who(Reads(str(folder)))
     (folder / "weights").write_bytes(b"longer")
     assert who(Reads(str(folder))) != first
+
+
+def test_what_a_model_declares_to_depend_on_counts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("words.txt").write_text("one")
+    monkeypatch.delenv("KARAT_TEST_MODE", raising=False)
+
+    class Own(StatelessEncoder):
+        depends_on = ("words.txt", "env:KARAT_TEST_MODE")
+
+    found = [who(Own)]
+    assert who(Own) == found[0]
+    for value in ("", "fast"):
+        monkeypatch.setenv("KARAT_TEST_MODE", value)
+        found.append(who(Own))
+    Path("words.txt").write_text("two")
+    found.append(who(Own))
+    assert len(set(found)) == 4
+    Path("words.txt").unlink()
+    with pytest.raises(DefinitionError, match="words.txt"):
+        who(Own)
+    Own.depends_on = 7
+    with pytest.raises(ContractError, match="depends_on"):
+        adapt(Own)
+
+
+def test_a_model_of_yaml_declares_what_it_depends_on(tmp_path, monkeypatch):
+    (tmp_path / "words.txt").write_text("one")
+
+    def identity(more):
+        text = f"models:\n  mine: {{use: 'karat.models.text_encoders:TfIdf', {more}}}\n"
+        (tmp_path / "my.yaml").write_text(text)
+        return model_identity(Catalog(tmp_path / "my.yaml").model("mine"))
+
+    names = "depends_on: [words.txt, 'env:KARAT_TEST_MODE']"
+    found = [identity("params: {}"), identity(names)]
+    (tmp_path / "words.txt").write_text("two")
+    found.append(identity(names))
+    monkeypatch.setenv("KARAT_TEST_MODE", "fast")
+    found += [identity(names), identity("version: '1'"), identity("version: '2'")]
+    assert len(set(found)) == 6
 
 
 def test_an_empty_or_bare_word_is_no_folder(tmp_path, monkeypatch):

@@ -86,6 +86,29 @@ def test_a_notebook_shows_the_cells_of_the_table():
     assert "share a letter" in board._repr_html_()
 
 
+@pytest.mark.parametrize("by", [None, "task"])
+@pytest.mark.parametrize("width", [80, 120])
+def test_print_shows_ranks_and_scores_within_the_width(monkeypatch, capsys, by, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    board = karat.leaderboard(table(["good", "a-bad-model-with-a-long-name"], tasks=12), by=by)
+    print(board)
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    (first, *_) = [line.split() for line in lines if line.startswith(" good")]
+    assert first[:2] == ["good", "1.0"]
+    assert all(f"t{t}" in text for t in range(12)) and "0.5" in text
+    assert repr(board) == str(board) == text.rstrip("\n")
+
+
+def test_the_plain_frame_of_a_leaderboard():
+    board = karat.leaderboard(table())
+    assert type(board.frame) is pd.DataFrame
+    pd.testing.assert_frame_equal(board.frame, plain.leaderboard(table()))
+    assert board.frame.attrs == board.attrs
+    assert str(board.frame) == str(plain.leaderboard(table()))
+
+
 def test_it_shows_as_much_as_pandas_would():
     board = karat.leaderboard(table([f"m{i:03d}" for i in range(100)], tasks=30))
     with pd.option_context("display.max_rows", 60, "display.max_columns", 20):
@@ -102,6 +125,7 @@ def test_leaderboard_without_its_columns_is_a_plain_table():
     board = karat.leaderboard(table())
     del board["tie"]
     assert "<table" in board._repr_html_() and "0.5" in board._repr_html_()
+    assert str(board) == str(board.frame)
 
 
 @pytest.mark.parametrize("by", [None, "task"])

@@ -203,12 +203,29 @@ def test_a_plan_shows_jobs_and_declines(two_classes, words, capsys):
     plan = make_plan([adapt(OneHotTable(), "one[hot]")], [two_classes(), words("[w]")])
     show_plan(plan)
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert lines[:3] + lines[-1:] == [
+    assert lines[:1] + lines[2:4] + lines[-1:] == [
+        ["2", "jobs,", "1", "declined"],
         ["model", "task", "folds"],
         ["one[hot]", "halves", "2"],
-        ["2", "jobs,", "1", "declined"],
         ["one[hot]", "·", "[w]"],
     ]
+
+
+def test_a_long_plan_is_summed_up_unless_verbose(two_classes, words, capsys):
+    models = [adapt(OneHotTable(), f"m{i}") for i in range(5)]
+    tasks = [two_classes(f"t{i}") for i in range(7)] + [words(f"w{i}") for i in range(8)]
+    plan = make_plan(models, tasks)
+    show_plan(plan)
+    text = capsys.readouterr().out
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    assert lines[0] == ["70", "jobs,", "40", "declined"] and ["m4", "7", "14"] in lines
+    assert "m0, m1, m2 and 2 more · w0, w1, w2, w3, w4, w5 and 2 more" in text
+    assert len(lines) < 15 and "--verbose" in text
+    show_plan(plan, verbose=True)
+    text = capsys.readouterr().out
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    assert all([f"m{m}", f"t{t}", "2"] in lines for m in range(5) for t in range(7))
+    assert "m0, m1, m2, m3, m4 · w0" in text and "w7" in text and "--verbose" not in text
 
 
 def board(models=("good", "bad"), tasks=("t",), metric="acc", **columns):

@@ -133,6 +133,8 @@ RAW = {"table": "onehot", "text": "tfidf"}
 COLLAPSED = 0.05
 #: coverage below which a score is not about the task as a whole
 COVERED = 0.9
+#: number of tasks in a message
+MOST_TASKS = 3
 #: ratio of the largest to the smallest norm from which it is reported
 UNLIKE = 1_000
 
@@ -238,6 +240,35 @@ def _unlike_lengths(facts: Facts) -> Iterator[Hit]:
                 job.model,
                 job.task,
             )
+
+
+@_rule(
+    "KRT107 warning No item has a vector",
+    "Write the names of the vectors and of the task in the same way.",
+)
+def _unmatched_names(facts: Facts) -> Iterator[Hit]:
+    lost: dict[str, dict[str, Mapping[str, Any]]] = {}
+    answered = {(job.model, job.task) for job in facts.jobs if not job.record.get("unmatched")}
+    for job in facts.jobs:
+        if (job.model, job.task) not in answered:
+            lost.setdefault(job.model, {}).setdefault(job.task, job.record)
+    for model, records in lost.items():
+        tasks = list(records)
+        more = f" and {len(tasks) - MOST_TASKS} more" if len(tasks) > MOST_TASKS else ""
+        first = records[tasks[0]]
+        yield Hit(
+            f"{first['model']} has a vector for no item of {', '.join(tasks[:MOST_TASKS])}{more}."
+            f"{_name_examples(first['unmatched'])}",
+            model,
+            tasks[0],
+        )
+
+
+def _name_examples(found: Mapping[str, Any]) -> str:
+    """Return the names of both sides, and the likely cause, as sentences."""
+    asked, known = (", ".join(f'"{name}"' for name in found[side]) for side in ("asked", "known"))
+    cause = f" Likely cause: another {found['cause']}." if found["cause"] else ""
+    return f" The task has {asked}; the vectors have {known}.{cause}"
 
 
 def _against(facts: Facts, task: str, model: int, other: int, how: str) -> Hit:

@@ -488,9 +488,11 @@ def leaderboard(
     Returns
     -------
     pandas.DataFrame
-        One row per model, best first: rank, its 95 % interval, tie letters, a score per task.
+        A ``Leaderboard``, which prints as a table. One row per model, best first: rank, its 95 %
+        interval, tie letters, a score per task.
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
-        (rule and counts), ``cells`` (why a score is missing), ``coverage`` and ``seeds``.
+        (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
+        data were missing, and where), ``coverage`` and ``seeds``.
 
     Raises
     ------
@@ -584,5 +586,9 @@ def _facts(
         "cells": lost,
         "few": [cells.models[m] for m in np.flatnonzero(few)],
         "seeds": given.seeds,
+        "lacking": {
+            why: [(model, columns.get(task, task)) for model, task in where]
+            for why, where in given.lacking.items()
+        },
         "twins": {columns[task]: twins for task, twins in given.twins.items() if task in columns},
     }

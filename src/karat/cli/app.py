@@ -335,20 +335,21 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
 
-    Exit code: 0 success, 1 some jobs failed, 2 invalid input, 130 interrupted.
+    Exit code: 0 success, 1 some jobs failed or a model given with -m ran on no task, 2 invalid
+    input, 130 interrupted.
     """
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
     from karat.execution.runner import Stopped
     from karat.execution.template import Template
     from karat.execution.workers import available_cores
-    from karat.reporting.terminal import print_jobs_left, show_runs
+    from karat.reporting.terminal import print_idle_models, print_jobs_left, show_runs
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose_progress(quiet, given.pop("verbose"))
-    given["cache"] = not given.pop("no_cache")
+    given["cache"], named = not given.pop("no_cache"), given["models"]
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
         Template.current()  # loads its libraries while this process plans
@@ -360,7 +361,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     except Stopped as stopped:
         click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
         context.exit(130)
-    code = show_runs(runs, shape, quiet=quiet, ignore=ignored)
+    code = show_runs(runs, shape, quiet=quiet, ignore=ignored) | print_idle_models(runs, named)
     if options.exit_on_error:
         print_jobs_left(runs, resume)
     return code
@@ -368,20 +369,23 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
 
 @karat.command()
 @run_options
-def plan(suite: str, **given: Any) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="List every job and reason.")
+def plan(suite: str, verbose: bool, **given: Any) -> None:
     """Show what karat run would do, without running it.
 
-    Lists the jobs by model and task, and the tasks that a model does not support.
+    Shows the number of jobs, the estimated time, the jobs by model and task (in a large suite: by
+    model), and the tasks that a model does not support.
 
     \b
-    Example:
+    Examples:
       karat plan quickstart -m onehot -m tfidf
+      karat plan tabeb --verbose
     """
     from karat.execution.evaluation import plan_suite
     from karat.reporting.terminal import show_plan
 
     models, tasks, catalog, options = _resolve(suite, given)
-    show_plan(plan_suite(models, tasks, catalog, options))
+    show_plan(plan_suite(models, tasks, catalog, options), verbose=verbose)
 
 
 def _resolve(suite: str, given: dict[str, Any]) -> Any:

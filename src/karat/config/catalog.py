@@ -26,7 +26,7 @@ from karat.core.dataset import Dataset
 from karat.core.task import Suite, Task
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
-from karat.models.adapters import adapt, is_vector_file
+from karat.models.adapters import adapt, dependencies, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerEncoder
 from karat.models.model import Model
 
@@ -184,12 +184,22 @@ class Catalog:
             model = adapt(made, name or key, role)
         return dataclasses.replace(
             model,
+            depends_on=self._dependencies(key, definition, model),
             artifacts=tuple(definition.get("artifacts") or ()),
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
             params={**definition["params"], **({"out_of_fold": folds} if folds else {})},
             unavailable=missing or model.unavailable,
         )
+
+    def _dependencies(
+        self, key: str, definition: Mapping[str, Any], model: Model
+    ) -> tuple[str, ...]:
+        """Return what a defined model depends on: its class, its definition, and its version."""
+        given = definition.get("depends_on") or []
+        folder = self.definitions.folder("models", key, "depends_on") if given else None
+        version = [f"version:{definition['version']}"] if definition.get("version") else []
+        return (*model.depends_on, *dependencies(f'model "{key}"', [*given, *version], folder))
 
     def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         params, missing = dict(given), ""

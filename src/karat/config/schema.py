@@ -172,6 +172,7 @@ class Model(_Strict):
     takes: list[Literal["table", "text", "entity"]] | None = None
     requires: Texts = []
     artifacts: Texts = []
+    depends_on: Texts = []
     refuse: str | None = None
     extra: str | None = None
     title: str | None = None

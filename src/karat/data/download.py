@@ -545,9 +545,10 @@ def fetch_first(
 def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:
     """Return one line with what to do, then one line per source with why it failed."""
     actions = [f"put it at $KARAT_DATA/{s.place}" for s in reasons if s.kind == "folder"][:1]
-    if any(source.remote for source in reasons):
+    if remote := [source for source in reasons if source.remote]:
         action = "unset KARAT_OFFLINE" if offline() else "connect to the network"
-        actions.append(f"{action} and run again")
+        where = {"url": without_password(remote[0].place), "index": f"package {remote[0].place}"}
+        actions.append(f"{action} and run again to download it ({where[remote[0].kind]})")
     elif not actions:
         actions = [f"install the package {s.place}" for s in reasons] or ["define a source"]
     tried = [f"  {source}: {reason}" for source, reason in reasons.items()]

@@ -11,9 +11,11 @@ import csv
 import functools
 import io
 import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from types import FunctionType, ModuleType
 from typing import Any
 from zlib import crc32
@@ -43,6 +45,14 @@ NEARLY = 1e-4
 SAMPLE, COMPONENTS = 300, 16
 #: variances and scores below these shares of the largest are rounding errors
 FLAT, TINY = 1e-10, 1e-9
+#: number of names in an example
+EXAMPLES = 3
+#: what may differ between the names of a task and those of a vector file, in this order
+NAME_DIFFERENCES: dict[str, Callable[[str], str]] = {
+    "prefix": lambda name: re.split("[/#:]", name)[-1],
+    "case": str.lower,
+    "underscores": lambda name: name.replace("_", " "),
+}
 #: for these estimators ``max_iter`` is the number of trees, which is always reached
 GROWN = "HistGradientBoosting"
 
@@ -401,6 +411,36 @@ def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
     pairs = np.unique(np.stack([vector, item]), axis=1)
     several = np.bincount(pairs[0], minlength=vector.max() + 1) > 1
     return int(several[vector].sum()), len(rows)
+
+
+def unmatched_names(asked: Iterable[str], known: Iterable[str]) -> dict[str, Any]:
+    """Return examples of the names asked for and of those with a vector, and how they differ.
+
+    ``cause`` names the smallest set of differences without which some names are equal, and is
+    empty if there is none. The result is empty if some names are equal as they are.
+
+    >>> unmatched_names(["http://dbpedia.org/resource/New_York"], ["rome", "new york"])["cause"]
+    'prefix, case and underscores'
+    """
+    asked, known = list(dict.fromkeys(asked)), list(dict.fromkeys(known))
+    if not known or not set(asked).isdisjoint(known):
+        return {}
+    sizes = range(1, len(NAME_DIFFERENCES) + 1)
+    for names in (each for size in sizes for each in combinations(NAME_DIFFERENCES, size)):
+        there = {_without(name, names): name for name in reversed(known)}
+        pairs = [(a, there[b]) for a in asked if (b := _without(a, names)) in there]
+        if pairs:
+            first, second = zip(*pairs[:EXAMPLES], strict=True)
+            *others, last = names
+            cause = f"{', '.join(others)} and {last}" if others else last
+            return {"asked": list(first), "known": list(second), "cause": cause}
+    return {"asked": asked[:EXAMPLES], "known": known[:EXAMPLES], "cause": ""}
+
+
+def _without(name: str, differences: Iterable[str]) -> str:
+    for each in differences:
+        name = NAME_DIFFERENCES[each](name)
+    return name
 
 
 def unconverged(fitted: Any) -> int:

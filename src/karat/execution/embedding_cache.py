@@ -33,7 +33,7 @@ from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
-from karat.models.model import Model, object_identity
+from karat.models.model import Model, encoder_identity
 from karat.models.vector_files import VectorFile
 
 #: number of bytes of the hash of a text
@@ -216,7 +216,7 @@ class VectorStage:
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
                 # vectors of a model without an identity are not found by later runs
-                self._identities[key] = object_identity(encoder) or os.urandom(16).hex()
+                self._identities[key] = encoder_identity(model, encoder) or os.urandom(16).hex()
             identity = self._identities[key]
             folder = self._vectors(encoder, identity, model, data)
             seconds = read_stored_vectors(folder)[0].get("seconds")

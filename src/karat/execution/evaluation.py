@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.registry import build
 from karat.core.task import Suite, Task
-from karat.errors import DefinitionError
+from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
-from karat.execution.progress import Progress
+from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import Limits
 from karat.execution.runner import Options, Session
 from karat.execution.workers import one_thread
 from karat.models.model import Model
+from karat.results.load import reason_nothing_ran
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 
@@ -49,12 +51,14 @@ def evaluate(
     engine: str = "local",
     scheduler: str | None = None,
     define: Files = (),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    raise_on_failure: bool = False,
 ) -> list[Run]:
     """Evaluate models on tasks.
 
     A job that fails becomes a row with status ``failed``, ``timeout`` or ``memory``; the other
-    jobs still run. The scores depend on the seed, not on the number of workers or the engine.
+    jobs still run, and a KaratWarning has the first message of each model. The scores depend on
+    the seed, not on the number of workers or the engine.
 
     Parameters
     ----------
@@ -96,8 +100,13 @@ def evaluate(
         cluster on this machine.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
-    progress : Progress, optional
-        Receives every event of the run. Default: no output.
+    progress : Progress or bool, optional
+        True prints the progress on standard error, as ``karat run`` does; False prints nothing; an
+        object receives every event of the run. Default: True in a notebook or an interactive
+        Python, False in a script.
+    raise_on_failure : bool, default=False
+        Raise JobsFailed after the run, instead of a warning, if a job failed or a model that was
+        given ran on no task.
 
     Returns
     -------
@@ -111,8 +120,15 @@ def evaluate(
         mistake.
     MissingExtra
         If ``engine="dask"`` and Dask is not installed.
+    JobsFailed
+        With ``raise_on_failure``; its ``runs`` are what would be returned.
     Stopped
         If the run was interrupted. Finished jobs are stored; ``resume=True`` runs the rest.
+
+    Warns
+    -----
+    KaratWarning
+        If a job failed, or a model that was given ran on no task, such as for a missing library.
 
     Examples
     --------
@@ -132,7 +148,31 @@ def evaluate(
     found, suite = find_models_and_suite(
         catalog, models, tasks, only=options.only, constraint=constraint
     )
-    return run_suite(plan_suite(found, suite, catalog, options), suite, options, progress)
+    plan = plan_suite(found, suite, catalog, options)
+    runs = run_suite(plan, suite, options, shown_progress(progress))
+    if problems := "\n".join(problems_of(runs, given=models is not None)):
+        if raise_on_failure:
+            raise JobsFailed(problems, runs)
+        warnings.warn(problems, KaratWarning, stacklevel=2)
+    return runs
+
+
+def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
+    """Yield a line per model with failed jobs, and per given model that ran on no task."""
+    for run in runs:
+        records = run.records()
+        failed = [record for record in records if record["status"] in FAILURES]
+        reason = reason_nothing_ran(run) if given else None
+        if failed:
+            first = failed[0]
+            jobs = f"{len(failed)} of {len(records)} jobs failed"
+            where = "" if first["fold"] is None else f", fold {first['fold']}"
+            yield (
+                f"{run.model}: {jobs}; the first on {first['task']}{where}: {first['info']} "
+                f"(log: {run.log(first)})"
+            )
+        elif reason is not None:
+            yield f"{run.model} ran on no task: {reason}"
 
 
 def suite(name: str, define: Files = ()) -> Suite:

@@ -40,7 +40,13 @@ from karat.corruptions.view import (
     views,
 )
 from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
-from karat.execution.diagnostics import guard, sample_csv, unconverged, vector_facts
+from karat.execution.diagnostics import (
+    guard,
+    sample_csv,
+    unconverged,
+    unmatched_names,
+    vector_facts,
+)
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.solvers import Answers, PredictorSolver, ProbeSolver, Solver
 from karat.execution.splits import Fold, split
@@ -149,7 +155,9 @@ def run(job: Job, shelf: ObjectStore) -> Outcome:
         broken = Broken.by(error)
         limits = job.limits or Limits()
         if isinstance(error, NoVectors):
-            record["coverage"] = 0.0
+            record.update(coverage=0.0, unmatched=attempt.unmatched())
+        if isinstance(error, MissingExtra):
+            record["lacks"] = "library"
         info = broken.info
         if broken.status == "timeout" and limits.seconds:
             info = f"{info} of {limits.seconds:g} s"
@@ -277,6 +285,21 @@ class _Attempt:
         except Exception as error:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))
+
+    def unmatched(self) -> dict[str, Any]:
+        """Return examples of the items without a vector, and of the names of the vectors."""
+        vocabulary = getattr(self.model.prototype, "vocabulary", None)
+
+        def compare() -> dict[str, Any]:
+            data: Dataset = self.shelf.get(self.job.dataset)
+            asked = data.items if data.modality == "text" else data.items.index
+            try:
+                known = vocabulary()[0] if callable(vocabulary) else ()
+            except (KaratError, OSError):  # the file has been removed
+                known = ()
+            return unmatched_names(map(str, asked), map(str, known))
+
+        return self.shelf.get_or_make(f"unmatched-{self.job.model}-{self.job.dataset}", compare)
 
     def _score(self, solver: Solver, test: Dataset, view: View) -> dict[str, Any]:
         try:

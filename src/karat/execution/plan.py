@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -85,11 +86,16 @@ def _hash(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Decline:
-    """A task that a model cannot run, and the reason."""
+    """A task that a model cannot run, and the reason.
+
+    ``lacks`` is "library" if the model lacks a library or file, "data" if the task lacks its
+    data, and empty if the model is not made for the task.
+    """
 
     model: str
     task: str
     reason: str
+    lacks: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,10 +138,11 @@ def make_plan(
     """
     planned: list[PlannedTask] = []
     identities: dict[str, str | None] = {}
-    mistakes = _Mistakes()
+    mistakes, datasets = _Mistakes(), _Datasets()
     for task in tasks:
         with mistakes.collected(f'task "{task.name}"'):
-            planned.append(_plan_task(task, seed, folds, max_folds, max_rows))
+            load = functools.partial(datasets.load, task)
+            planned.append(_plan_task(task, load, seed, folds, max_folds, max_rows))
     if mistakes.messages or all(each.data is None for each in planned):
         mistakes.messages += [each.data_error for each in planned if each.data_error]
     for model in models:
@@ -159,7 +166,8 @@ def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple
         for each in planned:
             name, data = each.task.name, each.data
             if reason := decline_reason(model, each):
-                declined.append(Decline(model.name, name, reason))
+                lacks = "library" if model.unavailable else "data" if data is None else ""
+                declined.append(Decline(model.name, name, reason, lacks))
             elif data is None:
                 lost.append(Decline(model.name, name, each.data_error))
             else:
@@ -246,12 +254,40 @@ class _Mistakes:
                 self.messages.append(f"{where}: {type(error).__name__}: {error}")
 
 
+class _Datasets:
+    """Loads each dataset once, for all tasks on it; so is the error of one that cannot be used."""
+
+    def __init__(self) -> None:
+        self.loaded: list[tuple[Any, Dataset | Exception]] = []
+
+    def load(self, task: Task) -> Dataset:
+        """Return the dataset of a task."""
+        if isinstance(task.dataset, Dataset):
+            return task.dataset
+        # loaders of one definition are equal; they hold mappings and cannot be keys
+        found = next((data for made, data in self.loaded if made == task.dataset), None)
+        if found is None:
+            try:
+                found = _load(task)
+            except (DataError, MissingExtra) as error:
+                found = error
+            self.loaded.append((task.dataset, found))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
 def _plan_task(
-    task: Task, seed: int, folds: Sequence[int] | None, max_folds: int | None, max_rows: int | None
+    task: Task,
+    load: Callable[[], Dataset],
+    seed: int,
+    folds: Sequence[int] | None,
+    max_folds: int | None,
+    max_rows: int | None,
 ) -> PlannedTask:
     check_components(task)
     try:
-        data = _load(task)
+        data = load()
     except (DataError, MissingExtra) as error:
         task = dataclasses.replace(task, metrics=task.metrics or ("?",))
         if isinstance(error, Unavailable | MissingExtra):
@@ -294,11 +330,10 @@ def _sampled_and_split(
 
 
 def _load(task: Task) -> Dataset:
-    if isinstance(task.dataset, Dataset):
-        return task.dataset
     if isinstance(task.dataset, str):
         raise DefinitionError(f'task "{task.name}": dataset "{task.dataset}" was not resolved.')
-    data = task.dataset()
+    given: Any = task.dataset
+    data = given()
     if not isinstance(data, Dataset):
         raise DefinitionError(
             f'task "{task.name}": the dataset function must return a karat.Dataset, '

@@ -203,3 +203,11 @@ def choose_progress(quiet: bool = False, verbose: bool = False) -> Progress:
     if quiet:
         return Progress()
     return LiveProgress(verbose) if sys.stderr.isatty() else LineProgress(verbose)
+
+
+def shown_progress(given: Progress | bool | None) -> Progress:
+    """Return the display that ``evaluate`` was given; None shows it in interactive use only."""
+    if isinstance(given, Progress):
+        return given
+    # the interactive interpreter, IPython and notebooks set the prompt ps1
+    return choose_progress(quiet=not (hasattr(sys, "ps1") if given is None else given))

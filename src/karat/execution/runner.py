@@ -314,7 +314,8 @@ class Session:
             record = new_record("", model.name, self._planned[each.task].task)
             info = " ".join(each.reason.split())
             if each in self.plan.declined:
-                opened.write(record | {"status": "declined", "info": info}, {})
+                lacks = {"lacks": each.lacks} if each.lacks else {}
+                opened.write(record | {"status": "declined", "info": info, **lacks}, {})
             else:
                 failed = {"status": "failed", "info": f"DataError: {info}", "repeat": 0}
                 opened.write(record | failed, {"log.txt": each.reason})

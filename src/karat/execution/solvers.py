@@ -123,8 +123,7 @@ class ProbeSolver:
         self.dimensions = self.vectors_.matrix.shape[1]
         able = self.probe.answerable(train, self.vectors_)
         if not able.any():
-            items = len(train.mentioned())
-            raise NoVectors(f"no vector for any of the {items} items of {train.name}")
+            raise _no_vectors(train, self.vectors_, "items")
         self.probe.fit(train.take(np.flatnonzero(able)), self.vectors_)
 
     def answer(self, test: Dataset, change: Change | None = None) -> Answers:
@@ -144,7 +143,7 @@ class ProbeSolver:
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
         if not able.any() and self.missing == "ignore":
-            raise NoVectors(f"no vector for any of the {len(rows)} test items of {test.name}")
+            raise _no_vectors(test, vectors, "test items")
         # coverage counts questions with vectors, even if the probe can answer the others
         known = able & vectors.answerable(test)
         predictions = self._answered(test, vectors, able)
@@ -189,6 +188,13 @@ class ProbeSolver:
         # the dtype may differ between folds
         matrix = vectors.matrix.astype(self.vectors_.matrix.dtype, copy=False)
         return replace(vectors, matrix=matrix, vocabulary=self.vectors_.vocabulary)
+
+
+def _no_vectors(data: Dataset, vectors: Vectors, what: str) -> NoVectors:
+    rows = data.mentioned()
+    if vectors.known(rows).any():
+        return NoVectors(f"no question of {data.name} has vectors for all of its {what}")
+    return NoVectors(f"no vector for any of the {len(rows)} {what} of {data.name}")
 
 
 Solver = PredictorSolver | ProbeSolver

@@ -24,7 +24,7 @@ from karat.core.dataset import MODALITIES
 from karat.errors import ContractError, DefinitionError, KaratError, did_you_mean
 from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
 from karat.models.contrib.sentence_models import SentenceTransformerObject, is_sentence_transformer
-from karat.models.model import Model, TextEncoder, object_identity, sklearn_tags
+from karat.models.model import Model, TextEncoder, model_identity, sklearn_tags
 from karat.models.text_encoders import WordVectors
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
@@ -83,6 +83,28 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         params=_params(prototype),
         version=_version(thing),
         unavailable=str(method()) if callable(method) else "",
+        depends_on=dependencies(name or _name(thing), getattr(thing, "depends_on", ())),
+    )
+
+
+def dependencies(model: str, given: Any, folder: Path | None = None) -> tuple[str, ...]:
+    """Return what a model depends on, with absolute paths; relative ones are below ``folder``.
+
+    >>> dependencies("m", ["env:HOME", "version:2"])
+    ('env:HOME', 'version:2')
+    """
+    several = [given] if isinstance(given, str | os.PathLike) else given
+    if not isinstance(several, list | tuple) or not all(
+        isinstance(each, str | os.PathLike) for each in several
+    ):
+        raise ContractError(
+            f'{model}: depends_on must be a list of paths and "env:NAME", got {given!r}.'
+        )
+    return tuple(
+        text
+        if (text := os.fspath(each)).startswith(("env:", "version:"))
+        else str(((folder or Path()) / Path(text).expanduser()).absolute())
+        for each in several
     )
 
 
@@ -307,7 +329,7 @@ def wrapped_fingerprint(model: Model, *others: Any) -> str:
 
     The code of a class given by name is not part of a pickle, so it is hashed here.
     """
-    identity = object_identity(model.prototype)
+    identity = model_identity(model)
     if identity is None:
         raise TypeError(f"{model.name} has no identity: it cannot be pickled.")
     return " ".join([identity, *map(repr, others)])

@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.util
 import io
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ import cloudpickle
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from karat.errors import ContractError, Declined, KaratError, MissingExtra
+from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
 
 class StatelessEncoder(BaseEstimator):
@@ -150,6 +151,10 @@ class Model:
         Resource limits, passed to parameters of these names that are None.
     artifacts
         What to save in addition to predictions, such as ``"models"``.
+    depends_on
+        What its results depend on besides its code and parameters, as part of its identity: paths
+        of files and folders, ``"env:NAME"`` for an environment variable, and ``"version:TEXT"``
+        for a text that is changed by hand.
     """
 
     name: str
@@ -161,6 +166,7 @@ class Model:
     unavailable: str = ""
     limits: Mapping[str, Any] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
 
     @property
     def stateless(self) -> bool:
@@ -230,7 +236,33 @@ def model_identity(model: Model) -> str | None:
 
     Equal models may have different hashes (a cache miss), but not the reverse.
     """
-    return object_identity(model.prototype)
+    return encoder_identity(model, model.prototype)
+
+
+def encoder_identity(model: Model, encoder: Any) -> str | None:
+    """Return the identity of a copy of a model's prototype, with what the model depends on."""
+    identity = object_identity(encoder)
+    if identity is None or not model.depends_on:
+        return identity
+    parts = [identity, *(_dependency(model.name, each) for each in model.depends_on)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _dependency(model: str, given: str) -> str:
+    """Return the current content of what a model depends on."""
+    kind, _, name = given.partition(":")
+    if kind == "version":
+        return given
+    if kind == "env":
+        value = os.environ.get(name)
+        return given if value is None else f"{given}={value}"
+    found = _file(Path(given))
+    if not found and not Path(given).is_dir():
+        raise DefinitionError(
+            f'{model}: depends_on names "{given}", which is no readable file or folder; '
+            f'write "env:NAME" for an environment variable.'
+        )
+    return f"file {found}"
 
 
 def object_identity(thing: Any) -> str | None:

@@ -1,23 +1,28 @@
-"""The leaderboard of notebooks, the robustness table, and findings of checks on a terminal."""
+"""The leaderboard as text and in notebooks, the robustness table, and findings as text."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import io
+import itertools
 import json
 import re
+import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import click
 import numpy as np
 import pandas as pd
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.analysis.check_facts import LEVELS, Finding, Findings
@@ -102,28 +107,145 @@ def _column(found: pd.DataFrame, name: str, sign: np.ndarray, starts: list[int])
     return Column(TITLES.get(name, name), cells, part=part)
 
 
+#: maximum width of a task column
+TASK_WIDTH = 16
+#: minimum width of the model column
+NAME_WIDTH = 8
+
+
+def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
+    """Return the leaderboard for this width; many tasks continue in further tables."""
+    table = make_table(board)
+    columns = [
+        replace(column, name=_shortened(column.name), label=_shortened(column.label))
+        if column.part == "task"
+        else column
+        for column in table.columns
+    ]
+    fixed = [column for column in columns if column.part != "task"]
+    room = width - sum(map(_width, fixed)) - 2
+    longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
+    names = [Cell(_shortened(cell.text, longest)) for cell in table.model.cells]
+    model = replace(table.model, cells=names)
+    parts: list[RenderableType] = []
+    for group in _arranged(columns, width - _width(model)):
+        parts += [*_grids(table, [model, *group]), Text()]
+    wrapper = textwrap.TextWrapper(width, initial_indent=" ", subsequent_indent=" ")
+    below = [line for note in table.notes for line in wrapper.wrap(note)]
+    return Group(*parts, *(Text(line, style="dim") for line in below))
+
+
+def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
+    """Return the columns in groups that fit: all, or ranks and costs first, then tasks."""
+    if sum(map(_width, columns)) <= width:
+        return [columns]
+    ranks, tasks, costs = ([c for c in columns if c.part == p] for p in ("rank", "task", "cost"))
+    if sum(map(_width, (*ranks, *costs))) <= width:
+        return [[*ranks, *costs], *_fitting(tasks, width)]
+    return [*_fitting([*ranks, *costs], width), *_fitting(tasks, width)]
+
+
+def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
+    groups: list[list[Column]] = []
+    left = 0
+    for column in columns:
+        if not groups or _width(column) > left:
+            groups.append([])
+            left = width
+        groups[-1].append(column)
+        left -= _width(column)
+    return groups
+
+
+def _width(column: Column) -> int:
+    texts = [column.name, column.label, *(cell.text for cell in column.cells)]
+    return max(map(cell_len, texts)) + 2
+
+
+def _shortened(name: str, width: int = TASK_WIDTH) -> str:
+    text = Text(name)
+    text.truncate(width, overflow="ellipsis")
+    return text.plain
+
+
+def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:
+    """Yield the rows below their heading, each group below a line with its name."""
+    rows = [
+        [Text(c.text, style="dim" if c.faint else "bold" if c.best else "") for c in row]
+        for row in zip(*(column.cells for column in columns), strict=True)
+    ]
+    if not table.groups:
+        yield _grid(columns, rows)
+        return
+    widths = [_width(column) - 2 for column in columns]
+    yield _grid(columns, [], widths)
+    for start, end in itertools.pairwise([*table.starts, len(table)]):
+        title = "   ".join(column.cells[start].text for column in table.groups)
+        yield Text(f"\n {title}", style="bold", overflow="ellipsis", no_wrap=True)
+        yield _grid(columns, rows[start:end], widths, heading=False)
+
+
+def _grid(
+    columns: Sequence[Column],
+    rows: list[list[Text]],
+    widths: Sequence[int | None] = (),
+    heading: bool = True,
+) -> Grid:
+    grid = Grid(box=None, header_style="bold", padding=(0, 1), show_header=heading)
+    for column, width in itertools.zip_longest(columns, widths):
+        side: Any = "right" if column.right else "left"
+        title = f"{column.name}\n{column.label}" if column.label else column.name
+        grid.add_column(Text(title, style="bold"), justify=side, no_wrap=True, min_width=width)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
 Given = ParamSpec("Given")
 
 
 class Leaderboard(pd.DataFrame):
-    """A data frame whose HTML representation is a leaderboard with notes.
+    """A data frame that prints as a leaderboard with notes, also in a notebook.
 
-    Results of pandas operations are plain data frames; ``attrs`` are those of ``leaderboard``.
-    ``pandas.options.display`` limits the rows and tasks shown in a notebook.
+    It is used like any data frame; results of pandas operations are plain data frames. ``attrs``
+    are those of ``leaderboard``. The text has the width of the terminal, or 80 columns;
+    ``pandas.options.display`` limits the rows and tasks.
     """
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:
         return pd.DataFrame
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The same numbers as a plain data frame, which prints as one."""
+        plain = pd.DataFrame(self)
+        plain.attrs.update(self.attrs)
+        return plain
+
+    def __repr__(self) -> str:
+        width = shutil.get_terminal_size().columns
+        console = Console(file=io.StringIO(), width=width, color_system=None)
+        with console.capture() as captured:
+            try:
+                console.print(leaderboard_text(self._shown_table(), width))
+            except KeyError:  # a column was removed in place
+                return repr(self.frame)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+    def __str__(self) -> str:
+        return repr(self)
+
     def _repr_html_(self) -> str:
         try:
-            rows = pd.get_option("display.max_rows") or len(self)
-            columns = pd.get_option("display.max_columns") or len(self.columns)
-            return to_html(_cut(make_table(self.iloc[:rows]), len(self), columns))
+            return to_html(self._shown_table())
         except KeyError:
-            # a column was removed in place: show a plain data frame
-            return str(pd.DataFrame(self)._repr_html_())
+            return str(self.frame._repr_html_())
+
+    def _shown_table(self) -> Table:
+        rows = pd.get_option("display.max_rows") or len(self)
+        columns = pd.get_option("display.max_columns") or len(self.columns)
+        return _cut(make_table(self.iloc[:rows]), len(self), columns)
 
 
 def _cut(table: Table, rows: int, max_tasks: int) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ _MEANINGS = {
     FAILED: "failed: no score",
     NOT_RUN: "… not run",
 }
+_LACKING = "– library or data missing"
 
 
 def scored_tasks(board: pd.DataFrame) -> list[str]:
@@ -77,6 +78,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     empty = [short(task) for task in board.attrs["tasks"] if task not in scored]
     if empty:
         yield f"Tasks without any score (see info in results.csv): {', '.join(empty)}."
+    yield from _of_lacking(board.attrs.get("lacking", {}))
     yield from _of_coverage(board.attrs.get("coverage", {}))
     for task, (duplicates, tested) in list(board.attrs.get("twins", {}).items())[:MAX_NOTES]:
         yield f"{plain(task)}: {duplicates:,} of {tested:,} test rows also occur in training data."
@@ -110,6 +112,18 @@ def _of_ratings(board: pd.DataFrame) -> Iterator[str]:
             yield "Costs are those of the tasks of each model; models have different tasks."
 
 
+def _of_lacking(lacking: Mapping[tuple[str, str], Sequence[tuple[str, str]]]) -> Iterator[str]:
+    """Yield which libraries and data were missing, and what to do."""
+    for (what, info), pairs in list(lacking.items())[:MAX_NOTES]:
+        names = list(dict.fromkeys(model if what == "library" else task for model, task in pairs))
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        shown = ", ".join(map(short, names[:MAX_NAMES])) + more
+        kind = "" if what == "library" else "data not available: "
+        yield f"{shown}: {kind}{plain(info.partition(' Tried:')[0])}"
+    if len(lacking) > MAX_NOTES:
+        yield f"{count(len(lacking) - MAX_NOTES, 'more reason')} (karat plan shows all)."
+
+
 def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
     """Yield the lowest shares of questions that a model could answer."""
     lowest = sorted(coverage.items(), key=lambda each: each[1])
@@ -123,13 +137,16 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:
     counts = board.attrs.get("missing", {"rule": "worst"})
     rule = counts["rule"]
-    for state, meaning in _MEANINGS.items():
-        if counts.get(state):
+    lacking = _lacking_cells(board)
+    states = [(meaning, state, counts.get(state, 0)) for state, meaning in _MEANINGS.items()]
+    states = [(m, s, n - lacking if s == DECLINED else n) for m, s, n in states]
+    for meaning, state, number in [*states, (_LACKING, DECLINED, lacking)]:
+        if number:
             effect = ""
             if rule in ("worst", "penalize"):
                 worst = rule == "penalize" or state == FAILED
                 effect = ", counted as the worst" if worst else ", left out"
-            yield f"{meaning}: {count(counts[state], 'cell')}{effect}."
+            yield f"{meaning}: {count(number, 'cell')}{effect}."
     if rule == "exclude":
         tasks = f"{counts['tasks']} of {count(counts['of'], 'task')}"
         yield f"Compared on folds with scores of all models: {tasks}."
@@ -145,6 +162,13 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         common = "compared on common folds"
         effect = "missing folds count as the worst" if rule == "penalize" else common
         yield f"{cells} of unfinished runs: {effect}."
+
+
+def _lacking_cells(board: pd.DataFrame) -> int:
+    """Return how many declined cells lack a library or data, on tasks that have a score."""
+    pairs = {pair for where in board.attrs.get("lacking", {}).values() for pair in where}
+    cells, scored = board.attrs.get("cells", {}), scored_tasks(board) if pairs else ()
+    return sum(t in scored and cells.get(m, {}).get(t) == DECLINED for m, t in pairs)
 
 
 #: what a rule does with missing scores, and with failed jobs

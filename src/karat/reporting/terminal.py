@@ -8,18 +8,15 @@ import math
 import os
 import shlex
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 from typing import Any
 
 import click
 import pandas as pd
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -35,44 +32,19 @@ from karat.execution.plan import Decline, Plan
 from karat.metrics.metric import Metric
 from karat.reporting.formats import (
     DOCUMENTS,
-    Cell,
-    Column,
     Table,
     duration,
-    make_table,
     render,
     render_frame,
 )
-from karat.reporting.leaderboard_output import print_finding_lines, robustness_table
-from karat.results.load import ago, estimate, frozen_runs, status
+from karat.reporting.leaderboard_output import (
+    leaderboard_text,
+    print_finding_lines,
+    robustness_table,
+)
+from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.rescore import Rescored
 from karat.results.run import Run
-
-#: maximum width of a task column
-TASK_WIDTH = 16
-#: minimum width of the model column
-NAME_WIDTH = 8
-
-
-def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
-    """Return the leaderboard for this width; many tasks continue in further tables."""
-    table = make_table(board)
-    columns = [
-        replace(column, name=_cut(column.name), label=_cut(column.label))
-        if column.part == "task"
-        else column
-        for column in table.columns
-    ]
-    fixed = [column for column in columns if column.part != "task"]
-    room = width - sum(map(_width, fixed)) - 2
-    longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
-    model = replace(table.model, cells=[Cell(_cut(c.text, longest)) for c in table.model.cells])
-    parts: list[RenderableType] = []
-    for group in _arranged(columns, width - _width(model)):
-        parts += [*_grids(table, [model, *group]), Text()]
-    wrapper = textwrap.TextWrapper(width, initial_indent=" ", subsequent_indent=" ")
-    below = [line for note in table.notes for line in wrapper.wrap(note)]
-    return Group(*parts, *(Text(line, style="dim") for line in below))
 
 
 def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> None:
@@ -84,72 +56,6 @@ def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> 
 def plain_console() -> Console:
     """Return a console for lists; lines are not wrapped in a pipe, for grep."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
-
-
-def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
-    """Return the columns in groups that fit: all, or ranks and costs first, then tasks."""
-    if sum(map(_width, columns)) <= width:
-        return [columns]
-    ranks, tasks, costs = ([c for c in columns if c.part == p] for p in ("rank", "task", "cost"))
-    if sum(map(_width, (*ranks, *costs))) <= width:
-        return [[*ranks, *costs], *_fitting(tasks, width)]
-    return [*_fitting([*ranks, *costs], width), *_fitting(tasks, width)]
-
-
-def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
-    groups: list[list[Column]] = []
-    left = 0
-    for column in columns:
-        if not groups or _width(column) > left:
-            groups.append([])
-            left = width
-        groups[-1].append(column)
-        left -= _width(column)
-    return groups
-
-
-def _width(column: Column) -> int:
-    texts = [column.name, column.label, *(cell.text for cell in column.cells)]
-    return max(map(cell_len, texts)) + 2
-
-
-def _cut(name: str, width: int = TASK_WIDTH) -> str:
-    text = Text(name)
-    text.truncate(width, overflow="ellipsis")
-    return text.plain
-
-
-def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:
-    """Yield the rows below their heading, each group below a line with its name."""
-    rows = [
-        [Text(c.text, style="dim" if c.faint else "bold" if c.best else "") for c in row]
-        for row in zip(*(column.cells for column in columns), strict=True)
-    ]
-    if not table.groups:
-        yield _grid(columns, rows)
-        return
-    widths = [_width(column) - 2 for column in columns]
-    yield _grid(columns, [], widths)
-    for start, end in itertools.pairwise([*table.starts, len(table)]):
-        title = "   ".join(column.cells[start].text for column in table.groups)
-        yield Text(f"\n {title}", style="bold", overflow="ellipsis", no_wrap=True)
-        yield _grid(columns, rows[start:end], widths, heading=False)
-
-
-def _grid(
-    columns: Sequence[Column],
-    rows: list[list[Text]],
-    widths: Sequence[int | None] = (),
-    heading: bool = True,
-) -> Grid:
-    grid = Grid(box=None, header_style="bold", padding=(0, 1), show_header=heading)
-    for column, width in itertools.zip_longest(columns, widths):
-        side: Any = "right" if column.right else "left"
-        title = f"{column.name}\n{column.label}" if column.label else column.name
-        grid.add_column(Text(title, style="bold"), justify=side, no_wrap=True, min_width=width)
-    for row in rows:
-        grid.add_row(*row)
-    return grid
 
 
 def show_runs(
@@ -169,6 +75,19 @@ def show_runs(
             start = "" if i else " next"
             console.print(f"{start:<9}{command:<{width}}{purpose}", markup=False, soft_wrap=True)
     return 1 if int(board["failed"].fillna(0).sum()) else 0
+
+
+def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
+    """Print which named models ran on no task, with a reason each; return 1 if there is one.
+
+    Without names, return 1 only if no model ran at all, or one has a vector for no item.
+    """
+    idle = [(run, reason) for run in runs if (reason := reason_nothing_ran(run)) is not None]
+    if not named and len(idle) < len(runs):
+        idle = [(r, why) for r, why in idle if any(j.get("unmatched") for j in r.records())]
+    for run, reason in idle:
+        print(f" {run.model} ran on no task: {reason}", file=sys.stderr)
+    return 1 if idle else 0
 
 
 def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
@@ -241,35 +160,57 @@ def columns_of(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
-def show_plan(plan: Plan, output: str | Path = "results") -> None:
-    """Print the jobs by model and task, the estimated time, and every decline with its reason.
+#: from this number of rows on, a plan lists models instead of models and tasks
+MANY_ROWS = 20
+#: number of reasons, models and tasks in the summary of a plan
+MAX_REASONS, MAX_MODELS, MAX_TASKS = 6, 3, 6
 
-    The estimate uses earlier runs below ``output``.
+
+def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False) -> None:
+    """Print the number of jobs, the estimated time, the jobs, and declines with their reasons.
+
+    The estimate uses earlier runs below ``output``. Without ``verbose``, a long plan is summed up.
     """
     console = plain_console()
-    folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
-    table = Grid(box=None, header_style="bold")
-    for name in ("model", "task", "folds"):
-        table.add_column(name, no_wrap=True)
-    for (model, task), number in folds.items():
-        table.add_row(Text(model), Text(task), str(number))
-    if folds:
-        console.print(table)
-    summary = f"\n {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
+    summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
     _print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
-    _show_reasons(console, plan.declined)
+    complete = _show_jobs(console, plan, verbose)
+    complete &= _show_reasons(console, plan.declined, verbose)
     if plan.lost_tasks:
         tasks = count(len({decline.task for decline in plan.lost_tasks}), "task")
         _print_lines(console, f"\n {tasks} with unusable data")
-        _show_reasons(console, plan.lost_tasks)
+        complete &= _show_reasons(console, plan.lost_tasks, verbose)
     if plan.skipped_corruptions:
         _print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
-        _show_reasons(console, plan.skipped_corruptions)
+        complete &= _show_reasons(console, plan.skipped_corruptions, verbose)
     for planned in plan.tasks:
         duplicates, tested = planned.twins
         if duplicates:
             text = f"{duplicates} of {tested} test rows also occur in the training data"
             _print_lines(console, f"\n {planned.task.name}: {text}")
+    if not complete:
+        _print_lines(console, "\n --verbose lists every job and reason.")
+
+
+def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
+    """Print the folds of each model and task, or, if there are many, the jobs of each model."""
+    folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
+    whole = verbose or len(folds) <= MANY_ROWS
+    table = Grid(box=None, header_style="bold")
+    for name in ("model", "task", "folds") if whole else ("model", "tasks", "jobs"):
+        right = name in ("tasks", "jobs")
+        table.add_column(name, no_wrap=True, justify="right" if right else "left")
+    if whole:
+        for (model, task), number in folds.items():
+            table.add_row(Text(model), Text(task), str(number))
+    else:
+        tasks = Counter(model for model, _ in folds)
+        for model, number in Counter(model.name for model, _, _ in plan.jobs).items():
+            table.add_row(Text(model), f"{tasks[model]:,}", f"{number:,}")
+    if folds:
+        console.print(Text())
+        console.print(table)
+    return whole
 
 
 def _print_lines(console: Console, *lines: str) -> None:
@@ -290,19 +231,37 @@ def _time(plan: Plan, output: Path) -> Iterator[str]:
         yield f"unknown run time: no earlier runs in {output} and no time limits"
 
 
-def _show_reasons(console: Console, declines: Sequence[Decline]) -> None:
-    """Print each reason once, with the models and tasks it applies to."""
+def _show_reasons(console: Console, declines: Sequence[Decline], verbose: bool) -> bool:
+    """Print each reason once, with the models and tasks it applies to; return whether all are."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for decline in declines:
         reasons.setdefault(decline.reason, {}).setdefault(decline.model, []).append(decline.task)
-    for reason, pairs in reasons.items():
+    listed = list(reasons.items())[: None if verbose else MAX_REASONS]
+    for reason, pairs in listed:
         first, *rest = reason.splitlines() or [""]
         if len(reasons) > 1:
             first, rest = first.removesuffix(" Tried:"), []
         _print_lines(console, f"\n   {first}", *(f"   {line}" for line in rest))
+        together: dict[tuple[str, ...], list[str]] = {}
         for model, tasks in pairs.items():
             # the same task can be listed once per corruption
-            _print_lines(console, f"     {model} · {', '.join(dict.fromkeys(tasks))}")
+            together.setdefault(tuple(dict.fromkeys(tasks)), []).append(model)
+        for several, models in together.items():
+            most = (None, None) if verbose else (MAX_MODELS, MAX_TASKS)
+            _print_lines(console, f"     {_some(models, most[0])} · {_some(several, most[1])}")
+    if len(listed) < len(reasons):
+        _print_lines(console, f"\n   {count(len(reasons) - len(listed), 'more reason')}")
+    return len(listed) == len(reasons)
+
+
+def _some(names: Sequence[str], most: int | None) -> str:
+    """Return the first names and the number of the others.
+
+    >>> _some(["a", "b", "c"], 2), _some(["a", "b"], None)
+    ('a, b and 1 more', 'a, b')
+    """
+    shown = ", ".join(names[:most])
+    return shown if most is None or len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def _place(runs: Sequence[Run]) -> str:

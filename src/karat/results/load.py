@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean, simplified_status
+from karat.errors import (
+    FAILURES,
+    DataError,
+    DefinitionError,
+    KaratError,
+    did_you_mean,
+    simplified_status,
+)
 from karat.metrics.metric import get_metric
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds
@@ -35,7 +42,8 @@ class Gathered:
 
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows.
+    rows that also occur in training, and of all test rows. ``lacking`` holds, by what lacks
+    ("library" or "data") and the message, the models and tasks that could not run.
     """
 
     models: list[str]
@@ -47,6 +55,7 @@ class Gathered:
     datasets: dict[str, str] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -56,7 +65,8 @@ class Gathered:
                 raise DataError(f'no run has a task "{task}".{hint}')
             there = set(self.scores.loc[self.scores["task"] == task, "metric"])
             if metric not in there:
-                hint = did_you_mean(metric, there) or f" It has: {', '.join(sorted(there))}."
+                hint = _how_to_add(metric) or did_you_mean(metric, there)
+                hint = hint or f" It has: {', '.join(sorted(there))}."
                 raise DataError(f'no run has the metric "{metric}" on {task}.{hint}')
         return {**self.metrics, **wanted}
 
@@ -115,9 +125,19 @@ def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> di
     chosen = dict.fromkeys(tasks, metric)
     if not chosen:
         names = sorted(set(known))
-        hint = did_you_mean(metric, names) or f" There are: {', '.join(names)}."
+        hint = _how_to_add(metric) or did_you_mean(metric, names)
+        hint = hint or f" There are: {', '.join(names)}."
         raise DefinitionError(f'no task has the metric "{metric}".{hint}')
     return chosen
+
+
+def _how_to_add(metric: str) -> str:
+    """Return how to add a metric to finished runs, or an empty string if there is none."""
+    try:
+        get_metric(metric)
+    except KaratError:
+        return ""
+    return f" Add it to finished runs: karat rescore RUN... --metric {metric} -o rescored"
 
 
 def _of_table(table: pd.DataFrame) -> Gathered:
@@ -158,12 +178,16 @@ def as_runs(runs: Any) -> list[Run]:
 def _of_runs(runs: list[Run]) -> Gathered:
     names = _model_names(runs)
     scores, jobs = [], []
-    facts: dict[str, dict[str, Any]] = {"metrics": {}, "higher_is_better": {}}
-    facts |= {"kinds": {}, "datasets": {}, "twins": {}}
+    facts: dict[str, Any] = {"metrics": {}, "higher_is_better": {}}
+    facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
     for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
         table = run.scores()
         scores.append(_final(table.assign(model=name, task=table["task"].map(label))))
         jobs += list(_jobs(run, name, label))
+        for record in run.records():
+            if record.get("lacks"):
+                why = (record["lacks"], record["info"])
+                facts["lacking"].setdefault(why, []).append((name, label[record["task"]]))
         for task in run.about["tasks"]:
             called = label[task["name"]]
             facts["higher_is_better"].update(task.get("higher_is_better", {}))
@@ -417,6 +441,15 @@ def status_row(run: Run) -> dict[str, Any]:
         "seconds_per_job": sum(seconds) / len(seconds) if seconds else None,
         "last": max((str(record["utc"]) for record in jobs), default=""),
     }
+
+
+def reason_nothing_ran(run: Run) -> str | None:
+    """Return why a run has no job that ran, or None if it has one."""
+    records = run.records()
+    if any(record["status"] != DECLINED for record in records):
+        return None
+    reason = next((str(record["info"]) for record in records), "there was nothing to run")
+    return reason.partition(" Tried:")[0]
 
 
 def ago(utc: str, now: datetime | None = None) -> str:

@@ -28,7 +28,7 @@ from karat.compat.geval.gold import (
 )
 from karat.compat.geval.parameters import TASKS, Parameters, from_xml, task_names, truth
 from karat.compat.geval.result_files import Outcome, Repeat, compared_rows, result_tables
-from karat.errors import FAILURES, DataError, KaratError, Unavailable
+from karat.errors import FAILURES, DataError, KaratError, KaratWarning, Unavailable
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
 from karat.execution.job import ObjectStore
@@ -214,13 +214,15 @@ class _Evaluation:
         tasks = [trial.task for each in planned.values() for trial in each]
         if not tasks:
             return []
-        return run_tasks(
-            {self.model.name: self.model.prototype},
-            tasks,
-            output=self.folder / "karat",  # with all predictions
-            workers=available_cores() if self.params.parallel else 0,
-            progress=self.progress,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KaratWarning)  # problems are printed at the end
+            return run_tasks(
+                {self.model.name: self.model.prototype},
+                tasks,
+                output=self.folder / "karat",  # with all predictions
+                workers=available_cores() if self.params.parallel else 0,
+                progress=self.progress,
+            )
 
     def _write(
         self,

@@ -19,7 +19,7 @@ from karat.core.dataset import Dataset
 from karat.core.files import safe_name
 from karat.core.registry import corruptions
 from karat.core.task import Task
-from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
+from karat.errors import DataError, DefinitionError, KaratWarning, MissingExtra, did_you_mean
 from karat.execution.evaluation import evaluate
 from karat.execution.progress import Progress
 from karat.results.run import Run
@@ -226,15 +226,17 @@ class Results:
 def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None) -> Results:
     """Evaluate the models on a dataset with train and test rows, and write TACO's files."""
     task = _task(data, setting)
-    runs = evaluate(
-        {name: MODEL_NAMES.get(name, name) for name in MODELS[task.kind]},
-        task,
-        seed=setting.seed,
-        workers=setting.workers,
-        output=setting.results_dir / "runs",
-        cache=False,
-        progress=progress,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KaratWarning)  # the notes tell of failures
+        runs = evaluate(
+            {name: MODEL_NAMES.get(name, name) for name in MODELS[task.kind]},
+            task,
+            seed=setting.seed,
+            workers=setting.workers,
+            output=setting.results_dir / "runs",
+            cache=False,
+            progress=progress,
+        )
     notes = list(_notes(runs))
     tables = list(taco_tables(runs))
     if not tables:

@@ -36,7 +36,7 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Suite, Task
 from karat.core.torch_random import bootstrap_seed
-from karat.errors import ContractError, DataError, KaratError
+from karat.errors import ContractError, DataError, KaratError, KaratWarning
 from karat.execution.evaluation import evaluate
 from karat.execution.progress import choose_progress
 from karat.execution.runner import Stopped
@@ -218,16 +218,18 @@ class UlyssesSentEval:
             else:
                 prototype = self._embedded(texts, arguments, folder, ignore_cached)
                 data, role, takes = texts.rows(), "encoder", StoredRows.takes
-            (run,) = evaluate(
-                Model(self._name(), prototype, role, takes),
-                Suite(SUITE, (_exact_task(data, head, training),)),
-                seed=training.seed,
-                workers=workers,
-                output=folder / "runs" if self.runs_dir is None else Path(self.runs_dir),
-                resume=self.runs_dir is not None,
-                cache=False,
-                progress=choose_progress(quiet=not training.show_progress_bar),
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", KaratWarning)  # told by _check_run
+                (run,) = evaluate(
+                    Model(self._name(), prototype, role, takes),
+                    Suite(SUITE, (_exact_task(data, head, training),)),
+                    seed=training.seed,
+                    workers=workers,
+                    output=folder / "runs" if self.runs_dir is None else Path(self.runs_dir),
+                    resume=self.runs_dir is not None,
+                    cache=False,
+                    progress=choose_progress(quiet=not training.show_progress_bar),
+                )
             _check_run(run, rule.task)
             table = frame(run)
         table = table[table["task"] == rule.task].reset_index(drop=True)

@@ -45,7 +45,7 @@
   Karat.sign = (t, m) => ({ f: "failed", d: "–", n: "…" })[Karat.data.states[t]?.[m]] ?? "–";
 
   Karat.why = (t, m) =>
-    ({ f: "failed", d: "not applicable to this model", n: "not run" })[Karat.data.states[t]?.[m]] ??
+    ({ f: "failed", d: "not applicable to this model, or its library or data are missing", n: "not run" })[Karat.data.states[t]?.[m]] ??
     "no score";
 
   Karat.percent = () => `${Math.round(100 * (Karat.data.confidence ?? 0.95))} %`;

@@ -178,7 +178,7 @@
         ),
       whole && of("Elo", "elo", (value) => Math.round(value).toString(), { down: true }),
       of("failed", "failed", lost),
-      of("n/a", "declined", String, { title: "tasks that are not applicable to the model" }),
+      of("n/a", "declined", String, { title: "tasks that are not applicable to the model, or whose library or data are missing" }),
       of("time", "seconds", Karat.seconds),
       of("memory", "memory_mb", Karat.megabytes),
       of("dims", "dimensions", String, { title: "length of the model's vectors" }),
