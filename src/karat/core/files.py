@@ -1,9 +1,10 @@
-"""Files and folders: the cache, temporary folders, atomic writes, safe names, fingerprints."""
+"""Files and folders: the cache, temporary folders, atomic writes, names, sizes, fingerprints."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import os
 import re
 import shutil
@@ -13,11 +14,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pandas as pd
 
-from karat.errors import Declined
+from karat.errors import DataError, Declined
 
 #: prefix of temporary folders, followed by the process id
 SCRATCH = "karat-run-"
@@ -101,6 +103,60 @@ def package_file(name: str) -> Path:
         if path.exists():
             return path
     raise Declined(f"package {package} or its file {inner or 'folder'} not found")
+
+
+#: the content of a file may be this many times as large as the file, plus this many bytes
+MAX_RATIO, FREE_BYTES = 1_000, 32 * 1024**2
+
+
+def largest_content(path: Path) -> int:
+    """Return the largest plausible size of the content of a compressed file, in bytes."""
+    return FREE_BYTES + MAX_RATIO * path.stat().st_size
+
+
+def check_content(path: Path, size: int) -> None:
+    """Raise a DataError if the content of a file is implausibly large for the file."""
+    if size > largest_content(path):
+        raise DataError(
+            f"{path} has {path.stat().st_size:,} bytes, but its content would take {size:,} or "
+            f"more, over {MAX_RATIO:,} times as many. If this is correct, store it uncompressed."
+        )
+
+
+def check_array(file: IO[bytes], size: int) -> None:
+    """Raise a ValueError unless the header of an ``.npy`` file of this size fits its content."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of the format is not supported")
+    read = np.lib.format
+    header = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
+    shape, _, kind = header(file)
+    if kind.hasobject:
+        raise ValueError("an array of objects is not supported")
+    content = math.prod(shape) * kind.itemsize
+    if min(shape, default=0) < 0 or not kind.itemsize or content != size - file.tell():
+        raise ValueError(f"shape {shape} and type {kind} do not match {size} bytes")
+
+
+def check_parquet(path: Path) -> None:
+    """Raise a DataError if a Parquet file declares or repeats implausibly many values."""
+    import pyarrow
+    from pyarrow import compute, parquet
+
+    about = parquet.read_metadata(path)
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    size = sum(max(8 * chunk.num_values, chunk.total_uncompressed_size) for chunk in chunks)
+    check_content(path, max(size, 8 * about.num_rows))
+    # a dictionary may hold one long text, and the pages repeat it
+    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
+    names = [name for name in about.schema.to_arrow_schema().names if name in texts]
+    for column in parquet.read_table(path, columns=names, read_dictionary=names).columns:
+        for part in column.chunks:
+            if isinstance(part, pyarrow.DictionaryArray):
+                lengths = compute.binary_length(part.dictionary).take(part.indices)
+                size += compute.sum(lengths).as_py() or 0
+                check_content(path, size)
 
 
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:

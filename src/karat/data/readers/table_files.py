@@ -22,11 +22,14 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
+from karat.core.files import check_content, check_parquet
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+#: bytes decompressed at a time
+PIECE = 1 << 20
 SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from")
 OPTIONS = (*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "labels", "unanswered")
@@ -97,7 +100,14 @@ def read_bytes(path: Path) -> bytes:
     opener = OPENERS.get(path.suffix.lower(), open)
     try:
         with opener(path, "rb") as file:
-            return bytes(file.read())
+            if opener is open:
+                return bytes(file.read())
+            pieces, size = [], 0
+            while piece := file.read(PIECE):
+                pieces.append(piece)
+                size += len(piece)
+                check_content(path, size)
+            return b"".join(pieces)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
 
@@ -118,6 +128,10 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {first_line + error.lineno - 1}: {error.msg}.") from error
+    except RecursionError:
+        raise DataError(f"{path}, line {first_line}: nested too deeply.") from None
+    except ValueError as error:  # an integer of more than 4,300 digits
+        raise DataError(f"{path}, line {first_line}: {error}.") from error
 
 
 def without_target(spec: DataSpec) -> DataSpec:
@@ -267,6 +281,10 @@ def _readable_errors(path: Path) -> Iterator[None]:
 # -- the other formats ----------------------------------------------------------------------
 
 
+#: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
+_ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
+
+
 def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
     try:
         import pyarrow  # noqa: F401
@@ -274,9 +292,11 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
         raise MissingExtra("pyarrow", "tables") from None
     read = pd.read_parquet if suffix == ".parquet" else pd.read_feather
     try:
+        if suffix == ".parquet":
+            check_parquet(path)
         return read(path)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except _ARROW_ERRORS as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path} cannot be read as {suffix[1:]}: {reason}") from error
 
 
@@ -290,16 +310,19 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
     columns = isinstance(rows, dict) and all(isinstance(cells, list) for cells in rows.values())
     if not records and not columns:
         raise DataError(f"{path} is neither a list of rows {{…}} nor columns {{name: […]}}.")
+    if records:
+        # rows with different keys make a table with as many columns as there are keys
+        check_content(path, 8 * len(rows) * len(set().union(*rows)))
     try:
         return pd.DataFrame(rows)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise DataError(f"{path}: {error}.") from error
 
 
 # -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
 
-# A word in quotes, with escapes, or anything up to the next comma.
-CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
+# A word in quotes, with escapes.
+QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
 NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
 NUMBERS = ("numeric", "real", "integer")
 # KEEL's files also declare features and target; here the dataset definition does.
@@ -387,15 +410,20 @@ def _cells(line: str, where: str) -> list[tuple[str, bool]]:
         raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
     if "'" not in line and '"' not in line:
         return [(cell.strip(), False) for cell in line.split(",")]
-    cells, start, more = [], 0, True
-    while more:
-        match = CELL.match(line, start)
-        if match is None:
-            raise DataError(f'{where}: cannot read from "{line[start : start + 30]}" on.')
-        cells.append((_word(match), match[3] is None))
-        start = match.end()
-        more = match[0].endswith(",")
-    return cells
+    # one pass: a quoted word, or anything up to the next comma
+    cells, start = [], 0
+    while True:
+        match = QUOTED.match(line, start)
+        if match and line[match.end() : match.end() + 1] in ("", ","):
+            cells.append((_word(match), True))
+            end = match.end()
+        else:
+            comma = line.find(",", start)
+            end = comma if comma >= 0 else len(line)
+            cells.append((line[start:end].strip(), False))
+        if end >= len(line):
+            return cells
+        start = end + 1
 
 
 def _word(match: re.Match[str]) -> str:
