@@ -188,6 +188,7 @@ def damaged(content: bytes) -> bytes:
         (zipped(FILES), "pkg/data/aa.csv", '"pkg/data/a.csv"'),
         (b"hello", "a", "x.zip"),
         (damaged(zipped({"a": b"hello" * 1000})), "a", "x.zip"),
+        (zipped({"name": b""}).replace(b"name", b"\0ame"), "a", "x.zip"),
     ],
 )
 def test_missing_members_and_broken_archives(tmp_path, content, member, word):

@@ -19,6 +19,7 @@ import re
 import secrets
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -191,7 +192,10 @@ MAX_ENTRIES, MAX_TAR_HEADER = 100_000, 1 << 20
 CHUNK = 1 << 18
 INSIDE = "!/"
 # Raised for a broken or encrypted archive.
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
+ZIP_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError),
+    *(struct.error, LookupError, ValueError, OverflowError),
+)
 BROKEN = (*ZIP_ERRORS, tarfile.TarError, EOFError, OSError)
 
 

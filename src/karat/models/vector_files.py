@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import mmap
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from karat.core.files import check_array, check_content, check_parquet
+from karat.core.files import check_array, check_content, check_parquet, read_feather
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.models.model import TextEncoder
 from karat.models.vector_text import (
@@ -52,7 +53,8 @@ def read_npz(path: Path) -> Read:
             return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32, copy=False)
     except (
         *(KeyError, ValueError, OSError, TypeError, AttributeError, EOFError),
-        *(zipfile.BadZipFile, zlib.error, RuntimeError, SyntaxError),
+        # numpy raises a SystemError for a text that is not Unicode
+        *(zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, IndexError, SystemError),
     ) as error:
         raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
 
@@ -128,14 +130,14 @@ def read_columns(path: Path) -> Read:
 
 def _table(path: Path) -> Any:
     try:
-        from pyarrow import feather, parquet
+        from pyarrow import parquet
     except ImportError as error:
         raise MissingExtra("pyarrow", "tables") from error
-    read = parquet.read_table if path.suffix.lower() == ".parquet" else feather.read_table
     try:
         if path.suffix.lower() == ".parquet":
             check_parquet(path)
-        return read(path)
+            return parquet.read_table(path)
+        return read_feather(path)
     except (OSError, ValueError, TypeError, LookupError, RuntimeError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
 

@@ -323,6 +323,36 @@ def test_parquet_that_declares_too_much(tmp_path, monkeypatch):
             read_frame(path, SPEC)
 
 
+def test_feather_that_declares_too_much(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.feather"
+    frame = pd.DataFrame({"a": np.zeros(100_000, "f4"), "b": pd.Categorical(["x", "y"] * 50_000)})
+    for options in ({"compression": "zstd"}, {"compression": "uncompressed"}, {"chunksize": 1_000}):
+        frame.to_feather(path, **options)
+        assert len(read_frame(path, SPEC)) == 100_000
+    monkeypatch.setattr(files, "FREE_BYTES", 100_000)
+    monkeypatch.setattr(files, "MAX_RATIO", 10)
+    frame.to_feather(path, compression="zstd")
+    with pytest.raises(DataError, match="bytes"):
+        read_frame(path, SPEC)
+
+
+@pytest.mark.parametrize(
+    "found", [(b"\2\0\0\0\4\0\0\0", b"\2\0\0\0\xff\xff\xff\x7f"), (b"abcd", b"ab\xff\xff")]
+)
+def test_invalid_texts_of_feather(tmp_path, found):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather
+
+    path = tmp_path / "t.feather"
+    feather.write_feather(pyarrow.table({"a": ["ab", "cd"]}), path, compression="uncompressed")
+    content = path.read_bytes()
+    assert content.count(found[0]) == 1
+    path.write_bytes(content.replace(*found))
+    with pytest.raises(DataError):
+        read_frame(path, SPEC)
+
+
 def test_parquet_that_names_its_compression(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet.brotli"

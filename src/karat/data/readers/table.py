@@ -120,7 +120,12 @@ def _features(folder: Path, name: str, rows: int) -> np.ndarray:
     if not values.ndim or len(values) != rows:
         raise DataError(f"{folder / name}.npy: expected {rows} rows as in Y, got {values.shape}.")
     values = values.reshape(rows, math.prod(values.shape[1:]))
-    return values.astype(str).astype(object) if name == "X_cat" else values
+    if name != "X_cat":
+        return values
+    try:
+        return values.astype(str).astype(object)
+    except (SystemError, ValueError) as error:
+        raise DataError(f"{folder / name}.npy: a text is not Unicode.") from error
 
 
 def _indices(folder: Path, name: str, rows: int) -> np.ndarray:

@@ -22,7 +22,7 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
-from karat.core.files import check_content, check_parquet
+from karat.core.files import check_content, check_parquet, read_feather
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 
@@ -292,8 +292,7 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
         raise MissingExtra("pyarrow", "tables") from None
     read = pd.read_parquet if suffix == ".parquet" else pd.read_feather
     try:
-        if suffix == ".parquet":
-            check_parquet(path)
+        check_parquet(path) if suffix == ".parquet" else read_feather(path)
         return read(path)
     except _ARROW_ERRORS as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
