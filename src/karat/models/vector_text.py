@@ -8,7 +8,7 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -208,7 +208,7 @@ def read_decompressed(path: Path) -> Iterator[bytes]:
         yield piece
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+def _pieces(file: Any) -> Iterator[bytes]:
     while piece := file.read(BLOCK):
         yield piece if piece.endswith(b"\n") else piece + file.readline(LINE)
 

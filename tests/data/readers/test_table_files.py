@@ -269,6 +269,8 @@ def test_target_is_numeric_if_declared_or_if_all_cells_are(tmp_path):
         ("t.arff", "", "t.arff is empty"),
         ("t.json", "[" * 100_000, "line 1"),
         ("t.jsonl", '{"a": 1}\n{"a": ' + "1" * 5_000 + "}", "line 2"),
+        ("t.json", '[{"a": ' + "1" * 400 + "}]", '"a".*row 0'),
+        ("t.csv", "a,b\n1,2\n3," + "1" * 400 + "\n", '"b".*row 1'),
         ("t.jsonl", "\n".join(f'{{"a{i}": 1}}' for i in range(5_000)), "bytes"),
     ],
 )

@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import re
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,23 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
             f'{path}: unknown suffix "{suffix}".{did_you_mean(suffix, SUFFIXES)} Supported: '
             f'{", ".join(SUFFIXES)} (and .gz, .bz2, .xz); or set the option "separator".'
         )
+    _check_integers(frame, path)
     return _convert_target(frame, spec, path)
+
+
+def _check_integers(frame: pd.DataFrame, path: Path) -> None:
+    """Raise a DataError for an integer that no float can represent."""
+    objects = [i for i, kind in enumerate(frame.dtypes) if pd.api.types.is_object_dtype(kind)]
+    for name, column in [(frame.columns[i], frame.iloc[:, i]) for i in objects]:
+        if "integer" not in pd.api.types.infer_dtype(column, skipna=True):
+            continue
+        for row, cell in enumerate(column):
+            if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+                raise DataError(
+                    f'{path}: the column "{name}" has an integer of more than 308 digits (row '
+                    f'{row}); to read the column as text, set the option "texts: [{name}]".',
+                    value=str(name),
+                )
 
 
 def read_parts(
