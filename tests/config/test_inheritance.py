@@ -184,6 +184,10 @@ constraints:
     assert origins == {("folds",): "my.yaml:6", ("description",): "my.yaml:8"}
 
 
+#: 900 entries, each with a list of 900 values
+TOO_MANY = "{n: [" + "1, " * 900 + "], m: [[" + "1, " * 900 + "]]}"
+
+
 @pytest.mark.parametrize(
     ("changed", "place", "word"),
     [
@@ -199,6 +203,7 @@ constraints:
         ({"for_each": "{}"}, "4: tasks.few-{n}.for_each", "empty"),
         ({"for_each": "[]"}, "4: tasks.few-{n}.for_each", "empty"),
         ({"for_each": "[{n: 1}, 2]"}, "4: tasks.few-{n}.for_each[1]", "the number 2"),
+        ({"for_each": TOO_MANY}, "4: tasks.few-{n}.for_each", "2,000,000"),
         ({"for_each": "16"}, "4: tasks.few-{n}.for_each", "the number 16"),
     ],
 )

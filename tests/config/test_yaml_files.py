@@ -239,6 +239,22 @@ def test_aliases_that_are_refused():
         refused(text, 1, "alias")
 
 
+def test_aliases_that_nest_too_deeply():
+    rows = ["a0: &a0 " + "[" * 40 + "x" + "]" * 40]
+    for i in range(1, 20):
+        rows.append(f"a{i}: &a{i} [[[*a{i - 1}]]]")
+    refused("\n".join(rows), 4, "50 levels")
+    rows[1:] = ["b: [[[[[[[*a0]]]]]]]"]
+    assert read("\n".join(rows))[1] == []
+    refused("a: &a x\nb: [" + "*a, " * 10_001 + "]", 2, "10,000")
+
+
+def test_too_many_values_or_bytes_are_refused():
+    assert read("[" + "x, " * 1_000 + "]")[1] == []
+    refused("[\n" + "x, " * 100_001 + "]", 2, "100,000")
+    refused("# a long comment\n" * 60_000, 0, "1,000,000")
+
+
 @pytest.mark.parametrize("start", ["[", "{", "- ", "? ", "{a: ", "[{"])
 def test_deep_nesting_is_refused(start):
     refused(start * 20_000, 1, "50 levels")

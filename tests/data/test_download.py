@@ -21,6 +21,7 @@ import pypi_simple
 import pytest
 import requests
 
+from karat.core import files as core_files
 from karat.core.files import cache_folder
 from karat.data import download as transfer
 from karat.data.download import (
@@ -144,6 +145,39 @@ def test_member_larger_than_declared_is_stopped(tmp_path):
         transfer._write_all([(entry, tmp_path / "x")], limit=10)
 
 
+@both_formats
+def test_too_many_entries_are_refused(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(transfer, "MAX_ENTRIES", 5)
+    path = MAKERS[name](tmp_path / name, {f"d/{i}": b"x" for i in range(5)})
+    extract(path, "d/", tmp_path / "few")
+    MAKERS[name](path, {f"d/{i}": b"x" for i in range(6)})
+    with pytest.raises(DataError, match="5 entries"):
+        extract(path, "d/", tmp_path / "many")
+
+
+def test_reading_a_tar_stops_at_the_limits(tmp_path, monkeypatch):
+    path = make_tar(tmp_path / "x.tar", {f"d/{i}": b"x" for i in range(100)})
+    monkeypatch.setattr(transfer, "MAX_ENTRIES", 5)
+    read, next_member = [], tarfile.TarFile.next
+    monkeypatch.setattr(tarfile.TarFile, "next", lambda tar: read.append(1) or next_member(tar))
+    with pytest.raises(DataError):
+        extract(path, "d/", tmp_path / "many")
+    assert len(read) <= 20
+    monkeypatch.setattr(core_files, "FREE_BYTES", 0)
+    monkeypatch.setattr(core_files, "MAX_RATIO", 1)
+    path = make_tar(tmp_path / "y.tar.gz", {"d/a": b"\0" * 100_000})
+    with pytest.raises(DataError):
+        extract(path, "d/", tmp_path / "large")
+
+
+def test_long_header_of_a_tar_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer, "MAX_TAR_HEADER", 1000)
+    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.GNU_FORMAT) as tar:
+        tar.addfile(tarfile.TarInfo("d/" + "a" * 2000))
+    with pytest.raises(DataError):
+        extract(tmp_path / "x.tar", "d/", tmp_path / "out")
+
+
 def damaged(content: bytes) -> bytes:
     return content[:40] + bytes(20) + content[60:]
 
@@ -154,6 +188,7 @@ def damaged(content: bytes) -> bytes:
         (zipped(FILES), "pkg/data/aa.csv", '"pkg/data/a.csv"'),
         (b"hello", "a", "x.zip"),
         (damaged(zipped({"a": b"hello" * 1000})), "a", "x.zip"),
+        (zipped({"name": b""}).replace(b"name", b"\0ame"), "a", "x.zip"),
     ],
 )
 def test_missing_members_and_broken_archives(tmp_path, content, member, word):
@@ -297,6 +332,48 @@ def test_damaged_archive_in_the_cache_is_downloaded_again(stub, index):
     archive.write_bytes(b"damaged")
     assert fetch({**index, "member": "toy_data/texts/"}).is_dir()
     assert len(stub.asked) == 4
+
+
+@pytest.fixture
+def new_process(monkeypatch):
+    """Forget what was verified, as a new process does."""
+    monkeypatch.setattr(transfer, "_verified", set())
+
+
+def test_damaged_file_in_the_cache_is_downloaded_again(stub, toy, new_process, monkeypatch):
+    path = fetch(toy)
+    path.write_bytes(CONTENT.replace(b"1", b"9"))
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    with pytest.raises(Unavailable):
+        fetch(toy)
+    monkeypatch.delenv("KARAT_OFFLINE")
+    assert fetch(toy).read_bytes() == CONTENT
+    assert stub.asked == ["/d/toy.csv"] * 2
+
+
+@pytest.mark.parametrize("member", ["toy_data/toy.csv", "toy_data/texts/"])
+@pytest.mark.parametrize("damage", ["content", "record", "all but the record"])
+def test_damaged_member_is_unpacked_again(stub, index, new_process, monkeypatch, member, damage):
+    path = fetch({**index, "member": member})
+    file = path if path.is_file() else path / "yes/1.txt"
+    content = file.read_bytes()
+    if damage == "content":
+        file.write_bytes(content.swapcase() + b"9")
+    elif damage == "record":
+        (path.parent / "about.json").write_text("{}")
+    else:
+        file.unlink()
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    assert fetch({**index, "member": member}) == path
+    assert file.read_bytes() == content and read_about(path)["name"] == "toy"
+    assert len(stub.asked) == 2 and not list(path.parent.parent.glob(".*"))
+
+
+def test_file_of_the_cache_is_hashed_once_per_process(index, new_process, monkeypatch):
+    path, hashed = fetch(index), []
+    monkeypatch.setattr(transfer, "sha256_of", lambda path: hashed.append(path) or sha(CONTENT))
+    assert [fetch(index) for _ in range(3)] == [path] * 3
+    assert hashed == [path]
 
 
 def test_sha256_of_the_definition_counts_not_that_of_the_index(stub, index):

@@ -2,15 +2,20 @@
 
 import base64
 import gzip
+import io
 import json
 import pickle
 import struct
+import tracemalloc
+import zipfile
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import karat
+from karat.core import files
 from karat.core.files import cache_folder
 from karat.errors import DataError, MissingExtra
 from karat.execution.embedding_cache import VectorCache
@@ -330,6 +335,136 @@ def test_hdf5_of_another_layout_or_cut_short(tmp_path):
     assert_cut_short_is_invalid(path, "cannot read", 0.0, 0.3, 0.9)
 
 
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Write files whose vector is in another file, in each way that HDF5 has."""
+    h5py = pytest.importorskip("h5py")
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"password")
+    other = str(write_hdf5(tmp_path / "other.h5", {key("a"): [1.0, 2.0]}))
+    inside = f"/Vectors/{key('a')}"
+
+    def write(how):
+        path = tmp_path / f"{how}.h5"
+        with h5py.File(path, "w") as file:
+            if how == "group":
+                file["Vectors"] = h5py.ExternalLink(other, "/Vectors")
+                return path
+            group = file.create_group("Vectors")
+            if how == "storage":
+                group.create_dataset(key("a"), (8,), "u1", external=[(str(secret), 0, 8)])
+            elif how == "virtual":
+                layout = h5py.VirtualLayout((2,), "f8")
+                layout[:] = h5py.VirtualSource(other, inside, (2,))
+                group.create_virtual_dataset(key("a"), layout)
+            else:
+                external = h5py.ExternalLink(other, "/" if how == "soft" else inside)
+                file["outside" if how == "soft" else f"Vectors/{key('a')}"] = external
+            if how == "soft":
+                group[key("a")] = h5py.SoftLink(f"/outside{inside}")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("how", ["storage", "virtual", "link", "soft", "group"])
+def test_hdf5_never_reads_another_file(elsewhere, how):
+    path = elsewhere(how)
+    with pytest.raises(DataError):
+        read_vectors(path)
+    with pytest.raises(DataError):
+        VectorFile(str(path)).transform(["a"])
+
+
+@contextmanager
+def little_memory():
+    """Fail if Python and numpy allocate more than 50 MB at a time."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("chunks", [None, (50_000_000,)])
+def test_hdf5_that_declares_too_much(tmp_path, chunks):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        shape, most = ((10,), (None,)) if chunks else ((50_000_000,), None)
+        options = {"chunks": chunks, "compression": "gzip"} if chunks else {}
+        group = file.create_group("Vectors")
+        group.create_dataset(key("a"), shape, "f4", maxshape=most, **options)
+    with little_memory():
+        assert_invalid(tmp_path / "v.h5", "bytes")
+        with pytest.raises(DataError):
+            VectorFile(str(tmp_path / "v.h5")).transform(["a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 30000000\na 1 2\n",
+        "1000000 300\na 1 2\n",
+        "a " + "1 " * 20_000 + "\n" + "b 1\n" * 20_000,
+        "1" * 5_000 + " 2\na 1 2\n",
+    ],
+    ids=["wide", "long", "short lines", "many digits"],
+)
+def test_text_that_declares_too_much(tmp_path, text):
+    (tmp_path / "v.txt").write_text(text)
+    with little_memory(), pytest.raises(DataError):
+        read_vectors(tmp_path / "v.txt")
+
+
+def test_compressed_text_that_expands_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FREE_BYTES", 10_000)
+    monkeypatch.setattr(files, "MAX_RATIO", 10)
+    path = tmp_path / "v.txt.gz"
+    path.write_bytes(gzip.compress(b"a 1\n" + b"\n" * 100_000))
+    assert_invalid(path, "bytes")
+    zstandard = pytest.importorskip("zstandard")
+    path = tmp_path / "v.txt.zst"
+    path.write_bytes(zstandard.compress(b"a 1\n" + b"\n" * 100_000))
+    assert_invalid(path, "bytes")
+
+
+def npy(shape, kind="<f4", content=b""):
+    file = io.BytesIO()
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + content
+
+
+@pytest.mark.parametrize(
+    "vectors", [npy((20_000_000, 1)), npy((1, 2)), npy((10**15, 0)), npy((10**15,), "<U0")]
+)
+def test_arrays_that_declare_too_much(tmp_path, vectors):
+    path = tmp_path / "v.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("ids.npy", npy((1,), "<U1", b"a\0\0\0"))
+        file.writestr("vectors.npy", vectors)
+    with little_memory():
+        assert_invalid(path, "ids")
+
+
+def test_columns_that_repeat_too_much(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.setattr(files, "FREE_BYTES", 1_000_000)
+    path = tmp_path / "v.parquet"
+    one = pyarrow.array(["a" * 100_000])
+    indices = pyarrow.array(np.zeros(1_000, "i4"))
+    names = pyarrow.DictionaryArray.from_arrays(indices, one)
+    numbers = pyarrow.array(np.zeros(1_000, "f4"))
+    parquet.write_table(pyarrow.table({"id": names, "x": numbers}), path, compression="zstd")
+    assert_invalid(path, "bytes")
+    numbers = pyarrow.array(np.zeros(1_000_000, "f4"))
+    parquet.write_table(pyarrow.table({"x": numbers}), path, compression="zstd")
+    assert_invalid(path, "bytes")
+
+
 def test_without_its_library_a_file_declines_before_any_job(tmp_path, monkeypatch):
     monkeypatch.setattr(vector_files, "find_spec", lambda name: None)
     (tmp_path / "v.h5").write_bytes(b"")
@@ -502,11 +637,35 @@ def test_half_precision_of_brains(tmp_path):
         ({}, '"vectors".*none'),
         ({**MATRIX, "n": MATRIX["m"]}, '"vectors".*m, n'),
         ({"m": ("I64", (3, 1), b"\0" * 24)}, '"m".*I64'),
-        ({"m": ("F32", (4, 2), VECTORS.tobytes())}, "as safetensors"),
+        ({"m": ("F32", (4, 2), VECTORS.tobytes())}, r'"m".*24.*4, 2'),
     ],
 )
 def test_broken_safetensors(tmp_path, tensors, match):
     assert_invalid(write_tensors(tmp_path / "v.safetensors", tensors, NAMES), match)
+
+
+@pytest.mark.parametrize(
+    "shape, offsets",
+    [
+        ([1, 2], [-8, 0]),
+        ([-1, 2], [0, 8]),
+        ([1, 2], [8, 0]),
+        ([1, 2], [0, 8.0]),
+        ([True, 2], [0, 8]),
+        ([1, 2], [0, 800]),
+        ([10**30, 10**30], [0, 8]),
+        ([1, 2], [4, 12]),
+    ],
+)
+def test_places_of_safetensors_are_checked(tmp_path, shape, offsets):
+    other = {"dtype": "U8", "shape": [8], "data_offsets": [8, 16]}
+    tensor = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+    header = {"other": other, "m": tensor, "__metadata__": {"names": '["a"]'}}
+    text = json.dumps(header).encode()
+    path = tmp_path / "v.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"\0" * 16)
+    with pytest.raises(DataError):
+        read_vectors(path)
 
 
 def test_safetensors_that_are_cut_short(tmp_path):

@@ -23,6 +23,7 @@ from karat.core.registry import definition_formats
 from karat.errors import did_you_mean, unknown
 
 MOST_ENTRIES = 10_000
+MOST_VALUES = 2_000_000
 Row = dict[Key, Node]
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -46,7 +47,7 @@ def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]],
     rows = filling.rows(node.value["for_each"])
     body = node.renewed({key: value for key, value in node.value.items() if key != "for_each"})
     entries: dict[str, Node] = {}
-    for row in rows:
+    for row in filling.few(rows, body, node.value["for_each"]):
         generated = filling.text(name, row, node=node, path=())
         entry = filling.node(body, row, ())
         if generated in entries:
@@ -94,6 +95,14 @@ class _Filling:
             return []
         return [dict(zip(node.value, row, strict=True)) for row in itertools.product(*lists)]
 
+    def few(self, rows: list[Row], body: Node, node: Node) -> list[Row]:
+        """Return the rows, or none if the entries would have too many values."""
+        largest = max((_count(value) for row in rows for value in row.values()), default=1)
+        if len(rows) * _count(body) * largest <= MOST_VALUES:
+            return rows
+        self._mistake(node, ("for_each",), f"expands to more than {MOST_VALUES:,} values.")
+        return []
+
     def node(self, node: Node, row: Row, path: tuple[Key, ...]) -> Node:
         """Return a node with all placeholders filled."""
         if isinstance(node.value, dict):
@@ -134,6 +143,14 @@ class _Filling:
     def _mistake(self, node: Node, path: tuple[Key, ...], text: str) -> None:
         mistake = mistake_at(node, (*self._path, *path), text, key=True)
         self.mistakes.append(replace(mistake, root=True))
+
+
+def _count(node: Node) -> int:
+    """Return the number of values of a node, itself included."""
+    if not isinstance(node.value, dict | list):
+        return 1
+    children = node.value.values() if isinstance(node.value, dict) else node.value
+    return 1 + sum(map(_count, children))
 
 
 def _what(node: Node) -> str:

@@ -127,9 +127,11 @@ def _shape(value: Any) -> str | None:
 
 
 def _once(values: list[str]) -> list[str]:
+    seen: set[str] = set()
     for i, value in enumerate(values):
-        if value in values[:i]:
+        if value in seen:
             raise PydanticCustomError("duplicate", "duplicate value", {"index": i})
+        seen.add(value)
     return values
 
 

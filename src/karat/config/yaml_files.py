@@ -1,7 +1,8 @@
 """Strict YAML: values with their file and line, mistakes at such places, and YAML output.
 
 Only ``true``, ``false``, ``null`` and decimal numbers are converted: ``no``, ``1:30``, ``010`` and
-``2024-01-31`` stay text, ``1e5`` is a number. Tags, deep nesting and alias bombs are refused.
+``2024-01-31`` stay text, ``1e5`` is a number. Tags, deep nesting, alias bombs and files of more
+than 1 MB are refused.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ def describe(value: Any, text: str = "") -> str:
 
 MAX_DEPTH = 50
 MAX_REPEATED = 10_000
+MAX_VALUES = 100_000
+MAX_BYTES = 1_000_000
 MAX_DIGITS = 100
 
 _TEXT = "tag:yaml.org,2002:str"
@@ -252,6 +255,9 @@ def resolve_scalar(text: str) -> Any:
 
 
 def _decoded(content: bytes) -> str:
+    if len(content) > MAX_BYTES:
+        text = f"the file has {len(content):,} bytes; the limit is {MAX_BYTES:,}; split it."
+        raise _Refused(0, text)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -303,11 +309,13 @@ class _Builder:
     def _node(self, event: Any, path: tuple[Key, ...], key_line: int = 0, depth: int = 0) -> Node:
         line = event.start_mark.line + 1
         if isinstance(event, AliasEvent):
-            return replace(self._alias(event.anchor, line), key_line=key_line or line)
+            return replace(self._alias(event.anchor, line, depth), key_line=key_line or line)
         if event.tag not in (None, "!", _TEXT):
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
             raise _Refused(line, f"the tag {tag} is not allowed; write the value without a tag.")
         self._made += 1
+        if self._made > MAX_VALUES:
+            raise _Refused(line, f"more than {MAX_VALUES:,} values; split the file.")
         before = self._made
         if isinstance(event, ScalarEvent):
             value = resolve_scalar(event.value) if event.implicit[0] else event.value
@@ -322,14 +330,16 @@ class _Builder:
             self._anchors[event.anchor] = (node, self._made - before)
         return node
 
-    def _alias(self, anchor: str, line: int) -> Node:
+    def _alias(self, anchor: str, line: int, depth: int) -> Node:
         found = self._anchors.get(anchor)
         if found is None:
             raise _Refused(line, f"the alias *{anchor} refers to no value that ends before it.")
-        self._made += found[1]
-        self._repeated += found[1]
+        self._made += 1 + found[1]
+        self._repeated += 1 + found[1]
         if self._repeated > MAX_REPEATED:
             raise _Refused(line, f"the aliases repeat more than {MAX_REPEATED:,} values.")
+        if depth + _height(found[0]) >= MAX_DEPTH:
+            raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.")
         return found[0]
 
     def _list(self, path: tuple[Key, ...], depth: int) -> list[Node]:
@@ -362,6 +372,13 @@ class _Builder:
             self.mistakes.append(mistake_at(key, path, text))
             return key.text
         return key.value
+
+
+def _height(node: Node) -> int:
+    if not isinstance(node.value, dict | list):
+        return 0
+    children = node.value.values() if isinstance(node.value, dict) else node.value
+    return 1 + max(map(_height, children), default=0)
 
 
 # -- writing --------------------------------------------------------------------------------

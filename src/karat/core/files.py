@@ -1,23 +1,27 @@
-"""Files and folders: the cache, temporary folders, atomic writes, safe names, fingerprints."""
+"""Files and folders: the cache, temporary folders, atomic writes, names, sizes, fingerprints."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 import threading
+import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 
-from karat.errors import Declined
+from karat.errors import DataError, Declined
 
 #: prefix of temporary folders, followed by the process id
 SCRATCH = "karat-run-"
@@ -101,6 +105,119 @@ def package_file(name: str) -> Path:
         if path.exists():
             return path
     raise Declined(f"package {package} or its file {inner or 'folder'} not found")
+
+
+#: the content of a file may be this many times as large as the file, plus this many bytes
+MAX_RATIO, FREE_BYTES = 1_000, 32 * 1024**2
+
+
+def largest_content(path: Path) -> int:
+    """Return the largest plausible size of the content of a compressed file, in bytes."""
+    return FREE_BYTES + MAX_RATIO * path.stat().st_size
+
+
+def check_content(path: Path, size: int) -> None:
+    """Raise a DataError if the content of a file is implausibly large for the file."""
+    if size > largest_content(path):
+        raise DataError(
+            f"{path} has {path.stat().st_size:,} bytes, but its content would take {size:,} or "
+            f"more, over {MAX_RATIO:,} times as many. If this is correct, store it uncompressed."
+        )
+
+
+def check_array(file: IO[bytes], size: int) -> None:
+    """Raise a ValueError unless the header of an ``.npy`` file of this size fits its content."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of the format is not supported")
+    read = np.lib.format
+    header = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
+    try:
+        shape, _, kind = header(file)
+    except (SyntaxError, TypeError, KeyError, RecursionError, tokenize.TokenError) as error:
+        raise ValueError(f"invalid header: {error}") from error
+    if kind.hasobject:
+        raise ValueError("an array of objects is not supported")
+    content = math.prod(shape) * kind.itemsize
+    if min(shape, default=0) < 0 or not kind.itemsize or content != size - file.tell():
+        raise ValueError(f"shape {shape} and type {kind} do not match {size} bytes")
+
+
+def check_parquet(path: Path) -> None:
+    """Raise a DataError if a Parquet file declares or repeats implausibly many values."""
+    import pyarrow
+    from pyarrow import compute, parquet
+
+    about = parquet.read_metadata(path)
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    size = sum(max(8 * chunk.num_values, chunk.total_uncompressed_size) for chunk in chunks)
+    check_content(path, max(size, 8 * about.num_rows))
+    # a dictionary may hold one long text, and the pages repeat it
+    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
+    names = [name for name in about.schema.to_arrow_schema().names if name in texts]
+    for column in parquet.read_table(path, columns=names, read_dictionary=names).columns:
+        column.validate(full=True)  # pyarrow does not check that texts are UTF-8
+        for part in column.chunks:
+            if isinstance(part, pyarrow.DictionaryArray):
+                lengths = compute.binary_length(part.dictionary).take(part.indices)
+                size += compute.sum(lengths).as_py() or 0
+                check_content(path, size)
+
+
+def read_feather(path: Path) -> Any:
+    """Return the Arrow table of a Feather file; raise an error if it is implausible or invalid."""
+    from pyarrow import feather, ipc, memory_map
+
+    size = 0
+    with memory_map(str(path)) as file:
+        # version 1, which begins differently, is not compressed
+        for message in ipc.MessageReader.open_stream(file) if file.read(8) == ARROW else ():
+            if message.type in ("record batch", "dictionary"):
+                size += _batch_size(message)
+                check_content(path, size)
+    table = feather.read_table(path)
+    table.validate(full=True)  # pyarrow trusts the offsets of texts and lists
+    return table
+
+
+ARROW = b"ARROW1\0\0"
+
+
+def _batch_size(message: Any) -> int:
+    """Return the decompressed bytes of a batch of rows, from the FlatBuffers of its metadata."""
+    try:
+        return _declared_size(message)
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"damaged ({error})") from error
+
+
+def _declared_size(message: Any) -> int:
+    data, body = bytes(message.metadata), memoryview(message.body or b"")
+
+    def place(table: int, field: int) -> int:
+        """Return the position of a field of a table, or 0."""
+        fields = table - struct.unpack_from("<i", data, table)[0]
+        known = 4 + 2 * field < struct.unpack_from("<H", data, fields)[0]
+        offset = struct.unpack_from("<H", data, fields + 4 + 2 * field)[0] if known else 0
+        return table + offset if offset else 0
+
+    def follow(position: int) -> int:
+        return int(position + struct.unpack_from("<I", data, position)[0])
+
+    batch = follow(place(follow(0), 2))
+    if message.type == "dictionary":
+        batch = follow(place(batch, 1))
+    rows = place(batch, 0)
+    size = 8 * struct.unpack_from("<q", data, rows)[0] if rows else 0
+    buffers = place(batch, 2)
+    if place(batch, 3) and buffers:  # compressed: each buffer begins with its size
+        first = follow(buffers)
+        for i in range(struct.unpack_from("<I", data, first)[0]):
+            begin, length = struct.unpack_from("<qq", data, first + 4 + 16 * i)
+            if length >= 8:
+                size += max(0, struct.unpack_from("<q", body, begin)[0])
+    return size
 
 
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:

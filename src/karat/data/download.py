@@ -19,6 +19,7 @@ import re
 import secrets
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -33,6 +34,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -41,7 +43,7 @@ import requests
 from requests.exceptions import ChunkedEncodingError, SSLError
 from urllib3.util import Retry
 
-from karat.core.files import cache_folder, write_atomic
+from karat.core.files import cache_folder, check_content, write_atomic
 from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 
 KEYS = {
@@ -185,10 +187,15 @@ def sha256_of(path: Path) -> str:
 # -- archives -----------------------------------------------------------------------------------
 
 LIMIT = 2 * 1024**3
+#: the maximum number of entries of an archive, folders included, and bytes of a long name in a tar
+MAX_ENTRIES, MAX_TAR_HEADER = 100_000, 1 << 20
 CHUNK = 1 << 18
 INSIDE = "!/"
 # Raised for a broken or encrypted archive.
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
+ZIP_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError),
+    *(struct.error, LookupError, ValueError, OverflowError),
+)
 BROKEN = (*ZIP_ERRORS, tarfile.TarError, EOFError, OSError)
 
 
@@ -208,6 +215,7 @@ def _entries(path: Path) -> Iterator[list[Entry]]:
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as opened:
+                _check_count(path, len(opened.infolist()))
                 files = [info for info in opened.infolist() if not info.is_dir()]
                 modes = [stat.S_IFMT(info.external_attr >> 16) for info in files]
                 yield [
@@ -215,8 +223,8 @@ def _entries(path: Path) -> Iterator[list[Entry]]:
                     for i, m in zip(files, modes, strict=True)
                 ]
         elif tarfile.is_tarfile(path):
-            with tarfile.open(path) as tar:
-                members = [info for info in tar.getmembers() if not info.isdir()]
+            with tarfile.open(path, tarinfo=_TarInfo) as tar:
+                members = [info for info in _members(tar, path) if not info.isdir()]
                 yield [
                     Entry(i.name.removeprefix("./"), i.size, i.isreg(), partial(tar.extractfile, i))
                     for i in members
@@ -227,10 +235,35 @@ def _entries(path: Path) -> Iterator[list[Entry]]:
         raise DataError(f"{path.name} cannot be unpacked: {error}") from error
 
 
+class _TarInfo(tarfile.TarInfo):
+    """An entry whose name and attributes are not too long: they are read into memory."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        if not self.isreg() and not self.isdir() and self.size > MAX_TAR_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc]
+
+
+def _members(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield the entries of a tar; stop as soon as they are too many or too large."""
+    size = 0
+    for count, member in enumerate(tar, start=1):
+        _check_count(path, count)
+        size += member.size
+        check_content(path, size)
+        yield member
+
+
+def _check_count(path: Path, count: int) -> None:
+    if count > MAX_ENTRIES:
+        raise DataError(f"{path.name} has more than {MAX_ENTRIES:,} entries, the limit")
+
+
 def extract(path: Path, member: str, target: Path) -> None:
     """Write a member to ``target``: a file, or a whole folder if the member ends with ``/``.
 
-    Raises a DataError for a link, a path that leaves the folder, or more than 2 GB.
+    Raises a DataError for a link, a path that leaves the folder, more than 2 GB or more than
+    100,000 entries.
     """
     outer, inside, inner = member.partition(INSIDE)
     if inside:
@@ -285,7 +318,7 @@ def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
         # If a path occurs twice, the last entry counts, as in other tools.
         selected = [entry for entry in entries if entry.name == member][-1:]
     if not selected:
-        hint = did_you_mean(member, [entry.name for entry in entries])
+        hint = did_you_mean(member, [entry.name for entry in entries[:1000]])
         raise DataError(f'{archive} has no member "{member}".{hint}')
     _check_entries(selected, member, archive, LIMIT)
     return selected
@@ -556,20 +589,58 @@ def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:
 
 
 def _find_in_cache(source: Source) -> Path:
+    if not _is_intact(source):
+        raise DataError(_state(source))
+    return _cached_path(source)
+
+
+def _state(source: Source) -> str:
+    return "damaged in the cache" if _cached_path(source).exists() else "not in the cache"
+
+
+#: files of the cache that this process has verified: path, size and time of the last change
+_verified: set[tuple[Path, int, int]] = set()
+
+
+def _is_intact(source: Source) -> bool:
+    """Return whether a file is in the cache and unchanged; a process computes its hash once."""
     path = _cached_path(source)
     if not path.exists():
-        raise DataError("not in the cache")
-    return path
+        return False
+    facts = path.stat()
+    key = (path, facts.st_size, facts.st_mtime_ns)
+    if key not in _verified:
+        expected = _recorded_sha256(path.parent) if source.member else source.sha256
+        if _content_sha256(path) != expected:
+            return False
+        _verified.add(key)
+    return True
+
+
+def _content_sha256(path: Path) -> str:
+    """Return the sha256 of a file, or of the names and hashes of all files of a folder."""
+    if path.is_file():
+        return sha256_of(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    lines = [f"{sha256_of(file)} {file.relative_to(path).as_posix()}\n" for file in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _recorded_sha256(folder: Path) -> str:
+    """Return the hash of an unpacked member, recorded when it was unpacked."""
+    try:
+        return str(json.loads((folder / "about.json").read_text(encoding="utf-8"))[CONTENT])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
 
 
 def _download(source: Source, about: Mapping[str, str]) -> Path:
-    """Download the file of an index or url source into the cache and return its path."""
-    if offline():
-        raise DataError("not in the cache, and KARAT_OFFLINE is set")
-
+    """Return the path of an index or url source in the cache; unpack or download it if needed."""
     path, archive = _cached_path(source), _cached_archive(source)
     try:
         if not (archive.exists() and sha256_of(archive) == source.sha256):
+            if offline():
+                raise DataError(f"{_state(source)}, and KARAT_OFFLINE is set")
             settings = pip_settings()
             url = find_address(source, settings) if source.kind == "index" else source.place
             download(url, archive, source.sha256, certificate=settings.certificate)
@@ -606,21 +677,35 @@ def _not_about(name: str) -> str:
 def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:
     path = _cached_path(source)
     scratch = archive.parent / f".{secrets.token_hex(8)}.tmp"
+    damaged = scratch.with_suffix(".damaged")
     try:
         scratch.mkdir()
         extract(archive, source.member, scratch / path.name)
-        _write_about(scratch, source, about)
+        content = {CONTENT: _content_sha256(scratch / path.name)}
+        _write_about(scratch, source, about, content)
+        if path.parent.exists() and not _is_intact(source):
+            path.parent.rename(damaged)
         scratch.rename(path.parent)
     except OSError:
         if not path.exists():  # else another process unpacked the same file first
             raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(damaged, ignore_errors=True)
 
 
-def _write_about(folder: Path, source: Source, about: Mapping[str, str]) -> None:
+#: the key of about.json with the hash of an unpacked member
+CONTENT = "content_sha256"
+
+
+def _write_about(
+    folder: Path,
+    source: Source,
+    about: Mapping[str, str],
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     keys = ("name", "title", "license", "citation", "homepage")
     record = {key: about[key] for key in keys if about.get(key)}
-    record |= {"source": str(source), "sha256": source.sha256}
+    record |= {"source": str(source), "sha256": source.sha256, **more}
     record["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
     write_atomic(folder / "about.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")

@@ -9,8 +9,11 @@ import base64
 import binascii
 import csv
 import hashlib
+import itertools
 import json
+import math
 import mmap
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from karat.core.files import check_array, check_content, check_parquet, read_feather
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.models.model import TextEncoder, import_extra
 from karat.models.vector_text import (
@@ -39,11 +43,18 @@ Read = tuple[list[str], np.ndarray]
 def read_npz(path: Path) -> Read:
     """Return the arrays ``ids`` and ``vectors`` of a file."""
     try:
+        with zipfile.ZipFile(path) as members:
+            for member in members.infolist():
+                check_content(path, member.file_size)
+                if member.filename in ("ids.npy", "vectors.npy"):
+                    with members.open(member) as file:
+                        check_array(file, member.file_size)
         with np.load(path, allow_pickle=False) as arrays:
             return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32, copy=False)
     except (
         *(KeyError, ValueError, OSError, TypeError, AttributeError, EOFError),
-        *(zipfile.BadZipFile, zlib.error),
+        # numpy raises a SystemError for a text that is not Unicode
+        *(zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, IndexError, SystemError),
     ) as error:
         raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
 
@@ -119,12 +130,14 @@ def read_columns(path: Path) -> Read:
 
 def _table(path: Path) -> Any:
     import_extra("pyarrow", "tables")
-    from pyarrow import feather, parquet
+    from pyarrow import parquet
 
-    read = parquet.read_table if path.suffix.lower() == ".parquet" else feather.read_table
     try:
-        return read(path)
-    except (OSError, ValueError) as error:
+        if path.suffix.lower() == ".parquet":
+            check_parquet(path)
+            return parquet.read_table(path)
+        return read_feather(path)
+    except (OSError, ValueError, TypeError, LookupError, RuntimeError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
 
 
@@ -161,6 +174,13 @@ def _list_column(table: Any, path: Path) -> np.ndarray | None:
 
 
 SAFETENSORS_TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+#: bits per number of the types with whole bytes
+SAFETENSORS_BITS = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0"), 8),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 16),
+    **dict.fromkeys(("U32", "I32", "F32"), 32),
+    **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
+}
 
 
 def names_file(path: Path) -> Path | None:
@@ -176,15 +196,38 @@ def read_safetensors(path: Path) -> Read:
         try:
             header = json.loads(bytes(data[8:begin]))
             names = json.loads(header.pop("__metadata__", {}).get("names", "null"))
+            _check_tensors(header, len(data) - begin, path)
             matrices = {name: each for name, each in header.items() if len(each["shape"]) == 2}
             name = "vectors" if "vectors" in matrices else next(iter(matrices), "")
             if not name or (len(matrices) > 1 and name != "vectors"):
                 found = ", ".join(matrices) or "none"
                 raise DataError(f'{path} needs one matrix, or one named "vectors"; got: {found}.')
             vectors = _tensor(data, begin, matrices[name], f'{path}: the tensor "{name}"')
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"cannot read {path} as safetensors: {error}.") from error
+    if names is not None and not isinstance(names, list):
+        raise DataError(f'{path}: "names" in the metadata must be a JSON list.')
     return [strip_angle_brackets(str(name)) for name in names or _names_from_file(path)], vectors
+
+
+def _check_tensors(header: dict[str, Any], size: int, path: Path) -> None:
+    """Check that each tensor has its own bytes in the file, as many as its shape needs."""
+    spans = []
+    for name, about in header.items():
+        what = f'{path}: the tensor "{name}"'
+        shape, (first, last) = about["shape"], about["data_offsets"]
+        if not all(type(number) is int and number >= 0 for number in (*shape, first, last)):
+            raise DataError(f"{what}: shape and data_offsets must be integers >= 0.")
+        if not first <= last <= size:
+            raise DataError(f"{what} is truncated: its data_offsets are not in the file.")
+        width = SAFETENSORS_BITS.get(about["dtype"])
+        if width is not None and math.prod(shape) * width != 8 * (last - first):
+            raise DataError(f"{what}: {last - first} bytes do not match the shape {shape}.")
+        spans += [(first, last, name)] if last > first else []
+    spans.sort()
+    for (_, end, name), (begin, _, other) in itertools.pairwise(spans):
+        if begin < end:
+            raise DataError(f'{path}: the tensors "{name}" and "{other}" overlap.')
 
 
 def _tensor(data: Any, begin: int, about: dict[str, Any], what: str) -> np.ndarray:
@@ -193,8 +236,6 @@ def _tensor(data: Any, begin: int, about: dict[str, Any], what: str) -> np.ndarr
             f"{what} must be one of {', '.join(SAFETENSORS_TYPES)}, BF16, got {about['dtype']}."
         )
     first, last = about["data_offsets"]
-    if begin + last > len(data):
-        raise DataError(f"{what} is truncated.")
     raw = bytes(data[begin + first : begin + last])
     if about["dtype"] == "BF16":  # the upper half of a float32
         wide = np.frombuffer(raw, dtype="<u2").astype(np.uint32) << 16
@@ -221,6 +262,7 @@ def read_hdf5(path: Path) -> tuple[list[str], np.ndarray]:
         keys = list(group)
         names = [strip_angle_brackets(_name(key, path)) for key in keys]
         first = _row(group, keys[0], path)
+        check_content(path, 4 * len(keys) * len(first))
         vectors = np.empty((len(keys), len(first)), dtype=np.float32)
         for i, key in enumerate(keys):
             vectors[i] = _row(group, key, path, len(first))
@@ -235,7 +277,7 @@ def read_hdf5_rows(path: Path, names: Iterable[str]) -> np.ndarray:
         rows = np.full((len(names), width), np.nan, dtype=np.float32)
         for i, name in enumerate(names):
             for key in (_key(name), _key(f"<{name}>")):
-                if key in group:
+                if group.get(key, getlink=True) is not None:
                     rows[i] = _row(group, key, path, width)
     return rows
 
@@ -245,15 +287,32 @@ def _group(path: Path) -> Iterator[Any]:
     h5py = import_extra("h5py", "h5")
     try:
         with h5py.File(path, "r") as file:
-            group = file.get(GROUP)
+            group = _own(file, GROUP, path)
             if not isinstance(group, h5py.Group):
                 found = ", ".join(map(str, list(file)[:5])) or "nothing"
                 raise DataError(f'{path} has no group "{GROUP}"; it contains: {found}.')
             if not len(group):
                 raise DataError(f"{path} contains no vectors.")
             yield group
-    except (OSError, RuntimeError) as error:  # h5py raises these for truncated files
+    # h5py raises these for truncated and damaged files
+    except (OSError, RuntimeError, ValueError, TypeError, LookupError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
+
+
+def _own(group: Any, key: str, path: Path) -> Any:
+    """Return an object stored in this file, or None; data in another file is an error."""
+    import h5py
+
+    link = group.get(key, getlink=True)
+    if link is None:
+        return None
+    # a soft link may lead through an external one
+    if not isinstance(link, h5py.HardLink):
+        raise DataError(f'{path}: "{key}" is a link; the vectors must be in the file itself.')
+    found = group[key]
+    if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+        raise DataError(f'{path}: "{key}" refers to another file, which is not read.')
+    return found
 
 
 def _key(name: str) -> str:
@@ -271,14 +330,17 @@ def _name(key: str, path: Path) -> str:
 
 def _row(group: Any, key: str, path: Path, width: int = 0) -> np.ndarray:
     what = f'{path}: the vector of "{_name(key, path)}"'
-    shape = getattr(group[key], "shape", None)
-    if shape is None or group[key].dtype.kind not in "fiu":
+    found = _own(group, key, path)
+    shape = getattr(found, "shape", None)
+    if shape is None or found.dtype.kind not in "fiu":
         raise DataError(f"{what} is not a dataset of numbers.")
     if not (len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)) or not shape[-1]:
         raise DataError(f"{what} must have shape (d,) or (1, d), got {shape}.")
     if width and shape[-1] != width:
         raise DataError(f"{what} must have {width} numbers like the others, got {shape[-1]}.")
-    row = np.asarray(group[key], dtype=np.float32).reshape(-1)
+    # a chunk is decompressed as a whole, and may be larger than the dataset
+    check_content(path, found.dtype.itemsize * max(shape[-1], math.prod(found.chunks or ())))
+    row = np.asarray(found, dtype=np.float32).reshape(-1)
     if not np.isfinite(row).all():
         raise DataError(f"{what} contains NaN or infinity.")
     return row

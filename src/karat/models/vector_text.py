@@ -12,12 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from karat.core.files import check_content
 from karat.errors import DataError
 from karat.models.model import import_extra
 
 Line = tuple[int, list[str]]
 #: bytes of text in memory at a time
 BLOCK = 1 << 19
+#: bytes of a line in memory at a time
+LINE = 1 << 25
+#: compressed bytes read at a time: four bytes may become 128 kB
+ZST_BLOCK = 1 << 10
+#: digits of a number in the header
+MAX_DIGITS = 18
 
 
 def read_text(path: Path) -> tuple[list[str], np.ndarray]:
@@ -26,7 +33,7 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
     first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
     begin = list(itertools.islice(_lines(first, 1, path), 2))
     header = begin.pop(0) if _is_header(begin) else (0, ["0", "0"])
-    rows = TextVectors(path, *map(int, header[1]))
+    rows = TextVectors(path, *_counts(header[1], path))
     rows.width = rows.header_width or (len(begin[0][1]) - 1 if begin else 0)
     if rows.width:
         # estimated from the first block to avoid copies; a number takes at least two bytes
@@ -35,13 +42,22 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
         rows.expected = min(lines, size // (2 * rows.width)) + 1
     number, compiled = 1, kernels()
     for block in itertools.chain([first], blocks):
-        if compiled is not None and rows.width:
+        # a number takes at least two bytes: lines that are too short are not given any memory
+        long_enough = 2 * rows.width * block.count(b"\n") <= len(block)
+        if compiled is not None and rows.width and long_enough:
             _read_compiled(rows, block, (number, header[0]), compiled)
         else:
             lines_of_block = _lines(block, number, path)
             rows.extend(line for line in lines_of_block if line[0] != header[0])
         number += block.count(b"\n")
     return rows.result()
+
+
+def _counts(header: list[str], path: Path) -> tuple[int, int]:
+    """Return the number and the size of the vectors that a header announces."""
+    if max(map(len, header)) > MAX_DIGITS:
+        raise DataError(f"{path}, line 1: a number of the header has over {MAX_DIGITS} digits.")
+    return int(header[0]), int(header[1])
 
 
 def read_table(path: Path) -> tuple[list[str], np.ndarray]:
@@ -182,19 +198,32 @@ def strip_angle_brackets(name: str) -> str:
 def read_decompressed(path: Path) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file piece by piece."""
     suffix = path.suffix.lower()
-    if suffix == ".zst":
-        yield from _decompressed_zst(path)
+    if suffix not in (".gz", ".zst"):
+        with path.open("rb") as file:
+            yield from _pieces(file)
         return
-    with gzip.open(path) if suffix == ".gz" else path.open("rb") as file:
-        while piece := file.read(BLOCK):
-            yield piece if piece.endswith(b"\n") else piece + file.readline()
+    size = 0
+    for piece in _decompressed_zst(path) if suffix == ".zst" else _decompressed_gz(path):
+        size += len(piece)
+        check_content(path, size)
+        yield piece
+
+
+def _pieces(file: Any) -> Iterator[bytes]:
+    while piece := file.read(BLOCK):
+        yield piece if piece.endswith(b"\n") else piece + file.readline(LINE)
+
+
+def _decompressed_gz(path: Path) -> Iterator[bytes]:
+    with gzip.open(path) as file:
+        yield from _pieces(file)
 
 
 def _decompressed_zst(path: Path) -> Iterator[bytes]:
     zstandard = import_extra("zstandard", "zst")
     with path.open("rb") as file:
         frame = None
-        while packed := file.read(BLOCK // 8):
+        while packed := file.read(ZST_BLOCK):
             while packed:
                 frame = frame or zstandard.ZstdDecompressor().decompressobj()
                 try:

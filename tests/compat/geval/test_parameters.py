@@ -89,3 +89,10 @@ def test_all_mistakes_are_reported_at_once():
     with pytest.raises(DefinitionError) as caught:
         Parameters("no such file", top_k=-1, tasks="Klass", parallel="perhaps").checked()  # type: ignore[arg-type]
     assert len(caught.value.messages) == 4
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "utf-32", "shift_jis", "hex"])
+def test_unsupported_encodings_of_xml(write, encoding):
+    text = "<parameters><vector_filename>v.txt</vector_filename></parameters>"
+    with pytest.raises(DataError):
+        from_xml(write(f'<?xml version="1.0" encoding="{encoding}"?>{text}'))

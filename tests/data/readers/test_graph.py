@@ -100,6 +100,7 @@ def test_other_columns(tmp_path):
         ([document(("a", 0))], "weight"),
         ([document(("a", "1"))], "weight"),
         ([document(("a", True))], "weight"),
+        ([document(("a", 10**400))], "weight"),
         ('[{"annotations": [{"entity": "a", "weight": NaN}]}]', "above"),
     ],
 )

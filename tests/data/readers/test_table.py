@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -101,18 +102,33 @@ def test_split_folder_selects_rows_and_numbers_stay_numbers(folder):
     assert data.kind == "regression" and data.target.tolist() == [0.5, 1.5, 2.5, 3.5]
 
 
+def array(values):
+    file = io.BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("file", "content", "word"),
     [
         ("info.json", b"{}", "task_type"),
         ("info.json", b"nothing", "task_type"),
         ("Y.npy", b"damaged", r"Y\.npy"),
+        ("info.json", b"[" * 100_000, "task_type"),
+        ("info.json", b'{"task_type": [1]}', "task_type"),
+        ("Y.npy", array(np.array(["a", "b", "c", "d"])), r"Y\.npy"),
+        ("Y.npy", array(np.array(5)), r"X_num\.npy"),
+        ("Y.npy", array(np.array([0, 1])).replace(b"(2,)", b"(9,)"), r"Y\.npy"),
+        ("X_num.npy", array(np.zeros(3)), r"X_num\.npy"),
+        ("X_num.npy", array(np.array(1.0)), r"X_num\.npy"),
+        ("split-default/train_idx.npy", array(np.array([7])), r"train_idx\.npy"),
+        ("split-default/train_idx.npy", array(np.array([0.5])), r"train_idx\.npy"),
     ],
 )
 def test_broken_folder_of_arrays(folder, file, content, word):
     (folder / file).write_bytes(content)
     with pytest.raises(DataError, match=word):
-        read_tabred(folder, DataSpec("t"))
+        read_tabred(folder, DataSpec("t", options={"split": "default"}))
 
 
 def test_folder_without_features_and_a_wrong_kind(folder):

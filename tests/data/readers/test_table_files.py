@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from karat.core import files
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import (
     ask,
@@ -263,6 +267,11 @@ def test_target_is_numeric_if_declared_or_if_all_cells_are(tmp_path):
         ("t.jsonl", '{"a": 1}\n\n{"a": \n', "line 3"),
         ("t.jsonl", "[1]\n", "neither a list of rows"),
         ("t.arff", "", "t.arff is empty"),
+        ("t.json", "[" * 100_000, "line 1"),
+        ("t.jsonl", '{"a": 1}\n{"a": ' + "1" * 5_000 + "}", "line 2"),
+        ("t.json", '[{"a": ' + "1" * 400 + "}]", '"a".*row 0'),
+        ("t.csv", "a,b\n1,2\n3," + "1" * 400 + "\n", '"b".*row 1'),
+        ("t.jsonl", "\n".join(f'{{"a{i}": 1}}' for i in range(5_000)), "bytes"),
     ],
 )
 def test_broken_files(tmp_path, name, content, word):
@@ -295,6 +304,57 @@ def test_arrow_files(tmp_path, suffix):
     assert frame["a"].dtype == "int64"
 
 
+@pytest.mark.parametrize("pack", [gzip, bz2, lzma])
+def test_compressed_files_that_expand_too_much(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(files, "FREE_BYTES", 10_000)
+    suffix = {gzip: "gz", bz2: "bz2", lzma: "xz"}[pack]
+    path = write(tmp_path, f"t.csv.{suffix}", pack.compress(b"a\n" + b"1\n" * 10_000))
+    assert len(read_frame(path, SPEC)) == 10_000
+    monkeypatch.setattr(files, "MAX_RATIO", 10)
+    with pytest.raises(DataError, match="bytes"):
+        read_frame(path, SPEC)
+
+
+def test_parquet_that_declares_too_much(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(files, "FREE_BYTES", 100_000)
+    path = tmp_path / "t.parquet"
+    for column in (np.zeros(1_000_000, "f4"), ["a" * 10_000] * 1_000):
+        pd.DataFrame({"a": column}).to_parquet(path, compression="zstd")
+        with pytest.raises(DataError, match="bytes"):
+            read_frame(path, SPEC)
+
+
+def test_feather_that_declares_too_much(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "t.feather"
+    frame = pd.DataFrame({"a": np.zeros(100_000, "f4"), "b": pd.Categorical(["x", "y"] * 50_000)})
+    for options in ({"compression": "zstd"}, {"compression": "uncompressed"}, {"chunksize": 1_000}):
+        frame.to_feather(path, **options)
+        assert len(read_frame(path, SPEC)) == 100_000
+    monkeypatch.setattr(files, "FREE_BYTES", 100_000)
+    monkeypatch.setattr(files, "MAX_RATIO", 10)
+    frame.to_feather(path, compression="zstd")
+    with pytest.raises(DataError, match="bytes"):
+        read_frame(path, SPEC)
+
+
+@pytest.mark.parametrize(
+    "found", [(b"\2\0\0\0\4\0\0\0", b"\2\0\0\0\xff\xff\xff\x7f"), (b"abcd", b"ab\xff\xff")]
+)
+def test_invalid_texts_of_feather(tmp_path, found):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather
+
+    path = tmp_path / "t.feather"
+    feather.write_feather(pyarrow.table({"a": ["ab", "cd"]}), path, compression="uncompressed")
+    content = path.read_bytes()
+    assert content.count(found[0]) == 1
+    path.write_bytes(content.replace(*found))
+    with pytest.raises(DataError):
+        read_frame(path, SPEC)
+
+
 def test_parquet_that_names_its_compression(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet.brotli"
@@ -309,6 +369,27 @@ def test_missing_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtra, match="install"):
         read_frame(write(tmp_path, "t.parquet", b""), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("line", "cells"),
+    [
+        ("'a' , \"b,c\" ,d", ["a", "b,c", "d"]),
+        ("'it\\'s',x", ["it's", "x"]),
+        ("'a' b,'c'", ["'a' b", "c"]),
+        ("'a,b", ["'a", "b"]),
+        ("'a',", ["a", None]),
+        ("' a ', b ", [" a ", "b"]),
+        ("'a'" + " " * 100_000 + "b,c", ["'a'" + " " * 100_000 + "b", "c"]),
+        ("'a" + "\\'" * 100_000 + ",c", ["'a" + "\\'" * 100_000, "c"]),
+    ],
+)
+def test_quotes_of_arff_take_linear_time(line, cells):
+    attributes = "".join(f"@attribute x{i} string\n" for i in range(len(cells)))
+    begin = time.process_time()
+    frame = parse_arff(f"@relation r\n{attributes}@data\n{line}\n", "t.arff")
+    assert rows(frame) == [cells]
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize(

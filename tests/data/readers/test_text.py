@@ -438,6 +438,7 @@ def test_options_of_translations(po_file):
         (b"text,label\na,b\n", "is not a gettext file"),
         (b'"text alone"\n', "is not a gettext file"),
         (b'msgid "a\\x"\nmsgstr "b"\n', "invalid string"),
+        (b'msgid ""' + b"-" * 100_000 + b'""\n', "is not a gettext file"),
         (b"", "translated"),
         (b'msgid "a"\nmsgstr "b"\n', "translated"),
         (b"\xff\xfe\x00", "not a UTF-8"),

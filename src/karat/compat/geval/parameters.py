@@ -106,6 +106,10 @@ def _parse_xml(path: Path) -> ElementTree.Element:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
     except ElementTree.ParseError as error:
         raise DataError(f"{path} is not valid XML: {error}.") from error
+    except (LookupError, ValueError) as error:
+        raise DataError(
+            f"{path}: its encoding is not supported ({error}); save it as UTF-8."
+        ) from error
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     if root.tag != "parameters":

@@ -6,6 +6,7 @@ and pairs of "documents" as bags of entities or as "document-texts".
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -259,7 +260,7 @@ def _document(given: Any, where: str) -> dict[str, float]:
         if not isinstance(entity, str) or not entity.strip():
             raise DataError(f"{place}: the entity must be a string, got {entity!r}.")
         numeric = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not numeric or not (np.isfinite(weight) and weight > 0):
+        if not numeric or not 0 < weight <= sys.float_info.max:
             raise DataError(f"{place}: the weight must be a number above 0, got {weight!r}.")
         bag[entity.strip()] = max(float(weight), bag.get(entity.strip(), 0.0))
     return bag

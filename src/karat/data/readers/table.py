@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
+from karat.core.files import check_array
 from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
@@ -16,8 +17,10 @@ from karat.data.readers.table_files import (
     ask_rows,
     need_target,
     one_file,
+    parse_json,
     read_frame,
     read_parts,
+    read_text,
 )
 from karat.data.readers.text import read_columns
 from karat.errors import DataError, DefinitionError, did_you_mean
@@ -86,18 +89,17 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
     folder = one_file(files, spec)
     path = folder / "info.json"
     try:
-        kind = TABRED_KINDS[json.loads(path.read_text(encoding="utf-8"))["task_type"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        kind = TABRED_KINDS[parse_json(read_text(path), path)["task_type"]]
+    except (DataError, KeyError, TypeError, IndexError) as error:
         allowed = ", ".join(TABRED_KINDS)
         raise DataError(f"{path} must contain task_type, one of {allowed}.") from error
     if spec.kind and spec.kind != kind:
         raise DefinitionError(f"{spec.name}: kind is {spec.kind}, but {folder} has {kind}.")
-    target = _array(folder, "Y").ravel()
+    target = _array(folder, "Y", "biuf").ravel()
     columns: dict[str, np.ndarray] = {}
     for name, called in FEATURES.items():
         if (folder / f"{name}.npy").is_file():
-            values = _array(folder, name).reshape(len(target), -1)
-            values = values.astype(str).astype(object) if name == "X_cat" else values
+            values = _features(folder, name, len(target))
             columns |= {f"{called} {i}": values[:, i] for i in range(values.shape[1])}
     if not columns:
         raise DataError(f"{folder} has none of {', '.join(FEATURES)}.")
@@ -105,7 +107,7 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
     if (split := spec.options.get("split")) is not None:
         side = np.full(len(target), "", dtype=object)
         for file, name in (("train_idx", "train"), ("val_idx", "train"), ("test_idx", "test")):
-            side[_array(folder / f"split-{split}", file)] = name
+            side[_indices(folder / f"split-{split}", file, len(target))] = name
         rows = np.flatnonzero(side != "")
         part = side[rows]
     items, questions = pd.DataFrame(columns).iloc[rows], pd.DataFrame({"row": rows})
@@ -113,9 +115,34 @@ def read_tabred(files: Files, spec: DataSpec) -> Dataset:
     return Dataset(spec.name, items, questions, truth, kind, "table", part=part, about=spec.about)
 
 
-def _array(folder: Path, name: str) -> np.ndarray:
+def _features(folder: Path, name: str, rows: int) -> np.ndarray:
+    values = _array(folder, name)
+    if not values.ndim or len(values) != rows:
+        raise DataError(f"{folder / name}.npy: expected {rows} rows as in Y, got {values.shape}.")
+    values = values.reshape(rows, math.prod(values.shape[1:]))
+    if name != "X_cat":
+        return values
+    try:
+        return values.astype(str).astype(object)
+    except (SystemError, ValueError) as error:
+        raise DataError(f"{folder / name}.npy: a text is not Unicode.") from error
+
+
+def _indices(folder: Path, name: str, rows: int) -> np.ndarray:
+    indices = _array(folder, name, "iu").ravel()
+    if len(indices) and not (0 <= indices.min() and indices.max() < rows):
+        raise DataError(f"{folder / name}.npy: expected row numbers from 0 to {rows - 1}.")
+    return indices
+
+
+def _array(folder: Path, name: str, kinds: str = "biufSU") -> np.ndarray:
     path = folder / f"{name}.npy"
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        with path.open("rb") as file:
+            check_array(file, path.stat().st_size)
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, TypeError, SyntaxError) as error:
         raise DataError(f"{path} cannot be read as an array: {error}") from error
+    if values.dtype.kind not in kinds:
+        raise DataError(f"{path} has values of the type {values.dtype}, which is not supported.")
+    return np.asarray(values)

@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import re
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +23,14 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
+from karat.core.files import check_content, check_parquet, read_feather
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+#: bytes decompressed at a time
+PIECE = 1 << 20
 SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from")
 OPTIONS = (*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "labels", "unanswered")
@@ -60,7 +64,23 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
             f'{path}: unknown suffix "{suffix}".{did_you_mean(suffix, SUFFIXES)} Supported: '
             f'{", ".join(SUFFIXES)} (and .gz, .bz2, .xz); or set the option "separator".'
         )
+    _check_integers(frame, path)
     return _convert_target(frame, spec, path)
+
+
+def _check_integers(frame: pd.DataFrame, path: Path) -> None:
+    """Raise a DataError for an integer that no float can represent."""
+    objects = [i for i, kind in enumerate(frame.dtypes) if pd.api.types.is_object_dtype(kind)]
+    for name, column in [(frame.columns[i], frame.iloc[:, i]) for i in objects]:
+        if "integer" not in pd.api.types.infer_dtype(column, skipna=True):
+            continue
+        for row, cell in enumerate(column):
+            if isinstance(cell, int) and abs(cell) > sys.float_info.max:
+                raise DataError(
+                    f'{path}: the column "{name}" has an integer of more than 308 digits (row '
+                    f'{row}); to read the column as text, set the option "texts: [{name}]".',
+                    value=str(name),
+                )
 
 
 def read_parts(
@@ -97,7 +117,14 @@ def read_bytes(path: Path) -> bytes:
     opener = OPENERS.get(path.suffix.lower(), open)
     try:
         with opener(path, "rb") as file:
-            return bytes(file.read())
+            if opener is open:
+                return bytes(file.read())
+            pieces, size = [], 0
+            while piece := file.read(PIECE):
+                pieces.append(piece)
+                size += len(piece)
+                check_content(path, size)
+            return b"".join(pieces)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
 
@@ -118,6 +145,10 @@ def parse_json(text: str, path: Path, first_line: int = 1) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {first_line + error.lineno - 1}: {error.msg}.") from error
+    except RecursionError:
+        raise DataError(f"{path}, line {first_line}: nested too deeply.") from None
+    except ValueError as error:  # an integer of more than 4,300 digits
+        raise DataError(f"{path}, line {first_line}: {error}.") from error
 
 
 def without_target(spec: DataSpec) -> DataSpec:
@@ -267,6 +298,10 @@ def _readable_errors(path: Path) -> Iterator[None]:
 # -- the other formats ----------------------------------------------------------------------
 
 
+#: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
+_ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
+
+
 def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
     try:
         import pyarrow  # noqa: F401
@@ -274,9 +309,10 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
         raise MissingExtra("pyarrow", "tables") from None
     read = pd.read_parquet if suffix == ".parquet" else pd.read_feather
     try:
+        check_parquet(path) if suffix == ".parquet" else read_feather(path)
         return read(path)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except _ARROW_ERRORS as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path} cannot be read as {suffix[1:]}: {reason}") from error
 
 
@@ -290,16 +326,19 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
     columns = isinstance(rows, dict) and all(isinstance(cells, list) for cells in rows.values())
     if not records and not columns:
         raise DataError(f"{path} is neither a list of rows {{…}} nor columns {{name: […]}}.")
+    if records:
+        # rows with different keys make a table with as many columns as there are keys
+        check_content(path, 8 * len(rows) * len(set().union(*rows)))
     try:
         return pd.DataFrame(rows)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise DataError(f"{path}: {error}.") from error
 
 
 # -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
 
-# A word in quotes, with escapes, or anything up to the next comma.
-CELL = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^,]*?))\s*(?:,|$)""")
+# A word in quotes, with escapes.
+QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
 NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
 NUMBERS = ("numeric", "real", "integer")
 # KEEL's files also declare features and target; here the dataset definition does.
@@ -387,15 +426,20 @@ def _cells(line: str, where: str) -> list[tuple[str, bool]]:
         raise DataError(f"{where}: sparse ARFF ({{index value, …}}) is not supported.")
     if "'" not in line and '"' not in line:
         return [(cell.strip(), False) for cell in line.split(",")]
-    cells, start, more = [], 0, True
-    while more:
-        match = CELL.match(line, start)
-        if match is None:
-            raise DataError(f'{where}: cannot read from "{line[start : start + 30]}" on.')
-        cells.append((_word(match), match[3] is None))
-        start = match.end()
-        more = match[0].endswith(",")
-    return cells
+    # one pass: a quoted word, or anything up to the next comma
+    cells, start = [], 0
+    while True:
+        match = QUOTED.match(line, start)
+        if match and line[match.end() : match.end() + 1] in ("", ","):
+            cells.append((_word(match), True))
+            end = match.end()
+        else:
+            comma = line.find(",", start)
+            end = comma if comma >= 0 else len(line)
+            cells.append((line[start:end].strip(), False))
+        if end >= len(line):
+            return cells
+        start = end + 1
 
 
 def _word(match: re.Match[str]) -> str:

@@ -333,7 +333,8 @@ def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
     return replace(data, classes=ANSWERS)
 
 
-_LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?\s*(".*")')
+_KEYWORD = r"(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?"
+_LINE = re.compile(_KEYWORD + r'\s*("(?:[^"\\]|\\.)*")')
 _MARKUP = re.compile(r"[%<{]")
 
 
