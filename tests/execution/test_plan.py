@@ -436,3 +436,23 @@ def test_a_metric_that_does_not_fit_the_task_is_an_error(two_classes):
         make_plan([adapt(OneHotTable(), "onehot")], [task])
     blind = dataclasses.replace(two_classes(), name="blind", split="all", metrics=("v_measure",))
     assert make_plan([adapt(OneHotTable(), "onehot")], [blind]).jobs
+
+
+def test_the_train_and_test_parts_of_the_data_are_the_default_split():
+    table = TABLE.assign(side=["train"] * 4 + ["test"] * 2)
+    data = Dataset.from_table(table, "y", name="six", part="side")
+    (planned,) = make_plan([ONEHOT], [Task("t", data)]).tasks
+    assert planned.folds == (0,) and planned.task.split == {"use": "fixed"}
+    assert "given" in planned.cut
+    pooled = make_plan([ONEHOT], [Task("t", data, split={"use": "kfold", "folds": 2})]).tasks[0]
+    assert pooled.folds == (0, 1) and "not used" in pooled.cut
+
+
+def test_the_positive_class_of_a_task_is_a_fact_of_it():
+    (planned,) = make_plan([ONEHOT], [Task("t", CLASSES, split={"use": "kfold", "folds": 2})]).tasks
+    assert planned.facts["positive"] == "q"
+    other = Task("t", CLASSES, split={"use": "kfold", "folds": 2}, positive="p")
+    (planned,) = make_plan([ONEHOT], [other]).tasks
+    assert planned.facts["positive"] == "p" and planned.data.classes == ("q", "p")
+    with pytest.raises(DefinitionError):
+        make_plan([ONEHOT], [dataclasses.replace(other, positive="r")])

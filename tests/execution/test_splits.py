@@ -12,7 +12,7 @@ import karat
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
-from karat.execution.splits import Fold, split
+from karat.execution.splits import Fold, describe_split, split
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -480,3 +480,23 @@ def test_grouped_false_allows_an_item_in_both_and_grouped_requires_groups():
     assert any(set(items[fold.train]) & set(items[fold.test]) for fold in folds)
     with pytest.raises(DefinitionError, match="twice"):
         split(asked_twice(1), {"use": "kfold", "grouped": True}, 0)
+
+
+def test_the_given_parts_are_used_unless_folds_are_requested():
+    given = classes(list("abab") * 5, part=(["train"] * 3 + ["test"]) * 5)
+    (fold,) = split(given, {"use": "auto"}, 0)
+    assert np.array_equal(fold.test, np.flatnonzero(given.part == "test"))
+    assert len(split(given, {"use": "auto", "folds": 4}, 0)) == 4
+    plain = classes(list("abab") * 5)
+    for one, other in zip(
+        split(plain, {"use": "auto"}, 0), split(plain, {"use": "kfold"}, 0), strict=True
+    ):
+        assert np.array_equal(one.test, other.test)
+
+
+def test_the_split_in_words_says_whose_it_is():
+    given = classes(list("abab") * 5, part=(["train"] * 3 + ["test"]) * 5)
+    for how, word in (({"use": "fixed"}, "given"), ({"use": "kfold"}, "not used")):
+        assert word in describe_split(given, how, split(given, how, 0))
+    plain = classes(list("abab") * 5)
+    assert "given" not in describe_split(plain, {"use": "kfold"}, split(plain, {"use": "kfold"}, 0))

@@ -48,6 +48,30 @@ def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
     return folds
 
 
+def choose_split(data: Dataset, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the split that ``auto`` stands for; any other is returned as it is.
+
+    It is the dataset's own train and test part, if there is one, and k-fold cross-validation
+    otherwise, or if a parameter of that is given.
+    """
+    params = {name: value for name, value in how.items() if name != "use"}
+    if how["use"] != "auto":
+        return dict(how)
+    return {"use": "kfold", **params} if params or data.part is None else {"use": "fixed"}
+
+
+def describe_split(data: Dataset, how: Mapping[str, Any], folds: Sequence[Fold]) -> str:
+    """Return one line about the folds: whose rows they are, how many, and of which size."""
+    first = folds[0]
+    sizes = f"{len(first.train):,} train and {len(first.test):,} test rows"
+    given = how["use"] == "fixed" and not ({"test", "folds"} & set(how))
+    if given and data.part is not None:
+        return f"the given train and test parts, {sizes}"
+    text = f"{how['use']}, {len(folds)} fold{'s' * (len(folds) > 1)}, {sizes}"
+    unused = data.part is not None
+    return text + (" (the given train and test parts are not used)" if unused else "")
+
+
 def _checked(data: Dataset, fold: Any) -> Fold:
     try:
         fold = fold if isinstance(fold, Fold) else Fold(*fold)
@@ -123,6 +147,27 @@ def kfold(
         cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
         for train, test in cuts:
             yield Fold(rows[train], rows[test], repeat)
+
+
+@splitter("auto")
+def auto(
+    data: Dataset,
+    rng: np.random.Generator,
+    folds: int | None = None,
+    repeats: int | None = None,
+    stratified: bool | None = None,
+    grouped: bool | None = None,
+    balanced: bool | None = None,
+) -> Iterator[Fold]:
+    """Use the train and test part of the dataset, if it has one, else k-fold cross-validation.
+
+    A parameter of ``kfold`` requests cross-validation of all rows.
+    """
+    names = ("folds", "repeats", "stratified", "grouped", "balanced")
+    values = (folds, repeats, stratified, grouped, balanced)
+    given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    how = choose_split(data, {"use": "auto", **given})
+    yield from fixed(data) if how["use"] == "fixed" else kfold(data, rng, **given)
 
 
 @splitter("senteval")

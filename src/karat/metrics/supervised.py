@@ -40,7 +40,7 @@ def max_pce(predictions: Predictions) -> float:
     return float(1.0 - np.nanmin(_count(predictions).recall()))
 
 
-@metric("precision", needs=("classes",))
+@metric("precision", needs=("classes",), positive_class=True)
 def precision(predictions: Predictions) -> float:
     """Share of correct rows among those predicted as a class; macro average beyond two classes.
 
@@ -50,26 +50,26 @@ def precision(predictions: Predictions) -> float:
     return counts.summary(counts.precision())
 
 
-@metric("recall", needs=("classes",))
+@metric("recall", needs=("classes",), positive_class=True)
 def recall(predictions: Predictions) -> float:
     """Share of correctly predicted rows of a class; macro average beyond two classes."""
     counts = _count(predictions)
     return counts.summary(counts.recall())
 
 
-@metric("f1", needs=("classes",))
+@metric("f1", needs=("classes",), positive_class=True)
 def f1(predictions: Predictions) -> float:
     """Harmonic mean of precision and recall; macro average beyond two classes."""
     return _f_score(predictions, beta=1.0)
 
 
-@metric("f05", needs=("classes",))
+@metric("f05", needs=("classes",), positive_class=True)
 def f05(predictions: Predictions) -> float:
     """F score that weighs precision twice as much as recall; macro average beyond two classes."""
     return _f_score(predictions, beta=0.5)
 
 
-@metric("f2", needs=("classes",))
+@metric("f2", needs=("classes",), positive_class=True)
 def f2(predictions: Predictions) -> float:
     """F score that weighs recall twice as much as precision; macro average beyond two classes."""
     return _f_score(predictions, beta=2.0)
@@ -226,7 +226,7 @@ def auc_micro(predictions: Predictions) -> float:
     return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel())
 
 
-@metric("pr_auc", needs=("binary", "probabilities"), weighted=True)
+@metric("pr_auc", needs=("binary", "probabilities"), weighted=True, positive_class=True)
 def pr_auc(predictions: Predictions) -> float:
     """Average precision of the second class: mean precision at each of its rows.
 
@@ -237,7 +237,7 @@ def pr_auc(predictions: Predictions) -> float:
     return _clipped(float(gained @ at / gained.sum()))
 
 
-@metric("f1_best", needs=("binary", "probabilities"), weighted=True)
+@metric("f1_best", needs=("binary", "probabilities"), weighted=True, positive_class=True)
 def f1_best(predictions: Predictions) -> float:
     """F1 of the second class at its best threshold: an upper bound."""
     gained, taken = _levels(predictions)

@@ -35,7 +35,7 @@ class Gathered:
 
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows.
+    rows that also occur in training, and of all test rows, ``positive`` the positive classes.
     """
 
     models: list[str]
@@ -47,6 +47,7 @@ class Gathered:
     datasets: dict[str, str] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
+    positive: dict[str, str] = field(default_factory=dict)
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -159,7 +160,7 @@ def _of_runs(runs: list[Run]) -> Gathered:
     names = _model_names(runs)
     scores, jobs = [], []
     facts: dict[str, dict[str, Any]] = {"metrics": {}, "higher_is_better": {}}
-    facts |= {"kinds": {}, "datasets": {}, "twins": {}}
+    facts |= {"kinds": {}, "datasets": {}, "twins": {}, "positive": {}}
     for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
         table = run.scores()
         scores.append(_final(table.assign(model=name, task=table["task"].map(label))))
@@ -172,6 +173,8 @@ def _of_runs(runs: list[Run]) -> Gathered:
             twins, tested = task.get("twins", (0, 0))
             if twins:
                 facts["twins"].setdefault(called, (twins, tested))
+            if task.get("positive") is not None:
+                facts["positive"].setdefault(called, str(task["positive"]))
             if task["metrics"][0] != "?":
                 facts["metrics"].setdefault(called, task["metrics"][0])
     seeds = sorted({run.about["seed"] for run in runs if "seed" in run.about})
