@@ -456,3 +456,21 @@ def test_the_positive_class_of_a_task_is_a_fact_of_it():
     assert planned.facts["positive"] == "p" and planned.data.classes == ("q", "p")
     with pytest.raises(DefinitionError):
         make_plan([ONEHOT], [dataclasses.replace(other, positive="r")])
+
+
+def test_weights_need_a_probe_and_a_first_metric_that_take_them():
+    data = Dataset.from_table(TABLE, "y", name="six", weight="x")
+    how = {"use": "kfold", "folds": 2}
+    make_plan([ONEHOT], [Task("t", data, split=how, metrics=["f1", "acc"])])
+    for given in ({"metrics": ["clustering_accuracy"]}, {"probe": "same-class"}):
+        with pytest.raises(DefinitionError, match="weights"):
+            make_plan([ONEHOT], [Task("t", data, split="all", **given)])
+
+
+def test_weights_follow_the_rows_of_a_corrupted_fold(tmp_path):
+    rows = np.arange(60)
+    table = pd.DataFrame({"x": rows * 1.0, "z": rows % 7, "y": rows % 2, "w": 1.0 + rows})
+    data = Dataset.from_table(table, "y", name="many", kind="classification", weight="w")
+    task = Task("t", data, split="holdout", metrics=["acc"], corruptions={"duplicate_rows": [0.5]})
+    (run,) = karat.evaluate("onehot", task, output=tmp_path)
+    assert all(view["status"] == "ok" for record in run.records() for view in record["views"])

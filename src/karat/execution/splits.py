@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.core.columns import require_columns
 from karat.core.dataset import Dataset, sample_rows
 from karat.core.registry import build, splitter, splitters
 from karat.core.torch_random import MASTER, repetitions, shuffles
@@ -282,6 +283,55 @@ def _held_out(
         return rest, test
     classes, groups = (None if values is None else values[rest] for values in labels)
     return rest[sample_rows(len(rest), train_rows, rng, classes, groups, nested=True)], test
+
+
+@splitter("time")
+def time(data: Dataset, column: str, folds: int = 5, grouped: bool | None = None) -> Iterator[Fold]:
+    """Train on the past and test on what follows: each fold tests the next block of rows.
+
+    ``column`` holds dates or numbers. The rows in its order are cut into ``folds`` + 1 blocks of
+    about equal size; fold i tests block i + 1 and trains on all rows before it. Rows of equal time
+    are in one block. Train rows of a group that is tested are left out, unless ``grouped`` is
+    false.
+    """
+    _check_integer("time: folds", folds, 1)
+    codes = pd.factorize(_times(data, column), sort=True)[0]
+    ends = np.cumsum(np.bincount(codes))
+    # the last moment of each block but the last: the one whose rows end nearest to its share
+    wanted = len(codes) * np.arange(1, folds + 1) / (folds + 1)
+    last = np.abs(ends[:, None] - wanted).argmin(axis=0)
+    if len(ends) <= folds or len(np.unique(last)) < folds or last[-1] == len(ends) - 1:
+        raise DataError(
+            f'{data.name}: "{column}" has {len(ends)} distinct times, too few for {folds} folds.'
+        )
+    groups = _groups(data, grouped)
+    for begin, end in zip(last, [*last[1:], len(ends) - 1], strict=True):
+        train, test = (
+            np.flatnonzero(codes <= begin),
+            np.flatnonzero((codes > begin) & (codes <= end)),
+        )
+        if groups is not None:
+            train = train[~np.isin(groups[train], groups[test])]
+        yield Fold(train, test)
+
+
+def _times(data: Dataset, column: str) -> np.ndarray:
+    """Return the time of each question as integers or floats, or raise an error."""
+    table = data.frame() if data.modality == "table" else None
+    if not isinstance(table, pd.DataFrame):
+        raise DefinitionError(f"{data.name}: split time needs a table with a column of times.")
+    require_columns(table, [column], data.name)
+    cells = table[column]
+    if not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
+        cells = pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=True)
+    empty = cells.isna().to_numpy()
+    if empty.any():
+        row = int(np.argmax(empty))
+        raise DataError(
+            f'{data.name}: split time: "{table[column].iloc[row]}" in "{column}" (row {row}) is '
+            f"neither a number nor a date such as 2024-01-31."
+        )
+    return cells.to_numpy()
 
 
 @splitter("fixed")

@@ -87,7 +87,8 @@ def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Prediction
 
 
 def _numbers(values: np.ndarray, test: Dataset) -> Predictions:
-    return Predictions(predictions=values, target=np.asarray(test.target), group=test.group)
+    truth = np.asarray(test.target)
+    return Predictions(predictions=values, target=truth, group=test.group, weight=test.weight)
 
 
 def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Predictions:
@@ -99,6 +100,7 @@ def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Pr
         classes=tuple(as_text(test.classes)),
         probabilities=probabilities,
         group=test.group,
+        weight=test.weight,
     )
 
 
