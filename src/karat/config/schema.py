@@ -279,7 +279,7 @@ class Dataset(_Strict):
     kind: Literal["classification", "regression", "items"] | None = None
     positive: Label = None
     group: str | None = None
-    group_feature: bool = False
+    group_feature: bool | None = None
     weight: str | None = None
     drop: Texts = []
     fields: Texts = []

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.columns import require_columns
+from karat.core.columns import attach_target, require_columns
 from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
@@ -639,6 +639,7 @@ def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None)
 def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
     """Return a dataset whose items are the rows of a table, with one question about each."""
     target = need_target(spec)
+    attach_target(frame, target, spec.name)  # refuses the names of several columns
     require_columns(frame, [target, *spec.fields], spec.name)
     frame = _drop_missing_targets(frame, spec)
     used = {target, spec.group, spec.part, spec.weight, *spec.fields}
