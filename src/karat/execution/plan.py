@@ -271,13 +271,10 @@ def _plan_task(
         raise DefinitionError(
             f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {len(cut) - 1}.'
         )
-    repeats = tuple(fold.repeat for fold in cut)
-    run = [cut[fold] for fold in chosen]
-    twins = (0, 0) if blind else count_duplicates(data, run)
-    how: Any = task.split
+    run, how = [cut[fold] for fold in chosen], dict(task.split)  # type: ignore[arg-type]
     return PlannedTask(
-        *(task, data, tuple(chosen), repeats, blind),
-        twins=twins,
+        *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
+        twins=(0, 0) if blind else count_duplicates(data, run),
         code=hash_user_components(task),
         facts=task_facts(data, run, blind),
         cut=describe_split(data, how, cut),

@@ -166,7 +166,9 @@ def auto(
     """
     names = ("folds", "repeats", "stratified", "grouped", "balanced")
     values = (folds, repeats, stratified, grouped, balanced)
-    given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in zip(names, values, strict=True) if value is not None
+    }
     how = choose_split(data, {"use": "auto", **given})
     yield from fixed(data) if how["use"] == "fixed" else kfold(data, rng, **given)
 

@@ -79,7 +79,7 @@ def taco(
         raise DefinitionError("--only selects TACO datasets and cannot be used with --csv.")
     tasks = list(KINDS) if task == "both" else [task]
     kinds = [KINDS[each] if each else None for each in tasks]
-    loaders = [partial(load_user_table, Path(csv), target_col, kind) for kind in kinds]
+    loaders = [partial(load_user_table, Path(csv), target_col, {"kind": k}) for k in kinds]
     return _run_all([(Path(csv).stem, load) for load in loaders], setting)
 
 

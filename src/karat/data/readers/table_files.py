@@ -164,13 +164,7 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         arguments["sep"] = _infer_separator(text, arguments, path)
     with _readable_errors(path):
         if arguments["header"] is not None:
-            # pandas would rename duplicate columns silently
-            given = {**arguments, "header": None, "names": None, "na_values": None}
-            given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
-            first = pd.read_csv(BytesIO(content), **given).iloc[0]
-            duplicates = first[first.duplicated() & (first != "")]
-            if len(duplicates):
-                raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
+            _refuse_duplicates(content, arguments, path)
         frame = pd.read_csv(BytesIO(content), index_col=False, **arguments)
     if not len(frame):
         raise DataError(f"{path} has a header and no rows.")
@@ -191,6 +185,16 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
     if spec.kind in (None, "regression") and spec.target in frame.columns:
         frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target], spec, path)})
     return frame
+
+
+def _refuse_duplicates(content: bytes, arguments: Mapping[str, Any], path: Path) -> None:
+    # pandas would rename duplicate columns silently
+    given = {**arguments, "header": None, "names": None, "na_values": None}
+    given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
+    first = pd.read_csv(BytesIO(content), **given).iloc[0]
+    duplicates = first[first.duplicated() & (first != "")]
+    if len(duplicates):
+        raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
 
 
 def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
@@ -321,6 +325,7 @@ def parse_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
     texts = [cell for cell in column if isinstance(cell, str)]
     if not any("," in text for text in texts):
         return None, ""
+    marks: tuple[tuple[str, str], ...]
     if all(THOUSANDS_COMMA.fullmatch(text) for text in texts):
         marks, how = ((",", ""),), "thousands commas"
     elif all(DECIMAL_COMMA.fullmatch(text) for text in texts):
