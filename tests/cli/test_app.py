@@ -145,7 +145,7 @@ def test_run_of_a_file_says_what_it_holds_and_uses_the_given_split(cli, here):
     given = ("churn.csv", "--target", "y", "--part", "side", "--positive", "churned")
     code, out, err = cli("run", *given, "-m", "onehot", "-w", 0, "-X", "t.metrics=['f1']")
     assert code == 0
-    assert "1 feature: 1 numbers" in err and "positive class: churned" in err
+    assert "1 feature: numbers 1" in err and "positive class: churned" in err
     assert "split: the given train and test parts, 31 train and 9 test rows" in err
     assert "the positive class of f1 is churned" in " ".join(out.split())
     run = Run.open(next(Path("results").iterdir()))

@@ -298,7 +298,7 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
     """Yield one line each about the items, the target, the groups and the weights."""
     if isinstance(data.items, pd.DataFrame):
         types = Counter(column_type(data.items[name]) for name in data.items.columns)
-        listed = ", ".join(f"{number} {kind}" for kind, number in types.most_common())
+        listed = ", ".join(f"{kind} {number}" for kind, number in types.most_common())
         yield f"{len(data):,} rows, {count(data.items.shape[1], 'feature')}: {listed}"
     else:
         yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"

@@ -528,3 +528,19 @@ def test_a_second_file_is_the_test_part(tmp_path):
 def test_a_mark_in_numbers_is_one_character(tmp_path, option):
     with pytest.raises(DefinitionError, match=option):
         load(tmp_path, "x,y\n1,a\n2,b\n", **{option: "::"})
+
+
+def test_a_comma_before_three_digits_depends_on_the_separator(tmp_path):
+    rows = [("1,234", "a"), ("5,678", "b")]
+    for separator, first in ((";", 1.234), (",", 1234)):
+        text = "x{0}y\n" + "".join(f'"{x}"{{0}}{y}\n' for x, y in rows)
+        with pytest.warns(UserWarning, match='"x"'):
+            data = load(tmp_path, text.format(separator))
+        assert data.items["x"].iloc[0] == first and not data.items.attrs
+
+
+def test_a_cell_longer_than_the_limit_of_the_csv_module(tmp_path):
+    text = "x;text;y\n" + f"1;{'a' * 140_000};p\n" + "2;b;q\n"
+    with pytest.warns(UserWarning, match='";"'):
+        data = load(tmp_path, text)
+    assert data.items["x"].tolist() == [1, 2]

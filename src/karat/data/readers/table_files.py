@@ -182,6 +182,7 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         raw = pd.read_csv(BytesIO(content), usecols=as_written, index_col=False, **plain)
         frame = frame.assign(**{column: _unconverted(raw[column], spec) for column in as_written})
         frame = frame.assign(**{column: frame[column].infer_objects() for column in declared})
+    frame.attrs["commas"] = "decimal" if arguments["sep"] != "," else ""
     if spec.kind in (None, "regression") and spec.target in frame.columns:
         frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target], spec, path)})
     return frame
@@ -212,7 +213,8 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     numbers = pd.to_numeric(written, errors="coerce")
     if present.any() and numbers[present].notna().all():
         return numbers
-    read, how = parse_numbers(written) if _infers_numbers(spec) else (None, "")
+    decimal = bool(answers.attrs.get("commas"))
+    read, how = parse_numbers(written, decimal) if _infers_numbers(spec) else (None, "")
     if read is None:
         return answers
     _say_inferred(path, f'the target "{spec.target}" as numbers with {how}')
@@ -233,6 +235,8 @@ DATES = (
     (re.compile(r"\d{4}/\d{1,2}/\d{1,2}"), "%Y/%m/%d"),
     (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"), "%d.%m.%Y"),
 )
+#: number of characters from which the separator is inferred
+HEAD = 100_000
 SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
 
 
@@ -246,14 +250,16 @@ def _infers_numbers(spec: DataSpec) -> bool:
 
 def _infer_separator(text: str, arguments: Mapping[str, Any], path: Path) -> str:
     """Return the separator that divides the first lines into equally many cells."""
-    usual = str(arguments["sep"])
-    lines = text.splitlines()[arguments["skiprows"] :][:50]
-    quoting = arguments["quoting"]
+    usual, head = str(arguments["sep"]), text[:HEAD]
+    lines = head.splitlines()[arguments["skiprows"] :]
     for separator in dict.fromkeys([usual, ",", ";", "\t", "|"]):
-        rows = [row for row in csv.reader(lines, delimiter=separator, quoting=quoting) if row]
-        # the last line may be cut inside of a quoted cell
-        sizes = {len(row) for row in (rows[:-1] if len(lines) == 50 else rows)}
-        if len(sizes) == 1 and max(sizes) > 1:
+        try:
+            read = csv.reader(lines, delimiter=separator, quoting=arguments["quoting"])
+            sizes = [len(row) for row in read if row]
+        except csv.Error:  # a cell is too long
+            continue
+        sizes = sizes[:-1] if len(head) < len(text) else sizes  # the last line is cut
+        if len(set(sizes)) == 1 and sizes[0] > 1:
             if separator != usual:
                 shown = {"\t": "tab"}.get(separator, f'"{separator}"')
                 _say_inferred(path, f"with the separator {shown}")
@@ -270,12 +276,13 @@ def infer_columns(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
     declared = spec.options.get("dates")
     declared = [declared] if isinstance(declared, str) else declared
     found = {name: _declared_dates(frame, name, how, spec) for name, how in _formats(declared)}
+    decimal = bool(frame.attrs.pop("commas", ""))
     kept = {spec.target, spec.part, *(spec.options.get("texts") or ()), *found}
     for name in frame.columns if spec.infer else ():
         texts = frame[name].dropna()
         if name in kept or not len(texts) or not all(isinstance(cell, str) for cell in texts):
             continue
-        numbers, how = parse_numbers(frame[name]) if _infers_numbers(spec) else (None, "")
+        numbers, how = parse_numbers(frame[name], decimal) if _infers_numbers(spec) else (None, "")
         dates = parse_dates(frame[name]) if declared is None else None
         if numbers is not None:
             _say_inferred(spec.name, f'"{name}" as numbers with {how}')
@@ -314,8 +321,10 @@ def _declared_dates(frame: pd.DataFrame, name: str, how: Any, spec: DataSpec) ->
     return dates
 
 
-def parse_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
+def parse_numbers(column: pd.Series, decimal: bool = False) -> tuple[pd.Series | None, str]:
     """Return text with decimal or thousands commas as numbers and which it was, or None.
+
+    ``decimal`` says which it is if all commas may be either, as in "1,234".
 
     >>> parse_numbers(pd.Series(["1,5", "20"]))[0].tolist()
     [1.5, 20.0]
@@ -326,9 +335,10 @@ def parse_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
     if not any("," in text for text in texts):
         return None, ""
     marks: tuple[tuple[str, str], ...]
-    if all(THOUSANDS_COMMA.fullmatch(text) for text in texts):
+    decimals = all(map(DECIMAL_COMMA.fullmatch, texts))
+    if all(map(THOUSANDS_COMMA.fullmatch, texts)) and not (decimal and decimals):
         marks, how = ((",", ""),), "thousands commas"
-    elif all(DECIMAL_COMMA.fullmatch(text) for text in texts):
+    elif decimals:
         marks, how = ((".", ""), (",", ".")), "decimal commas"
     else:
         return None, ""
