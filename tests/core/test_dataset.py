@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -155,6 +156,14 @@ def test_a_target_of_numbers_as_text_is_not_hundreds_of_classes():
     with pytest.warns(UserWarning, match="regression"):
         data = Dataset.from_table(table, "y")
     assert data.kind == "regression" and data.target[:2].tolist() == [0.5, 1.5]
+    with pytest.warns(UserWarning, match="regression"):
+        assert (
+            Dataset.from_table(table.assign(y=table["y"].str.replace(".", ",")), "y").target[1]
+            == 1.5
+        )
+    with pytest.warns(UserWarning, match='"unknown"'):
+        mostly = Dataset.from_table(table.assign(y=["unknown", *table["y"][1:]]), "y")
+    assert len(mostly.classes) == 40
     labels = Dataset.from_table(table.assign(y=["01", "02"] * 20), "y")
     assert labels.classes == ("01", "02")
     assert len(Dataset.from_table(table, "y", kind="classification").classes) == 40
@@ -196,6 +205,9 @@ def test_several_targets_are_refused_by_name(target, seen):
     assert "multi-label" in str(caught.value) and seen in str(caught.value)
 
 
+DAYS = [date(2024, 1, day) for day in (1, 2, 3, 4)]
+
+
 class OtherFrame:
     """A data frame of another library, as polars has."""
 
@@ -207,10 +219,10 @@ class OtherFrame:
     def to_pandas(self):
         if not self.arrow:
             raise ModuleNotFoundError("pyarrow is required")
-        return LABELS
+        return LABELS.assign(day=pd.to_datetime(DAYS))
 
     def to_dict(self, as_series=True):
-        return LABELS.to_dict("list")
+        return {**LABELS.to_dict("list"), "day": DAYS}
 
 
 @pytest.mark.parametrize("arrow", [True, False])
@@ -218,6 +230,7 @@ def test_data_frames_of_other_libraries_are_converted(arrow):
     data = Dataset.from_table(OtherFrame(arrow), "y")
     assert data.target.tolist() == LABELS["y"].tolist()
     assert data.items["x"].tolist() == [1, 2, 3, 4]
+    assert data.items["day"].dtype.kind == "M"
 
 
 def test_a_path_is_not_a_table():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ import numpy as np
 import pandas as pd
 
 from karat.errors import DataError, did_you_mean
+
+_INTEGER = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)"
+DECIMAL_COMMA = re.compile(rf"\s*{_INTEGER}(?:,\d+)?(?:[eE][+-]?\d+)?\s*")
+THOUSANDS_COMMA = re.compile(r"\s*[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
 
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
@@ -38,7 +43,14 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
         if not hasattr(table, "to_dict"):
             raise DataError(f"{name}: the data frame cannot be converted: {error}.") from error
         columns = table.to_dict(as_series=False)
-        return pd.DataFrame({column: list(cells) for column, cells in columns.items()})
+        return pd.DataFrame({column: _converted(cells) for column, cells in columns.items()})
+
+
+def _converted(cells: Sequence[Any]) -> pd.Series:
+    """Return cells as a series; those of Python's dates are dates."""
+    column = pd.Series(list(cells))
+    dates = pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime")
+    return pd.to_datetime(column) if dates and column.dtype == object else column
 
 
 def attach_target(table: pd.DataFrame, target: Any, name: str) -> tuple[pd.DataFrame, Any]:
@@ -175,6 +187,35 @@ def _refuse_collections(values: np.ndarray, where: str, setting: str | None) -> 
             raise _several_targets(f"{where} holds {str(value)[:60]} in row {row}", setting)
 
 
+def parse_numbers(column: pd.Series, decimal: bool = False) -> tuple[pd.Series | None, str]:
+    """Return text with decimal or thousands commas as numbers and which it was, or None.
+
+    ``decimal`` says which it is if all commas may be either, as in "1,234".
+
+    >>> parse_numbers(pd.Series(["1,5", "20"]))[0].tolist()
+    [1.5, 20.0]
+    >>> parse_numbers(pd.Series(["a", "20"]))[0] is None
+    True
+    """
+    texts = [cell for cell in column if isinstance(cell, str)]
+    if not any("," in text for text in texts):
+        return None, ""
+    marks: tuple[tuple[str, str], ...]
+    decimals = all(map(DECIMAL_COMMA.fullmatch, texts))
+    if all(map(THOUSANDS_COMMA.fullmatch, texts)) and not (decimal and decimals):
+        marks, how = ((",", ""),), "thousands commas"
+    elif decimals:
+        marks, how = ((".", ""), (",", ".")), "decimal commas"
+    else:
+        return None, ""
+    written = column.astype(object)
+    for mark, other in marks:
+        written = written.map(
+            lambda cell, mark=mark, other=other: str(cell).replace(mark, other), na_action="ignore"
+        )
+    return pd.to_numeric(written), how
+
+
 def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
     """Return a target of numbers that are written as text as numbers, with a warning.
 
@@ -190,14 +231,23 @@ def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
     if not all(isinstance(cell, str) for cell in column):
         return column
     numbers = pd.to_numeric(column, errors="coerce")
-    if not np.isfinite(numbers).all() or guess_kind(numbers.to_numpy()) == "classification":
-        return column
-    warnings.warn(
-        f"{where} is numbers written as text, {column.nunique()} distinct; taken as "
-        f'"regression". Set kind="classification" if they are labels.',
-        stacklevel=4,
-    )
-    return numbers
+    if numbers.isna().any():
+        numbers = numbers if (read := parse_numbers(column)[0]) is None else read
+    valid, labels = np.isfinite(numbers), column.nunique()
+    if valid.all() and guess_kind(numbers.to_numpy()) == "regression":
+        warnings.warn(
+            f"{where} is numbers written as text, {labels} distinct; taken as "
+            f'"regression". Set kind="classification" if they are labels.',
+            stacklevel=4,
+        )
+        return numbers
+    if valid.mean() >= 0.5 and not valid.all() and labels > 20:
+        warnings.warn(
+            f'{where} has {labels} distinct labels, mostly numbers, but "{column[~valid].iloc[0]}" '
+            f'is none; taken as "classification". Set kind="classification" or correct the cells.',
+            stacklevel=4,
+        )
+    return column
 
 
 def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from karat.core.columns import parse_numbers
 from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import (
@@ -19,7 +20,6 @@ from karat.data.readers.table_files import (
     one_file,
     parse_arff,
     parse_dates,
-    parse_numbers,
     read_frame,
     read_parts,
 )

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.columns import attach_target, require_columns
+from karat.core.columns import attach_target, parse_numbers, require_columns
 from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
@@ -223,9 +223,6 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
 
 # -- what a file does not say: separator, decimal commas, dates -----------------------------
 
-_INTEGER = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)"
-DECIMAL_COMMA = re.compile(rf"\s*{_INTEGER}(?:,\d+)?(?:[eE][+-]?\d+)?\s*")
-THOUSANDS_COMMA = re.compile(r"\s*[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _TIME = rf"\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE}?"
 ZONE = re.compile(rf":\d\d(?:\.\d+)?({_ZONE})$")
@@ -319,35 +316,6 @@ def _declared_dates(frame: pd.DataFrame, name: str, how: Any, spec: DataSpec) ->
             value=name,
         )
     return dates
-
-
-def parse_numbers(column: pd.Series, decimal: bool = False) -> tuple[pd.Series | None, str]:
-    """Return text with decimal or thousands commas as numbers and which it was, or None.
-
-    ``decimal`` says which it is if all commas may be either, as in "1,234".
-
-    >>> parse_numbers(pd.Series(["1,5", "20"]))[0].tolist()
-    [1.5, 20.0]
-    >>> parse_numbers(pd.Series(["a", "20"]))[0] is None
-    True
-    """
-    texts = [cell for cell in column if isinstance(cell, str)]
-    if not any("," in text for text in texts):
-        return None, ""
-    marks: tuple[tuple[str, str], ...]
-    decimals = all(map(DECIMAL_COMMA.fullmatch, texts))
-    if all(map(THOUSANDS_COMMA.fullmatch, texts)) and not (decimal and decimals):
-        marks, how = ((",", ""),), "thousands commas"
-    elif decimals:
-        marks, how = ((".", ""), (",", ".")), "decimal commas"
-    else:
-        return None, ""
-    written = column.astype(object)
-    for mark, other in marks:
-        written = written.map(
-            lambda cell, mark=mark, other=other: str(cell).replace(mark, other), na_action="ignore"
-        )
-    return pd.to_numeric(written), how
 
 
 def parse_dates(column: pd.Series) -> pd.Series | None:
