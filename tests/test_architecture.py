@@ -38,7 +38,10 @@ HEAVY = {
 RECORDS = {
     "core/dataset.py:Dataset.from_table",
     "core/dataset.py:Dataset.from_columns",
+    "core/dataset.py:Dataset.from_csv",
+    "metrics/metric.py:metric",
     # the parameters of a splitter or a loader are the keys of its definition
+    "execution/splits.py:auto",
     "execution/splits.py:kfold",
     "execution/splits.py:holdout",
     "data/openml.py:openml_table",

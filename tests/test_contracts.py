@@ -190,7 +190,8 @@ def test_splitter(name, grouped):
         with pytest.raises(DefinitionError, match="groups"):
             split(data, {"use": name}, 7)
         return
-    folds = split(data, {"use": name}, 7)
+    how = {"use": name, **({"column": "x", "folds": 1} if name == "time" else {})}
+    folds = split(data, how, 7)
     assert folds
     tested: dict[int, list[int]] = {}
     for fold in folds:
@@ -202,7 +203,7 @@ def test_splitter(name, grouped):
             assert not {i // 6 for i in train} & {i // 6 for i in test}
         tested.setdefault(fold.repeat, []).extend(fold.test.tolist())
     assert all(len(rows) == len(set(rows)) for rows in tested.values())
-    again = split(split_data(grouped), {"use": name}, 7)
+    again = split(split_data(grouped), how, 7)
     assert [(f.train.tolist(), f.test.tolist(), f.repeat) for f in folds] == [
         (f.train.tolist(), f.test.tolist(), f.repeat) for f in again
     ]

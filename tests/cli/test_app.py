@@ -115,6 +115,55 @@ def test_run_prints_the_leaderboard_and_the_folders(cli, here):
     assert len(Run.open(run).records()) == 10
 
 
+def test_inspect_says_how_a_file_is_read(cli, here):
+    Path("eu.csv").write_text("x;day;y\n1,5;2024-01-31;no\n;2024-02-01;churned\n")
+    with pytest.warns(UserWarning) as caught:
+        code, out, _ = cli("inspect", "eu.csv")
+    assert code == 0
+    said = " ".join(str(each.message) for each in caught)
+    assert '";"' in said and '"x"' in said and '"day"' in said
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+    assert rows["x"][:4] == ["numbers", "1", "1", "1.5"]
+    assert rows["day"][:3] == ["dates", "0", "2"]
+    assert rows["y"] == ["text", "0", "2", "no", "feature"]
+    options = ("--separator", ";", "--decimal", ",", "--dates", "day", "--drop", "day")
+    code, out, _ = cli("inspect", "eu.csv", "--target", "y", *options)
+    assert code == 0 and "positive class: no" in out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+    assert rows["y"][-1] == "target" and rows["day"][-1] == "dropped"
+    chosen = cli("inspect", "eu.csv", "--target", "y", *options, "--positive", "churned")
+    assert "positive class: churned" in chosen.out
+    assert cli("inspect", "eu.csv", "--target", "z", *options).code == 2
+    assert cli("inspect", "none.csv").code == 2
+
+
+def test_run_of_a_file_says_what_it_holds_and_uses_the_given_split(cli, here):
+    rows = [
+        f"{i},{'no' if i % 2 else 'churned'},{'test' if i > 30 else 'train'}" for i in range(40)
+    ]
+    Path("churn.csv").write_text("\n".join(["x,y,side", *rows]))
+    given = ("churn.csv", "--target", "y", "--part", "side", "--positive", "churned")
+    code, out, err = cli("run", *given, "-m", "onehot", "-w", 0, "-X", "t.metrics=['f1']")
+    assert code == 0
+    assert "1 feature: numbers 1" in err and "positive class: churned" in err
+    assert "split: the given train and test parts, 31 train and 9 test rows" in err
+    assert "the positive class of f1 is churned" in " ".join(out.split())
+    run = Run.open(next(Path("results").iterdir()))
+    assert run.about["tasks"][0]["positive"] == "churned"
+    (metadata,) = run.folder.rglob("metadata.json")
+    facts = json.loads(metadata.read_text())
+    assert facts["positive"] == "churned" and facts["classes"] == ["no", "churned"]
+    assert len(run.records()) == 1
+    code, out, _ = cli("plan", *given, "-m", "onehot")
+    assert code == 0 and "split: the given train and test parts" in out
+
+
+def test_options_of_a_table_file_need_a_target(cli, here):
+    for option in (("--positive", "low"), ("--decimal", ","), ("--dates", "x"), ("--like", "taco")):
+        code, _, err = cli("run", "mine", *DEFINED, *option)
+        assert code == 2 and f"{option[0]} requires --target" in err
+
+
 @pytest.mark.parametrize("shape", ["csv", "json", "markdown"])
 def test_machine_formats_contain_only_the_leaderboard(cli, here, shape):
     options = ("-m", "onehot", "-m", "dummy", "-w", 1, "--format", shape)

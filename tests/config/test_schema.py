@@ -49,7 +49,7 @@ def test_a_task_and_its_defaults():
         "dataset": "d",
         "metrics": ["acc"],
         **dict.fromkeys(("ask", "probe", "split", "kind", "max_rows", "title", "description")),
-        **dict.fromkeys(("usual", "called", "refuse", "folds")),
+        **dict.fromkeys(("usual", "called", "refuse", "folds", "positive")),
         **dict.fromkeys(("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")),
         "missing": "ignore",
         "corruptions": {},
@@ -85,6 +85,7 @@ def test_a_dataset_and_its_defaults():
         "modality": "table",
         "options": {},
         **dict.fromkeys(("sources", "load", "target", "kind", "group", "part", *facts)),
+        **dict.fromkeys(("positive", "weight", "group_feature")),
     }
     assert values("datasets", "path: {train: a, test: b}")["path"] == {"train": "a", "test": "b"}
     assert values("datasets", "load: a.b:c")["load"] == {"use": "a.b:c"}

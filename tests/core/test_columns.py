@@ -123,7 +123,7 @@ def test_answers_become_plain_arrays(stored, kind, dtype, values):
         (pd.Series(["1", "inf"]), "regression", '"inf"'),
         (pd.Series(pd.to_datetime(["2020-01-31"])), "regression", "numbers"),
         (pd.Series([1, "1"], dtype=object), "classification", "['1']"),
-        (pd.Series([[1], [2]]), "classification", "is not a label"),
+        (pd.Series([[1], [2]]), "classification", "multi-label"),
     ],
 )
 def test_invalid_targets(stored, kind, word):

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,9 @@ def test_a_table_is_one_question_per_row():
     data = Dataset.from_table(TABLE.set_axis([9, 9, 3, 3]), "churn", name="churn", **given)
     assert len(data) == 4
     assert data.items.index.tolist() == [0, 1, 2, 3]
-    assert list(data.items.columns) == ["age", "who"]
+    assert list(data.items.columns) == ["age"]
+    asked = Dataset.from_table(TABLE, "churn", group="who", group_feature=True, drop=["city"])
+    assert list(asked.items.columns) == ["age", "who", "side"]
     assert data.target.tolist() == ["yes", "no", "no", "yes"]
     assert data.classes == ("no", "yes")
     assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
@@ -101,6 +104,149 @@ def test_invalid_tables(table, given, word):
         Dataset.from_table(table, **given, name="toy")
     assert word in str(caught.value)
     assert str(caught.value).startswith("toy")
+
+
+LABELS = pd.DataFrame({"x": [1, 2, 3, 4], "y": ["no", "churned", "no", "churned"]})
+
+
+def test_the_positive_class_can_be_chosen():
+    assert Dataset.from_table(LABELS, "y").positive == "no"
+    data = Dataset.from_table(LABELS, "y", positive="churned")
+    assert data.classes == ("no", "churned") and data.positive == "churned"
+    assert data.take(np.array([0])).positive == "churned"
+    assert data.fingerprint != Dataset.from_table(LABELS, "y").fingerprint
+    texts = LABELS.assign(x=list("abcd"))
+    assert Dataset.from_columns(texts, ["x"], "y", positive="churned").positive == "churned"
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "classes"),
+    [
+        ([0, 1], 0, (1, 0)),
+        ([0, 1], "0", (1, 0)),
+        (["true", "false"], False, ("true", "false")),
+        ([1.0, 2.0], 1, (2.0, 1.0)),
+    ],
+)
+def test_a_positive_class_is_found_by_its_text_or_value(labels, positive, classes):
+    table = pd.DataFrame({"x": [1, 2], "y": labels})
+    data = Dataset.from_table(table, "y", kind="classification", positive=positive)
+    assert data.classes == classes
+
+
+def test_a_positive_class_needs_two_classes_of_which_it_is_one():
+    with pytest.raises(DataError, match='"churned"'):
+        Dataset.from_table(LABELS, "y", positive="churnd")
+    with pytest.raises(DataError):
+        Dataset.from_table(LABELS.assign(y=list("abca")), "y", positive="a")
+    with pytest.raises(DataError):
+        Dataset.from_table(LABELS.assign(y=[0.1, 0.2, 0.3, 0.4]), "y", positive="a")
+
+
+def test_the_order_of_an_ordered_categorical_target_is_kept():
+    order = pd.CategoricalDtype(["small", "never", "big"], ordered=True)
+    table = pd.DataFrame({"x": [1, 2], "y": pd.Series(["big", "small"], dtype=order)})
+    assert Dataset.from_table(table, "y").classes == ("small", "big")
+    plain = table.assign(y=table["y"].astype(str).astype("category"))
+    assert Dataset.from_table(plain, "y").classes == ("big", "small")
+
+
+def test_a_target_of_numbers_as_text_is_not_hundreds_of_classes():
+    table = pd.DataFrame({"x": range(40), "y": [f"{i}.5" for i in range(40)]})
+    with pytest.warns(UserWarning, match="regression"):
+        data = Dataset.from_table(table, "y")
+    assert data.kind == "regression" and data.target[:2].tolist() == [0.5, 1.5]
+    with pytest.warns(UserWarning, match="regression"):
+        assert (
+            Dataset.from_table(table.assign(y=table["y"].str.replace(".", ",")), "y").target[1]
+            == 1.5
+        )
+    with pytest.warns(UserWarning, match='"unknown"'):
+        mostly = Dataset.from_table(table.assign(y=["unknown", *table["y"][1:]]), "y")
+    assert len(mostly.classes) == 40
+    labels = Dataset.from_table(table.assign(y=["01", "02"] * 20), "y")
+    assert labels.classes == ("01", "02")
+    assert len(Dataset.from_table(table, "y", kind="classification").classes) == 40
+
+
+def test_a_target_can_be_values():
+    table = LABELS[["x"]]
+    for target in (LABELS["y"], LABELS["y"].to_numpy(), LABELS["y"].tolist(), LABELS[["y"]]):
+        data = Dataset.from_table(table, target)
+        assert data.target.tolist() == LABELS["y"].tolist()
+        assert list(data.items.columns) == ["x"]
+    permuted = Dataset.from_table(table, LABELS["y"].iloc[[1, 0, 3, 2]])
+    assert permuted.target.tolist() == LABELS["y"].tolist()
+
+
+def test_target_values_that_do_not_fit_the_table_are_refused():
+    table = LABELS[["x"]]
+    with pytest.raises(DataError, match="index"):
+        Dataset.from_table(table, LABELS["y"].set_axis([5, 6, 7, 8]))
+    with pytest.raises(DataError, match="3 values for 4 rows"):
+        Dataset.from_table(table, ["a", "b", "a"])
+    with pytest.raises(DataError, match='"y"'):
+        Dataset.from_table(LABELS, LABELS["y"])
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"),
+    [
+        (["y", "z"], "y, z"),
+        ("y,z", "y, z"),
+        (np.zeros((4, 3)), "3 columns"),
+        (pd.Series([["a", "b"], ["a"], [], ["b"]]), "['a', 'b']"),
+    ],
+)
+def test_several_targets_are_refused_by_name(target, seen):
+    table = LABELS.assign(z=["a", "b", "a", "b"])
+    with pytest.raises(DataError) as caught:
+        Dataset.from_table(table, target)
+    assert "multi-label" in str(caught.value) and seen in str(caught.value)
+
+
+DAYS = [date(2024, 1, day) for day in (1, 2, 3, 4)]
+
+
+class OtherFrame:
+    """A data frame of another library, as polars has."""
+
+    columns = ("x", "y")
+
+    def __init__(self, arrow):
+        self.arrow = arrow
+
+    def to_pandas(self):
+        if not self.arrow:
+            raise ModuleNotFoundError("pyarrow is required")
+        return LABELS.assign(day=pd.to_datetime(DAYS))
+
+    def to_dict(self, as_series=True):
+        return {**LABELS.to_dict("list"), "day": DAYS}
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_data_frames_of_other_libraries_are_converted(arrow):
+    data = Dataset.from_table(OtherFrame(arrow), "y")
+    assert data.target.tolist() == LABELS["y"].tolist()
+    assert data.items["x"].tolist() == [1, 2, 3, 4]
+    assert data.items["day"].dtype.kind == "M"
+
+
+def test_a_path_is_not_a_table():
+    with pytest.raises(DataError, match="from_csv"):
+        Dataset.from_table("churn.csv", "y")
+
+
+def test_weights_are_not_a_feature_and_follow_the_rows():
+    table = LABELS.assign(w=[1, 2, 3, 4])
+    data = Dataset.from_table(table, "y", weight="w")
+    assert list(data.items.columns) == ["x"]
+    assert data.take(np.array([2, 0])).weight.tolist() == [3.0, 1.0]
+    assert data.fingerprint != Dataset.from_table(table, "y", drop=["w"]).fingerprint
+    for weights in ([1, -1, 1, 1], [0, 0, 0, 0], [1, 1, 1, "a"], [1, 1, 1, None]):
+        with pytest.raises(DataError):
+            Dataset.from_table(table.assign(w=weights), "y", weight="w")
 
 
 def test_the_warning_of_a_guess_points_to_the_caller():

@@ -321,3 +321,41 @@ def test_numbers_in_any_shape_become_32_bits(answer):
 def test_wrong_output_of_a_text_encoder_is_an_error(answer, word):
     with pytest.raises(ContractError, match=word):
         encode(Lengths(answer, chunk=2), ["a b", "cc", "d"][: 3 if "dim" in word else 2], "mine")
+
+
+class Reordered:
+    """Returns a frame whose rows are in another order, or have another index."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def fit(self, items, y=None):
+        return self
+
+    def transform(self, items):
+        return self.change(items[["x"]])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.iloc[::-1],
+        lambda frame: frame.sort_values("x", ascending=False),
+        lambda frame: frame.reset_index(drop=True),
+    ],
+)
+def test_the_rows_of_a_frame_are_matched_by_its_index(change):
+    data = table(list("abab")).take(np.array([1, 2, 3]))
+    for vectors in (
+        fit_embed(Reordered(change), data, "mine"),
+        embed(Reordered(change), data, "mine"),
+    ):
+        assert vectors.matrix.tolist() == [[1.0], [2.0], [3.0]]
+
+
+def test_a_frame_with_another_index_is_refused():
+    data = table(list("abab")).take(np.array([1, 2, 3]))
+    for index in ([7, 8, 9], [1, 1, 2], ["a", "b", "c"]):
+        encoder = Reordered(lambda frame, index=index: frame.set_axis(index))
+        with pytest.raises(ContractError, match="index"):
+            embed(encoder, data, "mine")

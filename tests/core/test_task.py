@@ -17,7 +17,7 @@ DATA = Dataset.from_table(pd.DataFrame({"x": [1.5, 2.5], "y": ["a", "b"]}), "y")
 def test_defaults_and_short_forms():
     task = Task("churn", DATA)
     assert task.probe == {"use": "trained"}
-    assert task.split == {"use": "kfold"}
+    assert task.split == {"use": "auto"}
     assert (task.metrics, task.missing, task.corruptions) == ((), "ignore", {})
     split = {"use": "kfold", "folds": 3}
     levels = {"noise": 0.5, "typos": [0, np.float32(0.25), 0.25]}

@@ -84,11 +84,12 @@ def test_reader_receives_all_settings(churn, monkeypatch):
     monkeypatch.setattr(registry, "readers", registry.Registry("reader"))
     registry.readers.register("mine", read)
     plain = {"target": "churn", "kind": "classification", "group": "g", "modality": "text"}
+    plain |= {"positive": "yes", "weight": "w", "group_feature": True}
     plain |= {"part": "p", "options": {"glob": "*"}}
     lists = {"drop": ["d"], "fields": ["f"]}
     load_dataset("churn", {"path": churn, "reader": "mine", **plain, **lists})
     ((path, spec),) = seen
-    expected = DataSpec("churn", **plain, drop=("d",), fields=("f",), about=spec.about)
+    expected = DataSpec("churn", **plain, drop=("d",), fields=("f",), about=spec.about, infer=True)
     assert (path, spec) == (churn, expected)
     with pytest.raises(DefinitionError, match='"min"'):
         load_dataset("churn", {"path": churn, "reader": "min"})

@@ -112,7 +112,10 @@ def test_hidden_targets_cannot_leak():
     data = visits(agree=True)
     rows = np.arange(40)
     facts = task_facts(data, [Fold(rows, rows)], blind=True)
-    assert facts == {"tested": 40, "classes": {"0": 20, "1": 20}, "blind": True}
+    assert facts == {
+        **{"tested": 40, "classes": {"0": 20, "1": 20}, "blind": True},
+        "positive": "1",
+    }
 
 
 def test_a_column_that_separates_two_classes():

@@ -409,3 +409,41 @@ def test_tasks_of_one_definition_share_its_dataset(tmp_path):
     catalog = Catalog(tmp_path / "my.yaml")
     first, second = make_plan([ONEHOT], [catalog.task("first"), catalog.task("second")]).tasks
     assert first.data is second.data
+
+
+def test_the_train_and_test_parts_of_the_data_are_the_default_split():
+    table = TABLE.assign(side=["train"] * 4 + ["test"] * 2)
+    data = Dataset.from_table(table, "y", name="six", part="side")
+    (planned,) = make_plan([ONEHOT], [Task("t", data)]).tasks
+    assert planned.folds == (0,) and planned.task.split == {"use": "fixed"}
+    assert "given" in planned.cut
+    pooled = make_plan([ONEHOT], [Task("t", data, split={"use": "kfold", "folds": 2})]).tasks[0]
+    assert pooled.folds == (0, 1) and "not used" in pooled.cut
+
+
+def test_the_positive_class_of_a_task_is_a_fact_of_it():
+    (planned,) = make_plan([ONEHOT], [Task("t", CLASSES, split={"use": "kfold", "folds": 2})]).tasks
+    assert planned.facts["positive"] == "q"
+    other = Task("t", CLASSES, split={"use": "kfold", "folds": 2}, positive="p")
+    (planned,) = make_plan([ONEHOT], [other]).tasks
+    assert planned.facts["positive"] == "p" and planned.data.classes == ("q", "p")
+    with pytest.raises(DefinitionError):
+        make_plan([ONEHOT], [dataclasses.replace(other, positive="r")])
+
+
+def test_weights_need_a_probe_and_a_first_metric_that_take_them():
+    data = Dataset.from_table(TABLE, "y", name="six", weight="x")
+    how = {"use": "kfold", "folds": 2}
+    make_plan([ONEHOT], [Task("t", data, split=how, metrics=["f1", "acc"])])
+    for given in ({"metrics": ["clustering_accuracy"]}, {"probe": "same-class"}):
+        with pytest.raises(DefinitionError, match="weights"):
+            make_plan([ONEHOT], [Task("t", data, split="all", **given)])
+
+
+def test_weights_follow_the_rows_of_a_corrupted_fold(tmp_path):
+    rows = np.arange(60)
+    table = pd.DataFrame({"x": rows * 1.0, "z": rows % 7, "y": rows % 2, "w": 1.0 + rows})
+    data = Dataset.from_table(table, "y", name="many", kind="classification", weight="w")
+    task = Task("t", data, split="holdout", metrics=["acc"], corruptions={"duplicate_rows": [0.5]})
+    (run,) = karat.evaluate("onehot", task, output=tmp_path)
+    assert all(view["status"] == "ok" for record in run.records() for view in record["views"])

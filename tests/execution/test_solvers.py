@@ -3,12 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
 from karat.errors import ContractError, Declined
 from karat.execution.solvers import PredictorSolver, ProbeSolver
 from karat.models.adapters import adapt
+from karat.models.tabular_encoders import OneHotTable
 from karat.probes.retrieval import Duplicates, Nearest, SameClass
 from karat.probes.similarity import Similarity
 from karat.probes.trained import Trained
@@ -184,3 +189,44 @@ def test_precomputed_vectors_are_used():
     answers = solver.answer(DATA.take(np.array([1, 5])))
     assert answers.predictions.predictions.tolist() == ["p", "q"]
     assert (Counts.calls, solver.dimensions) == (0, 1)
+
+
+def weighted_data(labels=True):
+    table = pd.DataFrame({"x": [0.0, 0.0, 0.0, 1.0], "y": list("abbb"), "w": [6.0, 1.0, 1.0, 1.0]})
+    if not labels:
+        table["y"] = [1.0, 0.0, 0.0, 3.0]
+    kind = "classification" if labels else "regression"
+    return Dataset.from_table(table, "y", name="weighted", kind=kind, weight="w")
+
+
+def test_a_predictor_is_fitted_with_the_weights_of_the_rows():
+    data = weighted_data(labels=False)
+    solver = PredictorSolver(adapt(DecisionTreeRegressor()), 0)
+    solver.fit(data)
+    answers = solver.answer(data).predictions
+    assert answers.predictions.tolist() == [0.75, 0.75, 0.75, 3.0] and solver.notes == []
+    assert answers.weight.tolist() == [6.0, 1.0, 1.0, 1.0]
+
+
+def test_the_last_step_of_a_pipeline_gets_the_weights():
+    solver = PredictorSolver(adapt(make_pipeline(StandardScaler(), DecisionTreeRegressor())), 0)
+    solver.fit(weighted_data(labels=False))
+    assert solver.answer(weighted_data(labels=False)).predictions.predictions[0] == 0.75
+    assert solver.notes == []
+
+
+def test_a_predictor_that_takes_no_weights_says_so():
+    solver = PredictorSolver(adapt(KNeighborsRegressor(1)), 0)
+    solver.fit(weighted_data(labels=False))
+    (note,) = solver.notes
+    assert "KNeighborsRegressor" in note and "weights" in note
+
+
+@pytest.mark.parametrize(("head", "notes"), [("decision-tree", 0), ("knn", 1)])
+def test_a_head_is_fitted_with_the_weights_if_it_takes_them(head, notes):
+    data = weighted_data()
+    probe = Trained({"use": head, **({"n_neighbors": 3} if head == "knn" else {})})
+    solver = ProbeSolver(adapt(OneHotTable()), probe, "ignore", 0)
+    solver.fit(data)
+    label = solver.answer(data).predictions.predictions[0]
+    assert label == ("b" if notes else "a") and len(solver.notes) == notes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
-from karat.execution.splits import Fold, split
+from karat.execution.splits import Fold, describe_split, split
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -443,3 +443,81 @@ def test_grouped_false_allows_an_item_in_both_and_grouped_requires_groups():
     assert any(set(items[fold.train]) & set(items[fold.test]) for fold in folds)
     with pytest.raises(DefinitionError, match="twice"):
         split(asked_twice(1), {"use": "kfold", "grouped": True}, 0)
+
+
+def test_the_given_parts_are_used_unless_folds_are_requested():
+    given = classes(list("abab") * 5, part=(["train"] * 3 + ["test"]) * 5)
+    (fold,) = split(given, {"use": "auto"}, 0)
+    assert np.array_equal(fold.test, np.flatnonzero(given.part == "test"))
+    assert len(split(given, {"use": "auto", "folds": 4}, 0)) == 4
+    plain = classes(list("abab") * 5)
+    for one, other in zip(
+        split(plain, {"use": "auto"}, 0), split(plain, {"use": "kfold"}, 0), strict=True
+    ):
+        assert np.array_equal(one.test, other.test)
+
+
+def test_the_split_in_words_says_whose_it_is():
+    given = classes(list("abab") * 5, part=(["train"] * 3 + ["test"]) * 5)
+    for how, word in (({"use": "fixed"}, "given"), ({"use": "kfold"}, "not used")):
+        assert word in describe_split(given, how, split(given, how, 0))
+    plain = classes(list("abab") * 5)
+    assert "given" not in describe_split(plain, {"use": "kfold"}, split(plain, {"use": "kfold"}, 0))
+
+
+def timed(times, **given):
+    table = pd.DataFrame({"t": times, "y": np.arange(len(times)) % 3 / 2, **given})
+    group = "g" if "g" in given else None
+    return Dataset.from_table(table, "y", name="timed", kind="regression", group=group)
+
+
+def test_a_time_split_trains_on_the_past():
+    times = np.random.default_rng(0).permutation(12)
+    folds = split(timed(times), {"use": "time", "column": "t", "folds": 3}, 0)
+    assert [sorted(times[fold.test]) for fold in folds] == [[3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert [sorted(times[fold.train]) for fold in folds] == [[*range(n)] for n in (3, 6, 9)]
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda days: pd.to_datetime(days),
+        lambda days: days,
+        lambda days: pd.to_datetime(days).tz_localize("Europe/Paris"),
+    ],
+)
+def test_times_are_numbers_dates_or_dates_as_text(convert):
+    days = [f"2024-{month:02d}-01" for month in (3, 1, 2, 6, 5, 4)]
+    folds = split(timed(convert(days)), {"use": "time", "column": "t", "folds": 2}, 0)
+    assert [fold.train.tolist() for fold in folds] == [[1, 2], [0, 1, 2, 5]]
+    assert [fold.test.tolist() for fold in folds] == [[0, 5], [3, 4]]
+
+
+def test_rows_of_equal_time_are_not_divided():
+    times = np.array([0, 0, 0, 0, 1, 2, 2, 2])
+    for fold in split(timed(times), {"use": "time", "column": "t", "folds": 2}, 0):
+        assert times[fold.train].max() < times[fold.test].min()
+
+
+def test_the_past_of_a_tested_group_is_left_out():
+    data = timed(range(6), g=list("abcabd"))
+    (fold,) = split(data, {"use": "time", "column": "t", "folds": 1}, 0)
+    assert (fold.train.tolist(), fold.test.tolist()) == ([2], [3, 4, 5])
+    (fold,) = split(data, {"use": "time", "column": "t", "folds": 1, "grouped": False}, 0)
+    assert fold.train.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("times", "how"),
+    [
+        ([0, 0, 0, 1], {"column": "t", "folds": 2}),
+        ([0, 1, 2, 3], {"column": "s"}),
+        (["soon", "late", "now", "never"], {"column": "t", "folds": 1}),
+        ([0.0, 1.0, np.nan, 2.0], {"column": "t", "folds": 1}),
+        ([0, 1, 2, 3], {"column": "t", "folds": 0}),
+        ([0, 1, 2, 3], {}),
+    ],
+)
+def test_times_that_cannot_be_split_are_an_error(times, how):
+    with pytest.raises((DataError, DefinitionError)):
+        split(timed(times), {"use": "time", **how}, 0)

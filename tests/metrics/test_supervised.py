@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import label_binarize
 
+from karat.core import registry
 from karat.core.predictions import Predictions
 from karat.metrics import get_metric, score
 
@@ -433,3 +434,33 @@ def test_the_truth_itself_is_best(pairs, name):
     assert found == (part.range[1] if part.higher_is_better else 0.0) or (
         name == "r2" and len(set(truth)) == 1
     )
+
+
+WEIGHTED = [name for name in registry.metrics if getattr(registry.metrics.get(name), "weighted", 0)]
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_a_weight_counts_as_repetition(name):
+    rng = np.random.default_rng(3)
+    times = rng.integers(1, 4, size=40)
+    if "numbers" in get_metric(name).needs:
+        target, answers = rng.random((2, 40))
+        made = Predictions(predictions=answers, target=target)
+    else:
+        count = 2 if "binary" in get_metric(name).needs else 3
+        classes = tuple("abc"[:count])
+        chances = rng.dirichlet(np.ones(count), size=40)
+        target = np.array(classes, dtype=object)[rng.integers(count, size=40)]
+        answers = np.array(classes, dtype=object)[chances.argmax(axis=1)]
+        kinds = {"answers": "classes", "truths": "classes"}
+        made = Predictions(answers, target, **kinds, classes=classes, probabilities=chances)
+    repeated = made.take(np.repeat(np.arange(40), times))
+    for scale in (1.0, 0.01):
+        value, reason = score(name, replace(made, weight=times * scale))
+        assert value == pytest.approx(score(name, repeated)[0]), reason
+
+
+def test_metrics_without_weights_say_so():
+    made = Predictions(predictions=[1, 2, 3], target=[1, 3, 2], weight=[1, 2, 3])
+    value, reason = score("spearman", made)
+    assert value is None and "weight" in reason

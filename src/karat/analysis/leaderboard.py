@@ -25,7 +25,7 @@ from karat.analysis.score_matrix import (
     win_shares,
 )
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.metrics.metric import get_metric
+from karat.metrics.metric import get_metric, has_positive_class
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.stats.paired_tests import ALPHA, corrected_t, fold_ratio, holm, subtract
@@ -527,6 +527,11 @@ def leaderboard(
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "groups": groups, "anchor": asked.anchor}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
+    facts["positive"] = {
+        headings[task]: label
+        for task, label in given.positive.items()
+        if task in headings and has_positive_class(chosen.get(task, ""))
+    }
     facts["missing"] = count_missing(cells, compared, rule)
     facts["uneven"] &= rule != "exclude"
     return _finish(frame, asked, facts)

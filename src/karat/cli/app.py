@@ -22,9 +22,11 @@ from karat.cli.options import (
     format_option,
     ignore_option,
     option,
+    pop_table_settings,
     print_error,
     repeatable,
     run_options,
+    table_options,
 )
 from karat.cli.results import (
     compare,
@@ -267,6 +269,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat run quickstart                    evaluate several models on real data
     karat run quickstart -m onehot -m my_module:MyEncoder
     karat list models                       list available models
+    karat inspect churn.csv                 show how a table file is read
     karat check my_module:MyEncoder         check that a model can be evaluated
     karat leaderboard results               rank the models of all runs in a folder
     karat compare results                   test which models differ
@@ -343,7 +346,12 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.execution.runner import Stopped
     from karat.execution.template import Template
     from karat.execution.workers import available_cores
-    from karat.reporting.terminal import print_idle_models, print_jobs_left, show_runs
+    from karat.reporting.terminal import (
+        print_idle_models,
+        print_jobs_left,
+        print_tables,
+        show_runs,
+    )
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
@@ -357,6 +365,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:
         plan = plan_suite(models, tasks, catalog, options)
+        if not quiet:
+            print_tables(plan, whole=Path(suite).is_file())
         runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
         click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
@@ -382,10 +392,33 @@ def plan(suite: str, verbose: bool, **given: Any) -> None:
       karat plan tabeb --verbose
     """
     from karat.execution.evaluation import plan_suite
-    from karat.reporting.terminal import show_plan
+    from karat.reporting.terminal import print_tables, show_plan
 
     models, tasks, catalog, options = _resolve(suite, given)
-    show_plan(plan_suite(models, tasks, catalog, options), verbose=verbose)
+    plan = plan_suite(models, tasks, catalog, options)
+    print_tables(plan, whole=Path(suite).is_file(), err=False)
+    show_plan(plan, verbose=verbose)
+
+
+@karat.command()
+@click.argument("file", type=PATH)
+@click.option("--target", metavar="COLUMN", help="Target column.")
+@table_options
+def inspect(file: Path, target: str | None, **given: Any) -> None:
+    """Show how a table file is read, without running anything.
+
+    Lists, per column, its type, the number of missing and of distinct values and an example, and
+    with --target what would be predicted. The options are those of karat run.
+
+    \b
+    Examples:
+      karat inspect churn.csv
+      karat inspect churn.csv --target churn --positive no
+      karat inspect verkauf.csv --target umsatz --separator ";" --decimal ,
+    """
+    from karat.reporting.terminal import show_table
+
+    show_table(file, target, pop_table_settings(given))
 
 
 def _resolve(suite: str, given: dict[str, Any]) -> Any:
@@ -401,16 +434,7 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
             raise DefinitionError(f"--data-dir: no such folder: {folder}.")
         folders = [str(folder.absolute()), os.environ.get("KARAT_DATA")]
         os.environ["KARAT_DATA"] = os.pathsep.join(filter(None, folders))
-    target, like = given.pop("target"), given.pop("like")
-    if like is not None and target is None:
-        raise DefinitionError("--like requires --target: it applies to a table file.")
-    if Path(suite).suffix in (".yaml", ".yml") and Path(suite).is_file():
-        raise DefinitionError(
-            f"{suite} is a file of definitions; use karat run SUITE --define {suite}."
-        )
-    if target is None and Path(suite).suffix and Path(suite).is_file():
-        raise DefinitionError(f"{suite} is a table file; name its target column with --target.")
-    tasks = suite if target is None else catalog.table_suite(suite, target, like)
+    tasks = _find_tasks(catalog, suite, given)
     changes = parse(given.pop("overrides"))
     names = {"only": given["only"], "constraint": given["constraint"]}
     models, tasks = find_models_and_suite(
@@ -419,6 +443,23 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
     options = {**given, "folds": list(given["folds"]) or None, **changes.options}
     return models, tasks, catalog, make_options(options)
+
+
+def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:
+    """Return the name of a suite, or the suite of a table file."""
+    target, like = given.pop("target"), given.pop("like")
+    settings = pop_table_settings(given)
+    if target is None and (like is not None or settings):
+        names = [*settings, *settings.get("options", ())]
+        first = "like" if like is not None else next(name for name in names if name != "options")
+        raise DefinitionError(f"--{first} requires --target: it applies to a table file.")
+    if Path(suite).suffix in (".yaml", ".yml") and Path(suite).is_file():
+        raise DefinitionError(
+            f"{suite} is a file of definitions; use karat run SUITE --define {suite}."
+        )
+    if target is None and Path(suite).suffix and Path(suite).is_file():
+        raise DefinitionError(f"{suite} is a table file; name its target column with --target.")
+    return suite if target is None else catalog.table_suite(suite, target, like, settings)
 
 
 @karat.command("list")

@@ -52,6 +52,61 @@ define_option = repeatable(
     "Repeatable.",
     type=PATH,
 )
+#: the options of a table file that are keys of a dataset, and those that are options of its reader
+TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
+TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates")
+table_options = combine_options(
+    click.option(
+        "--kind",
+        type=click.Choice(["classification", "regression"]),
+        help="Kind of the target of a table file.  [default: inferred]",
+    ),
+    click.option(
+        "--positive",
+        metavar="CLASS",
+        help="Positive class of two.  [default: the last in alphabetical order]",
+    ),
+    click.option("--group", metavar="COLUMN", help="Column of groups that are never split."),
+    click.option("--weight", metavar="COLUMN", help="Column of the weights of the rows."),
+    click.option(
+        "--drop", multiple=True, metavar="COLUMN", help="Column that is not a feature. Repeatable."
+    ),
+    click.option("--part", metavar="COLUMN", help='Column with "train" or "test" for each row.'),
+    click.option("--test", metavar="FILE", help="Second file, whose rows are the test rows."),
+    click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: inferred]"),
+    click.option("--decimal", metavar="TEXT", help="Decimal mark.  [default: inferred]"),
+    click.option("--thousands", metavar="TEXT", help="Thousands mark.  [default: inferred]"),
+    click.option("--encoding", metavar="NAME", help="Encoding of the file.  [default: utf-8]"),
+    click.option(
+        "--dates",
+        multiple=True,
+        metavar="COLUMN[=FORMAT]",
+        help="Column of dates, such as day=%d/%m/%Y. Repeatable.  [default: inferred]",
+    ),
+)
+
+
+def pop_table_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of a table file and return them as the keys of a dataset.
+
+    >>> pop_table_settings({"kind": None, "drop": ("id",), "dates": ("day",), "seed": 42})
+    {'drop': ['id'], 'options': {'dates': {'day': None}}}
+    """
+    keys = {name: given.pop(name, None) for name in TABLE_KEYS}
+    reading = {name: given.pop(name, None) for name in TABLE_READING}
+    reading["dates"] = dict(_date_format(text) for text in reading["dates"] or ())
+    settings = {name: value for name, value in keys.items() if value not in (None, ())}
+    if "drop" in settings:
+        settings["drop"] = list(settings["drop"])
+    options = {name: value for name, value in reading.items() if value}
+    return {**settings, **({"options": options} if options else {})}
+
+
+def _date_format(text: str) -> tuple[str, str | None]:
+    column, _, form = text.partition("=")
+    return column, form or None
+
+
 run_options = combine_options(
     click.argument("suite"),
     repeatable(
@@ -85,6 +140,7 @@ run_options = combine_options(
         "--like TASK",
         "With --target: use the settings of this task or pattern; taco adds corruptions.",
     ),
+    table_options,
     define_option,
 )
 format_option = option(

@@ -259,8 +259,16 @@ class Catalog:
         loader = DatasetLoader(called, dataset, folder, ("tasks", name, "dataset"), origins)
         return _task(called, definition, loader)
 
-    def table_suite(self, path: str | Path, target: str, like: str | None = None) -> Suite:
+    def table_suite(
+        self,
+        path: str | Path,
+        target: str,
+        like: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Suite:
         """Return a suite of one task on the user's table, configured like a defined task.
+
+        ``settings`` are further keys of the dataset, such as ``positive`` or ``options``.
 
         ``like`` is the name of a task, or the common prefix of tasks named "-classification",
         "-multiclass" and "-regression", of which the data select one. Default: plain classification
@@ -271,7 +279,8 @@ class Catalog:
             short = [name.removesuffix(f"-{end}") for end in ENDS for name in known if end in name]
             raise unknown("task", like, [*short, *known])
         kind = self.definitions.get("tasks", str(like)).get("kind") if like in known else ""
-        data = load_user_table(Path(path), target, ANSWERS.get(str(kind)))
+        settings = {"kind": ANSWERS.get(str(kind)), **(settings or {})}
+        data = load_user_table(Path(path), target, settings)
         ends = ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
         ends = ["regression"] if data.kind == "regression" else ends
         names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]
@@ -295,9 +304,13 @@ class Catalog:
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
 
 
-def load_user_table(file: Path, target: str, kind: str | None) -> Dataset:
+def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dataset:
     """Return the dataset of a table; warn if its target may be classes or numbers."""
-    definition = {"path": str(file.absolute()), "target": target, "kind": kind}
+    given, kind = dict(settings), settings.get("kind")
+    test = given.pop("test", None)
+    places = {"train": str(file.absolute()), "test": str(test)}
+    path = places["train"] if test is None else places
+    definition = {**given, "path": path, "target": target}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
         data = DatasetLoader(file.stem, definition, None, (str(file),), {})()

@@ -108,6 +108,7 @@ def check_head(task: Task, data: Dataset) -> None:
 def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
     """Refuse a task whose primary metric cannot be computed; other metrics may be empty."""
     probe: Any = task.probe
+    _check_weights(task, data)
     offered = {
         "trained": {"clusters", "classes"} if blind else {data.target_type},
         "similarity": {"scores", data.target_type},
@@ -129,6 +130,22 @@ def check_metrics(task: Task, data: Dataset, blind: bool) -> None:
         raise DefinitionError(
             f'task "{task.name}": the metric {task.metrics[0]} needs {needed.pop()}, and '
             f"{data.name} under the probe {probe['use']} gives {' or '.join(sorted(offered))}."
+        )
+
+
+def _check_weights(task: Task, data: Dataset) -> None:
+    if data.weight is None:
+        return
+    probe: Any = task.probe
+    if probe["use"] not in ("trained", "similarity"):
+        raise DefinitionError(
+            f'task "{task.name}": the probe {probe["use"]} does not take the weights of '
+            f"{data.name}; remove them."
+        )
+    if not get_metric(task.metrics[0]).weighted:
+        raise DefinitionError(
+            f'task "{task.name}": the metric {task.metrics[0]} does not take the weights of '
+            f"{data.name}; choose another first metric, or remove the weights."
         )
 
 

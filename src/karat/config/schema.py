@@ -120,6 +120,12 @@ def _component(value: Any) -> Any:
     return value
 
 
+def _label(value: Any) -> Any:
+    if value is not None and not isinstance(value, str | int | float):
+        raise PydanticCustomError("shape", "must be a class label")
+    return value
+
+
 def _shape(value: Any) -> str | None:
     if isinstance(value, str):
         return "<text>"
@@ -144,6 +150,7 @@ Name = Annotated[str, Field(min_length=1)]
 Use = Annotated[Name, AfterValidator(_use)]
 Texts = Annotated[list[Name], AfterValidator(_once), _or(list)]
 Options = Annotated[dict[str, Any], _or(dict)]
+Label = Annotated[Any, AfterValidator(_label)]
 Count = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
 Severity = Annotated[float, Field(ge=0)]
@@ -273,7 +280,10 @@ class Dataset(_Strict):
     reader: Name = "table"
     target: str | None = None
     kind: Literal["classification", "regression", "items"] | None = None
+    positive: Label = None
     group: str | None = None
+    group_feature: bool | None = None
+    weight: str | None = None
     drop: Texts = []
     fields: Texts = []
     modality: Literal["table", "text", "entity"] = "table"
@@ -309,6 +319,7 @@ class Task(_Limited):
     usual: dict[Literal["binary", "multiclass", "regression"], Texts] | None = None
     called: Name | None = None
     refuse: str | None = None
+    positive: Label = None
     missing: Literal["ignore", "penalize"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,114 @@ import pandas as pd
 
 from karat.errors import DataError, did_you_mean
 
+_INTEGER = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)"
+DECIMAL_COMMA = re.compile(rf"\s*{_INTEGER}(?:,\d+)?(?:[eE][+-]?\d+)?\s*")
+THOUSANDS_COMMA = re.compile(r"\s*[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
+
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
     """Return a table with a new index, or raise a DataError if it cannot be used."""
-    if not isinstance(table, pd.DataFrame):
-        raise DataError(f"{name}: expected a data frame, got {type(table).__name__}.")
+    table = as_frame(table, name)
     if table.empty:
         raise DataError(f"{name} is empty: {table.shape[0]} rows, {table.shape[1]} columns.")
     check_names(table.columns, name)
     return table.reset_index(drop=True)
+
+
+def as_frame(table: Any, name: str) -> pd.DataFrame:
+    """Return a data frame of pandas; those of polars and similar libraries are converted."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    if isinstance(table, str | PathLike):
+        raise DataError(f"{name}: expected a data frame, got a path; use Dataset.from_csv.")
+    table = table.collect() if hasattr(table, "collect") else table
+    if not hasattr(table, "columns") or not hasattr(table, "to_pandas"):
+        raise DataError(f"{name}: expected a data frame, got {type(table).__name__}.")
+    try:
+        return pd.DataFrame(table.to_pandas())
+    except ImportError as error:  # polars needs pyarrow for this
+        if not hasattr(table, "to_dict"):
+            raise DataError(f"{name}: the data frame cannot be converted: {error}.") from error
+        columns = table.to_dict(as_series=False)
+        return pd.DataFrame({column: _converted(cells) for column, cells in columns.items()})
+
+
+def _converted(cells: Sequence[Any]) -> pd.Series:
+    """Return cells as a series; those of Python's dates are dates."""
+    column = pd.Series(list(cells))
+    dates = pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime")
+    return pd.to_datetime(column) if dates and column.dtype == object else column
+
+
+def attach_target(table: pd.DataFrame, target: Any, name: str) -> tuple[pd.DataFrame, Any]:
+    """Return the table with its target as a column, and the column's name.
+
+    ``target`` is a column, or one value per row: a series, an array or a list. A series of pandas
+    must have the index of the table.
+
+    >>> table, column = attach_target(pd.DataFrame({"x": [1, 2]}), ["a", "b"], "mine")
+    >>> table[column].tolist()
+    ['a', 'b']
+    """
+    names = _target_names(table, target)
+    if len(names) > 1:
+        raise _several_targets(f"{name}: the targets {', '.join(map(str, names))}")
+    if names:
+        return table, names[0]
+    if isinstance(target, str) or not hasattr(target, "__len__"):
+        return table, target
+    if np.ndim(target) > 1 and np.shape(target)[1] != 1:
+        raise _several_targets(f"{name}: the target with {np.shape(target)[1]} columns")
+    values = _target_cells(table, target, name)
+    if len(values) != len(table):
+        raise DataError(f"{name}: the target has {len(values)} values for {len(table)} rows.")
+    column = getattr(target, "name", None)
+    column = "target" if column is None else column
+    if column in table.columns:
+        raise DataError(
+            f'{name}: the target is given as values, and the table also has a column "{column}", '
+            f'which would be a feature; drop it, or give target="{column}".',
+            value=str(column),
+        )
+    return table.assign(**{str(column): values}), str(column)
+
+
+def _target_names(table: pd.DataFrame, target: Any) -> list[Any]:
+    """Return the columns that a target names; none if it is values or an unknown name."""
+    if isinstance(target, str):
+        parts = [part.strip() for part in target.split(",")]
+        several = target not in table.columns and all(part in table.columns for part in parts)
+        return parts if several else [target] if target in table.columns else []
+    if not isinstance(target, list | tuple) or not target or len(target) == len(table):
+        return []
+    texts = all(isinstance(each, str) and each in table.columns for each in target)
+    return list(target) if texts else []
+
+
+def _several_targets(what: str, value: str | None = None) -> DataError:
+    return DataError(
+        f"{what}: multi-label targets are not supported; choose one, or create one dataset per "
+        f"target and drop the others.",
+        value,
+    )
+
+
+def _target_cells(table: pd.DataFrame, target: Any, name: str) -> Any:
+    """Return the values of a target in the order of the rows."""
+    if isinstance(target, pd.DataFrame):
+        target = target.iloc[:, 0]
+    if not isinstance(target, pd.Series):
+        values = target.to_list() if hasattr(target, "to_list") else target
+        return np.ravel(values) if np.ndim(values) == 2 else list(values)
+    same = len(target) == len(table) and target.index.isin(table.index).all()
+    if same and target.index.equals(table.index):
+        return target.array
+    if not same or not target.index.is_unique or not table.index.is_unique:
+        raise DataError(
+            f"{name}: the index of the target is not the index of the table; give "
+            f"target.to_numpy() to match them by position."
+        )
+    return target.reindex(table.index).array
 
 
 def check_names(columns: pd.Index, name: str) -> None:
@@ -59,6 +160,8 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
             value,
         )
     values = column.infer_objects().to_numpy()
+    if kind != "items" and values.dtype == object:
+        _refuse_collections(values, where, value)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError(f"{where} contains infinite values.", value)
     if values.dtype.kind in "iufb":
@@ -73,6 +176,78 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
         return numbers
     all_text = values.dtype == object and set(map(type, values.tolist())) == {str}
     return values if kind == "items" or all_text else _as_written(column, where, value)
+
+
+def _refuse_collections(values: np.ndarray, where: str, setting: str | None) -> None:
+    several = (list, tuple, set, frozenset, dict, np.ndarray)
+    if not any(issubclass(kind, several) for kind in set(map(type, values.tolist()))):
+        return
+    for row, value in enumerate(values.tolist()):
+        if isinstance(value, several):
+            raise _several_targets(f"{where} holds {str(value)[:60]} in row {row}", setting)
+
+
+def parse_numbers(column: pd.Series, decimal: bool = False) -> tuple[pd.Series | None, str]:
+    """Return text with decimal or thousands commas as numbers and which it was, or None.
+
+    ``decimal`` says which it is if all commas may be either, as in "1,234".
+
+    >>> parse_numbers(pd.Series(["1,5", "20"]))[0].tolist()
+    [1.5, 20.0]
+    >>> parse_numbers(pd.Series(["a", "20"]))[0] is None
+    True
+    """
+    texts = [cell for cell in column if isinstance(cell, str)]
+    if not any("," in text for text in texts):
+        return None, ""
+    marks: tuple[tuple[str, str], ...]
+    decimals = all(map(DECIMAL_COMMA.fullmatch, texts))
+    if all(map(THOUSANDS_COMMA.fullmatch, texts)) and not (decimal and decimals):
+        marks, how = ((",", ""),), "thousands commas"
+    elif decimals:
+        marks, how = ((".", ""), (",", ".")), "decimal commas"
+    else:
+        return None, ""
+    written = column.astype(object)
+    for mark, other in marks:
+        written = written.map(
+            lambda cell, mark=mark, other=other: str(cell).replace(mark, other), na_action="ignore"
+        )
+    return pd.to_numeric(written), how
+
+
+def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
+    """Return a target of numbers that are written as text as numbers, with a warning.
+
+    Text stays text if ``kind`` is given, or if there are as few distinct numbers as classes have.
+
+    >>> number_target(pd.Series(["a", "b"]), None, "the target").tolist()
+    ['a', 'b']
+    """
+    if kind is not None or column.dtype.kind in "iufbmM" or not len(column):
+        return column
+    if isinstance(column.dtype, pd.CategoricalDtype) or column.isna().any():
+        return column
+    if not all(isinstance(cell, str) for cell in column):
+        return column
+    numbers = pd.to_numeric(column, errors="coerce")
+    if numbers.isna().any():
+        numbers = numbers if (read := parse_numbers(column)[0]) is None else read
+    valid, labels = np.isfinite(numbers), column.nunique()
+    if valid.all() and guess_kind(numbers.to_numpy()) == "regression":
+        warnings.warn(
+            f"{where} is numbers written as text, {labels} distinct; taken as "
+            f'"regression". Set kind="classification" if they are labels.',
+            stacklevel=4,
+        )
+        return numbers
+    if valid.mean() >= 0.5 and not valid.all() and labels > 20:
+        warnings.warn(
+            f'{where} has {labels} distinct labels, mostly numbers, but "{column[~valid].iloc[0]}" '
+            f'is none; taken as "classification". Set kind="classification" or correct the cells.',
+            stacklevel=4,
+        )
+    return column
 
 
 def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:
@@ -91,18 +266,30 @@ def _as_written(column: pd.Series, where: str, value: str | None) -> np.ndarray:
 
 def infer_kind(target: np.ndarray, name: str) -> str:
     """Return ``"classification"`` or ``"regression"``; warn if it is a guess."""
+    kind = guess_kind(target)
+    if target.dtype.kind not in "iuf" or not (target == np.round(target)).all():
+        return kind
+    warnings.warn(
+        f"{name}: the target is whole numbers, {len(pd.unique(target))} distinct; taken as "
+        f'"{kind}". '
+        f'Set kind="classification" or kind="regression".',
+        stacklevel=4,
+    )
+    return kind
+
+
+def guess_kind(target: np.ndarray) -> str:
+    """Return the kind that a target has or, if it is whole numbers, probably has.
+
+    >>> guess_kind(np.array([0, 1, 1])), guess_kind(np.array([0.5, 1.5]))
+    ('classification', 'regression')
+    """
     if target.dtype.kind not in "iuf":
         return "classification"
     if target.dtype.kind == "f" and not (target == np.round(target)).all():
         return "regression"
-    distinct = len(pd.unique(target))
-    kind = "classification" if distinct <= max(2, min(20, len(target) // 10)) else "regression"
-    warnings.warn(
-        f'{name}: the target is whole numbers, {distinct} distinct; taken as "{kind}". '
-        f'Set kind="classification" or kind="regression".',
-        stacklevel=3,
-    )
-    return kind
+    few = len(pd.unique(target)) <= max(2, min(20, len(target) // 10))
+    return "classification" if few else "regression"
 
 
 def refuse_fractions(target: np.ndarray, where: str) -> None:
@@ -129,6 +316,40 @@ def find_classes(name: str, target: np.ndarray) -> tuple[Any, ...]:
     if len(labels) < 2:
         raise DataError(f'{name}: there is only one class, "{labels[0]}"; at least two are needed.')
     return tuple(sorted(labels, key=str))
+
+
+def ordered_classes(column: pd.Series, target: np.ndarray) -> tuple[Any, ...]:
+    """Return the labels of an ordered categorical column in its order; else an empty tuple."""
+    dtype = column.dtype
+    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
+        return ()
+    seen = {str(label): label for label in pd.unique(target).tolist()}
+    return tuple(seen[str(label)] for label in dtype.categories if str(label) in seen)
+
+
+def put_last(classes: tuple[Any, ...], positive: Any, name: str) -> tuple[Any, ...]:
+    """Return two classes with the positive one last, or raise a DataError.
+
+    >>> put_last(("no", "yes"), "no", "churn")
+    ('yes', 'no')
+    """
+    known = ", ".join(map(str, classes[:20]))
+    found = [c for c in classes if str(c) == str(positive)]
+    found = found or [c for c in classes if c == positive]
+    if not found and isinstance(positive, bool):
+        found = [c for c in classes if str(c).casefold() == str(positive).casefold()]
+    if not found:
+        near = did_you_mean(str(positive), [str(c) for c in classes])
+        raise DataError(
+            f'{name}: the positive class "{positive}" is not a class.{near} Classes: {known}.',
+            value=str(positive),
+        )
+    if len(classes) != 2:
+        raise DataError(
+            f"{name}: a positive class needs two classes, there are {len(classes)}: {known}.",
+            value=str(positive),
+        )
+    return (*(c for c in classes if c is not found[0]), found[0])
 
 
 @dataclass(frozen=True)
@@ -226,6 +447,24 @@ def find_items(cells: pd.Series, items: pd.Index, where: str) -> Bags:
         )
     offsets = np.concatenate([[0], np.cumsum(found.sizes)]).astype(np.intp)
     return Bags(rows, offsets, found.weights)
+
+
+def column_type(column: pd.Series) -> str:
+    """Return what a column holds: numbers, dates, booleans, categories or text.
+
+    >>> column_type(pd.Series([1.5])), column_type(pd.Series(["a"]))
+    ('numbers', 'text')
+    """
+    types = pd.api.types
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "categories"
+    if types.is_bool_dtype(column):
+        return "booleans"
+    if types.is_numeric_dtype(column):
+        return "numbers"
+    if types.is_datetime64_any_dtype(column):
+        return "dates"
+    return "text" if types.is_object_dtype(column) or types.is_string_dtype(column) else "other"
 
 
 def rows_as_sentences(table: pd.DataFrame) -> list[str]:

@@ -12,13 +12,17 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from karat.core import registry
 from karat.core.columns import (
     Bags,
+    as_frame,
+    attach_target,
     check_names,
     check_table,
     find_classes,
@@ -26,6 +30,9 @@ from karat.core.columns import (
     flatten_cells,
     holds_bags,
     infer_kind,
+    number_target,
+    ordered_classes,
+    put_last,
     require_columns,
     target_values,
 )
@@ -35,6 +42,8 @@ from karat.errors import DataError, did_you_mean
 KINDS = ("classification", "regression", "items")
 MODALITIES = ("table", "text", "entity")
 PARTS = ("train", "test")
+#: the attributes that have one value per question
+QUESTION_VALUES = ("target", "group", "part", "weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +64,12 @@ class Dataset:
         Questions of a group are never split; rankings are scored per group.
     part
         ``"train"`` or ``"test"`` per question, if the data have a fixed split.
+    classes
+        The class labels, sorted as text unless given; the last of two is the positive class.
     about
         Source, license, citation and checksum of the data.
+    weight
+        The weight of each question in training and in metrics, if they differ.
     """
 
     name: str
@@ -69,6 +82,7 @@ class Dataset:
     part: np.ndarray | None = None
     classes: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
+    weight: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
@@ -79,7 +93,7 @@ class Dataset:
                     + did_you_mean(str(value), allowed)
                 )
         _check_items(self)
-        for name in ("target", "group", "part"):
+        for name in QUESTION_VALUES:
             object.__setattr__(self, name, _checked_values(self, name))
         where = f'{self.name}: the field "'
         mentions = {
@@ -100,20 +114,18 @@ class Dataset:
 
     # -- constructors -----------------------------------------------------------------------
 
-    @property
-    def target_type(self) -> str:
-        """The type of the target's values: ``"classes"``, ``"numbers"`` or ``"items"``."""
-        return {"classification": "classes", "regression": "numbers"}.get(self.kind, self.kind)
-
     @classmethod
     def from_table(
         cls,
         table: pd.DataFrame,
-        target: str,
+        target: Any,
         *,
         name: str = "table",
         kind: str | None = None,
+        positive: Any = None,
         group: str | None = None,
+        group_feature: bool = False,
+        weight: str | None = None,
         drop: Sequence[str] = (),
         part: str | None = None,
         about: Mapping[str, str] | None = None,
@@ -123,45 +135,133 @@ class Dataset:
         Parameters
         ----------
         table
-            One row per item; its index is replaced.
+            One row per item, a data frame of pandas or polars; its index is replaced.
         target
-            The target column. It is not a feature.
+            The target column, which is then not a feature; or a series, array or list with one
+            value per row. A series of pandas is matched by its index.
         kind
             Kind of the target: ``"classification"`` or ``"regression"``. Default: inferred, with a
             warning if it is a guess.
+        positive
+            The positive class of two. Default: the last category of an ordered categorical column,
+            otherwise the last label in alphabetical order.
         group
-            Column of groups that are never split. It stays a feature.
+            Column of groups that are never split. It is not a feature.
+        group_feature
+            Whether the group is also a feature.
+        weight
+            Column of the weight of each row in training and in metrics. It is not a feature.
         drop
             Columns that are not features.
         part
-            Column with ``"train"`` or ``"test"``, if the data have a fixed split.
+            Column with ``"train"`` or ``"test"``, if the data have a fixed split. It is not a
+            feature.
         about
             Source, license, citation and checksum.
 
         Raises
         ------
         DataError
-            If a column is unknown, the table is empty, a target is missing, or there is only one
-            class.
+            If a column is unknown, the table is empty, a target is missing, there is only one
+            class, or there are several targets.
 
         >>> table = pd.DataFrame({"age": [31, 45], "churn": ["yes", "no"]})
         >>> Dataset.from_table(table, target="churn", name="churn")
         <Dataset churn: 2 questions about 2 table items, 2 classes>
         """
+        table, target = attach_target(as_frame(table, name), target, name)
         table = check_table(table, name)
+        columns = {"group": group, "part": part, "weight": weight}
         drop = [drop] if isinstance(drop, str) else drop
-        require_columns(table, [target, *(c for c in (group, part) if c), *drop], name)
-        truth = target_values(table[target], kind, f'{name}: the target "{target}"', str(target))
-        items = table.drop(columns=[target, *([part] if part else []), *drop])
+        require_columns(table, [target, *(c for c in columns.values() if c), *drop], name)
+        truth, kind, classes = _target_of(table, target, kind, name)
+        hidden = [target, part, weight, *drop, *([] if group_feature else [group])]
+        items = table.drop(columns=[c for c in dict.fromkeys(hidden) if c is not None])
         if not items.shape[1]:
             raise DataError(f'{name}: there is no column other than the target "{target}".')
-        questions, kind = pd.DataFrame({"row": table.index}), kind or infer_kind(truth, name)
-        return cls(
-            *(name, items, questions, truth, kind, "table"),
-            group=table[group].to_numpy() if group else None,
-            part=table[part].to_numpy() if part else None,
+        data = cls(
+            *(name, items, pd.DataFrame({"row": table.index}), truth, kind, "table"),
+            classes=classes,
             about=about or {},
+            **{what: table[column].to_numpy() for what, column in columns.items() if column},
         )
+        return data if positive is None else data.with_positive(positive)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        target: str,
+        *,
+        test: str | Path | None = None,
+        name: str | None = None,
+        kind: str | None = None,
+        positive: Any = None,
+        group: str | None = None,
+        group_feature: bool = False,
+        weight: str | None = None,
+        drop: Sequence[str] = (),
+        part: str | None = None,
+        separator: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        encoding: str | None = None,
+        dates: Sequence[str] | Mapping[str, str] | None = None,
+        missing: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Return a dataset whose items are the rows of a file; what is not given is inferred.
+
+        A warning says what was inferred: another separator than the suffix says, decimal or
+        thousands commas, dates.
+
+        Parameters
+        ----------
+        path
+            A CSV or TSV file, or any other table that Karat reads (Parquet, ARFF, JSON).
+        test
+            A second file, whose rows are the test part; those of ``path`` are the train part.
+        name
+            Name of the dataset. Default: that of the file.
+        target, kind, positive, group, group_feature, weight, drop, part
+            As in ``from_table``.
+        separator, decimal, thousands, encoding
+            How the file is written. Default: inferred; the encoding is UTF-8.
+        dates
+            Columns of dates, or a mapping of columns to formats such as ``"%d/%m/%Y"``. An empty
+            list: none.
+        missing
+            Further texts that mean a missing value.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or as in ``from_table``.
+        DefinitionError
+            If an option is wrong.
+        """
+        load = registry.load_object("karat.data.load_dataset:load_dataset")
+        options = {
+            "separator": separator,
+            "decimal": decimal,
+            "thousands": thousands,
+            "encoding": encoding,
+            "dates": dates,
+            "missing": missing,
+        }
+        definition = {
+            "path": str(path) if test is None else {"train": str(path), "test": str(test)},
+            "target": target,
+            "kind": kind,
+            "positive": positive,
+            "group": group,
+            "group_feature": group_feature,
+            "weight": weight,
+            "drop": [drop] if isinstance(drop, str) else drop,
+            "part": part,
+            "options": {key: value for key, value in options.items() if value is not None},
+        }
+        data: Dataset = load(name or Path(path).name.partition(".")[0], definition)
+        return data
 
     @classmethod
     def from_columns(
@@ -172,8 +272,10 @@ class Dataset:
         *,
         name: str = "columns",
         kind: str | None = None,
+        positive: Any = None,
         modality: str = "text",
         group: str | None = None,
+        weight: str | None = None,
         part: str | None = None,
         label: Callable[[str], str] | None = None,
         about: Mapping[str, str] | None = None,
@@ -186,7 +288,7 @@ class Dataset:
             One row per question.
         fields
             The columns that hold texts, entity ids or bags ``{id: weight}``.
-        target, kind, group, part, about
+        target, kind, positive, group, weight, part, about
             As in ``from_table``; ``kind`` may also be ``"items"`` (the target is an item).
         modality
             ``"text"`` or ``"entity"``.
@@ -205,9 +307,9 @@ class Dataset:
         frame = check_table(frame, name)
         fields = [fields] if isinstance(fields, str) else list(fields)
         _check_fields(fields, name)
-        require_columns(frame, [*fields, target, *(c for c in (group, part) if c)], name)
-        truth = target_values(frame[target], kind, f'{name}: the target "{target}"', str(target))
-        kind = kind or infer_kind(truth, name)
+        columns = {"group": group, "part": part, "weight": weight}
+        require_columns(frame, [*fields, target, *(c for c in columns.values() if c)], name)
+        truth, kind, classes = _target_of(frame, target, kind, name)
         cells = [
             flatten_cells(frame[column], f'{name}: the column "{column}"') for column in fields
         ]
@@ -220,12 +322,13 @@ class Dataset:
             ids = pd.Index(values, tupleize_cols=False)
             items = pd.Series([label(t) for t in values] if label else values, index=ids)
             asked = {c: frame[c].to_numpy() for c in fields}
-        return cls(
+        data = cls(
             *(name, items, pd.DataFrame(asked), truth, kind, modality),
-            group=frame[group].to_numpy() if group else None,
-            part=frame[part].to_numpy() if part else None,
+            classes=classes,
             about=about or {},
+            **{what: frame[column].to_numpy() for what, column in columns.items() if column},
         )
+        return data if positive is None else data.with_positive(positive)
 
     # -- properties -------------------------------------------------------------------------
 
@@ -240,6 +343,17 @@ class Dataset:
             f"<Dataset {self.name}: {len(self)} questions about {len(self.items)} "
             f"{self.modality} items, {answers}>"
         )
+
+    @property
+    def target_type(self) -> str:
+        """The type of the target's values: ``"classes"``, ``"numbers"`` or ``"items"``."""
+        return {"classification": "classes", "regression": "numbers"}.get(self.kind, self.kind)
+
+    @property
+    def positive(self) -> Any:
+        """The positive class: the last of two; None if there are not two classes."""
+        two = self.kind == "classification" and len(self.classes) == 2
+        return self.classes[-1] if two else None
 
     @property
     def fields(self) -> list[str]:
@@ -317,6 +431,8 @@ class Dataset:
             digest.update(self.asked().tobytes())
         for values in (self.target, self.group, self.part):
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
+        if self.weight is not None:
+            digest.update(b"weight" + self.weight.tobytes())
         return digest.hexdigest()
 
     # -- subsets ----------------------------------------------------------------------------
@@ -332,11 +448,20 @@ class Dataset:
             "_mentions": mentions,
             **({"_asked": self.asked()} if self.kind == "items" else {}),
         }
-        for name in ("target", "group", "part"):
+        for name in QUESTION_VALUES:
             changes[name] = None if getattr(self, name) is None else getattr(self, name)[rows]
         for name, value in changes.items():
             object.__setattr__(part, name, value)
         return part
+
+    def with_positive(self, label: Any) -> Dataset:
+        """Return the dataset with another positive class; there must be two classes."""
+        if self.kind != "classification":
+            raise DataError(
+                f"{self.name}: a positive class needs classes, the target is {self.target_type}.",
+                value=str(label),
+            )
+        return replace(self, classes=put_last(self.classes, label, self.name))
 
     def shares(self) -> dict[Any, float]:
         """Return the share of each class, also if the target is hidden."""
@@ -369,6 +494,17 @@ class Dataset:
         if self.kind == "items":  # any item may be the answer
             return sample
         return replace(sample, items=sample.items.iloc[sample.mentioned()])
+
+
+def _target_of(
+    table: pd.DataFrame, target: Any, kind: str | None, name: str
+) -> tuple[Any, str, tuple[Any, ...]]:
+    """Return the values and the kind of a target column, and the order of its classes, if any."""
+    where = f'{name}: the target "{target}"'
+    column = number_target(table[target], kind, where)
+    truth = target_values(column, kind, where, str(target))
+    kind = kind or infer_kind(truth, name)
+    return truth, kind, ordered_classes(column, truth) if kind == "classification" else ()
 
 
 def _numbered(columns: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:
@@ -419,10 +555,23 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
     if empty.any():
         first = int(np.flatnonzero(empty)[0])
         raise DataError(f"{data.name}: the {what} of question {first} is missing; fill it.")
+    if what == "weight":
+        return _checked_weights(column, data.name)
     invalid = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))
     if invalid:
         raise DataError(f'{data.name}: part must be "train" or "test", got "{invalid[0]}".')
     return column.to_numpy()
+
+
+def _checked_weights(column: pd.Series, name: str) -> np.ndarray:
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(f'{name}: a weight must be a number >= 0, got "{column[row]}" (row {row}).')
+    if not numbers.sum() > 0:
+        raise DataError(f"{name}: all weights are 0.")
+    return numbers
 
 
 def sample_rows(

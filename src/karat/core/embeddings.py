@@ -87,6 +87,33 @@ def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
     return rows
 
 
+def align_rows(values: Any, items: Any, name: str) -> Any:
+    """Return the rows of a data frame or series in the order of the items, by their index.
+
+    An index of row numbers 0, 1, … is that of a new frame, whose rows are in order. Any other
+    index that is not the items' own raises a ContractError. Values without an index are returned
+    as they are.
+
+    >>> items = pd.Series(["x", "y"], index=["a", "b"])
+    >>> align_rows(pd.Series([1, 2], index=["b", "a"]), items, "mine").tolist()
+    [2, 1]
+    """
+    index = getattr(items, "index", None)
+    if not isinstance(values, pd.DataFrame | pd.Series) or not isinstance(index, pd.Index):
+        return values
+    if values.index.equals(index) or len(values) != len(index):  # the length is checked later
+        return values
+    own = values.index.is_unique and index.is_unique and values.index.isin(index).all()
+    if own:
+        return values.reindex(index)
+    if values.index.equals(pd.RangeIndex(len(values))):
+        return values
+    raise ContractError(
+        f"{name} returned rows with another index than its items; keep the index of the items, or "
+        f"return an array with one row per item, in their order."
+    )
+
+
 def check_vectors(values: Any, items: int, name: str) -> np.ndarray:
     """Return an encoder's output as a matrix of floats, or raise a ContractError.
 
@@ -244,6 +271,7 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
         values = encoder.transform(items)
     else:
         values = encoder.transform(items)
+    values = align_rows(values, items, f"{name}.transform")
     return Vectors(check_vectors(values, len(rows), f"{name}.transform"), rows)
 
 
@@ -255,7 +283,8 @@ def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> V
         codes, texts = distinct_texts(items)
         matrix = item_vectors(encode(encoder, texts, name), codes)
     else:
-        matrix = check_vectors(encoder.transform(items), len(rows), f"{name}.transform")
+        values = align_rows(encoder.transform(items), items, f"{name}.transform")
+        matrix = check_vectors(values, len(rows), f"{name}.transform")
     if width is not None and matrix.shape[1] != width:
         raise ContractError(
             f"{name}.transform returned {matrix.shape[1]} dimensions for the test items "

@@ -45,7 +45,8 @@ class Predictions:
     question
         Position of the question in its dataset; some may be left out.
     weight
-        Number of questions a row represents, if there are too many to list (all pairs of a table).
+        How much each row counts: its weight in the dataset, or the number of questions that it
+        represents if there are too many to list (all pairs of a table).
     known
         1 if the model has vectors for all items of the question, 0 if the answer is a default.
     """

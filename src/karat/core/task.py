@@ -30,9 +30,13 @@ class Task:
         ``"trained"``, ``"similarity"``, ``"analogy"``, ``"links"``, ``"nearest"``,
         ``"same-class"``, ``"duplicates"`` or a mapping ``{"use": …}`` with parameters.
     split
-        ``"kfold"``, ``"holdout"``, ``"all"``, ``"fixed"`` or a mapping ``{"use": …}``.
+        ``"kfold"``, ``"holdout"``, ``"time"``, ``"all"``, ``"fixed"`` or a mapping ``{"use": …}``.
+        The default, ``"auto"``, uses the train and test part of the dataset, if it has one, and
+        k-fold cross-validation otherwise.
     metrics
         The first one is the primary metric. Empty: the defaults for the data.
+    positive
+        The positive class of two. Default: that of the dataset.
     missing
         How to treat queries about items without a vector: ``"ignore"`` leaves them out and records
         the coverage, ``"penalize"`` scores a default answer.
@@ -59,7 +63,7 @@ class Task:
     name: str
     dataset: Dataset | str | Callable[[], Dataset]
     probe: Mapping[str, Any] | str = "trained"
-    split: Mapping[str, Any] | str = "kfold"
+    split: Mapping[str, Any] | str = "auto"
     metrics: Sequence[str] = ()
     missing: str = "ignore"
     corruptions: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -75,6 +79,7 @@ class Task:
     folds: int | None = None
     usual: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ignore: Sequence[str] = ()
+    positive: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

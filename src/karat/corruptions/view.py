@@ -281,6 +281,7 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
             target=None if test.target is None else np.asarray(truth),
             group=None if test.group is None else test.group[rows],
             part=None,
+            weight=None if test.weight is None else test.weight[rows],
         )
         return seen, rows
     if test.kind == "items":

@@ -15,6 +15,8 @@ from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 Files = Path | dict[str, Path]
 TEXTS = ("title", "description", "license", "citation", "homepage")
 PARTS = ("train", "test")
+#: the keys of a definition that a reader gets as they are
+_PLAIN = ("target", "kind", "group", "modality", "part", "positive", "weight")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class DataSpec:
         The columns that questions refer to; for a table, the columns to use (all if empty).
     part
         The column with ``"train"`` or ``"test"``.
+    positive
+        The positive class of two.
+    weight
+        The column with the weight of each row.
+    group_feature
+        Whether the column of groups is also a feature.
+    infer
+        Whether separator, decimal commas and dates of a file are inferred, with a warning.
     options
         Options of the reader.
     about
@@ -47,6 +57,10 @@ class DataSpec:
     part: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
+    positive: Any = None
+    weight: str | None = None
+    group_feature: bool = False
+    infer: bool = False
 
     def check_options(self, *known: str) -> None:
         """Raise a DefinitionError for an option that the reader does not have."""
@@ -88,15 +102,19 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
     _check_origin(name, definition, ("path", "sources", "load"))
     about = _about(definition)
     if definition.get("load"):
-        return _call_loader(name, definition["load"], about, folder)
+        data = _call_loader(name, definition["load"], about, folder)
+        positive = definition.get("positive")
+        return data if positive is None else data.with_positive(positive)
     files, origin = _files(name, definition, folder)
-    values = {key: definition.get(key) for key in ("target", "kind", "group", "modality", "part")}
+    values = {key: definition.get(key) for key in _PLAIN}
     spec = DataSpec(
         name=name,
         drop=tuple(definition.get("drop") or ()),
         fields=tuple(definition.get("fields") or ()),
         options=dict(definition.get("options") or {}),
         about={**about, **origin},
+        group_feature=bool(definition.get("group_feature")),
+        infer=bool(definition.get("path")),
         **values,
     )
     read = registry.readers.get(definition.get("reader") or "table")

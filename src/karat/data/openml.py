@@ -66,10 +66,9 @@ def openml_table(
     if kind is None and target in table.columns:
         kind = "regression" if pd.api.types.is_numeric_dtype(table[target]) else "classification"
     about = _about(details, data_id)
-    data = Dataset.from_table(
+    return Dataset.from_table(
         table, target, name=name, kind=kind, group=group, drop=drop, about=about
     )
-    return data if group is None else replace(data, items=data.items.drop(columns=group))
 
 
 @dataclass(frozen=True)

@@ -164,10 +164,12 @@ def task_facts(data: Dataset, folds: Sequence[Fold], blind: bool = False) -> dic
     ``tested`` is the number of distinct test questions. ``entities`` is [shared, tested, what]:
     the number of test questions whose entity is also in their train rows. ``give_away`` is
     [column, score], the column that predicts the target best. With ``blind`` (hidden targets)
-    the last two are omitted.
+    the last two are omitted. ``positive`` is the positive class, as text, of two.
     """
     rows = np.unique(np.concatenate([fold.test for fold in folds])) if folds else np.array([], int)
     facts: dict[str, Any] = {"tested": len(rows), "classes": count_classes(data)}
+    if data.positive is not None:
+        facts["positive"] = str(data.positive)
     if blind:
         facts["blind"] = True
     elif data.target is not None:

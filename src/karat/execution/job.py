@@ -377,6 +377,7 @@ class _Attempt:
             "answers": predictions.answers,
             "truths": predictions.truths,
             "classes": list(predictions.classes),
+            **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
         }
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)

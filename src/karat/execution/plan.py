@@ -40,7 +40,7 @@ from karat.errors import (
 )
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
-from karat.execution.splits import Fold, split
+from karat.execution.splits import Fold, choose_split, describe_split, split
 from karat.models.model import Model, model_identity
 
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
@@ -54,8 +54,9 @@ class PlannedTask:
 
     ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
     of the user's own components. ``twins`` are the numbers of test rows that duplicate a train
-    row and of all test rows. ``facts`` are the other statistics of the task. If the data cannot
-    be used, ``data_error`` is the reason and ``folds`` are the requested folds.
+    row and of all test rows. ``facts`` are the other statistics of the task. ``cut`` is a line
+    about its folds. If the data cannot be used, ``data_error`` is the reason and ``folds`` are the
+    requested folds.
     """
 
     task: Task
@@ -68,6 +69,7 @@ class PlannedTask:
     code: str = ""
     twins: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    cut: str = ""
 
     @cached_property
     def asked(self) -> str:
@@ -261,7 +263,11 @@ class _Datasets:
         self.loaded: list[tuple[Any, Dataset | Exception]] = []
 
     def load(self, task: Task) -> Dataset:
-        """Return the dataset of a task."""
+        """Return the dataset of a task, with the task's positive class."""
+        data = self._load(task)
+        return data if task.positive is None else data.with_positive(task.positive)
+
+    def _load(self, task: Task) -> Dataset:
         if isinstance(task.dataset, Dataset):
             return task.dataset
         # loaders of one definition are equal; they hold mappings and cannot be keys
@@ -294,7 +300,7 @@ def _plan_task(
             return PlannedTask(task, None, unavailable=str(error))
         expected = _expected_folds(task, folds, max_folds)
         return PlannedTask(task, None, expected, data_error=str(error))
-    data, cut = _sampled_and_split(task, data, seed, max_rows)
+    task, data, cut = _sampled_and_split(task, data, seed, max_rows)
     check_head(task, data)
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or default_metrics(task, data, blind))
@@ -305,17 +311,20 @@ def _plan_task(
         raise DefinitionError(
             f'task "{task.name}" has no fold {wrong[0]}; its folds are 0 to {len(cut) - 1}.'
         )
-    repeats = tuple(fold.repeat for fold in cut)
-    run = [cut[fold] for fold in chosen]
-    twins = (0, 0) if blind else count_duplicates(data, run)
-    planned = PlannedTask(task, data, tuple(chosen), repeats, blind, twins=twins)
-    code, facts = hash_user_components(task), task_facts(data, run, blind)
-    return dataclasses.replace(planned, code=code, facts=facts)
+    run, how = [cut[fold] for fold in chosen], dict(task.split)  # type: ignore[arg-type]
+    return PlannedTask(
+        *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
+        twins=(0, 0) if blind else count_duplicates(data, run),
+        code=hash_user_components(task),
+        facts=task_facts(data, run, blind),
+        cut=describe_split(data, how, cut),
+    )
 
 
 def _sampled_and_split(
     task: Task, data: Dataset, seed: int, max_rows: int | None
-) -> tuple[Dataset, list[Fold]]:
+) -> tuple[Task, Dataset, list[Fold]]:
+    """Return the task with the split that its data select, the sampled data, and the folds."""
     rows = min((n for n in (task.max_rows, max_rows) if n is not None), default=None)
     if rows is not None:
         # seeded with the dataset's name, so that all tasks on it use the same rows
@@ -324,7 +333,8 @@ def _sampled_and_split(
     how: Any = task
     try:
         data = data if task.ask is None else generate_queries(data, how.ask, seed)
-        return data, split(data, how.split, seed)
+        chosen = choose_split(data, how.split)
+        return dataclasses.replace(task, split=chosen), data, split(data, chosen, seed)
     except DefinitionError as error:
         raise with_task_name(task, error) from error
 
@@ -346,8 +356,9 @@ def _expected_folds(task: Task, folds: Sequence[int] | None, most: int | None) -
     """Return the folds that would run if the data were available, guessed from the definition."""
     if folds is not None:
         return tuple(sorted(set(folds)))
-    count = task.split.get("folds") if isinstance(task.split, Mapping) else None
-    count = count if isinstance(count, int) else 1
+    how: Any = task.split
+    usual = 5 if how["use"] in ("auto", "kfold") else 1
+    count = how["folds"] if isinstance(how.get("folds"), int) else usual
     return tuple(range(count)[: most if task.folds is None else task.folds])
 
 

@@ -12,7 +12,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, embed, fit_embed
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
-from karat.models.model import Model, object_identity
+from karat.models.model import Model, fit_weighted, object_identity
 from karat.probes.heads.estimators import predict_checked
 from karat.probes.trained import Probe
 
@@ -48,7 +48,7 @@ class PredictorSolver:
     @property
     def notes(self) -> list[str]:
         """Notes of the predictor, such as that it used only some rows."""
-        return list(getattr(self.fitted_, "notes_", []))
+        return [*getattr(self.fitted_, "notes_", []), *self.notes_]
 
     def fit(self, train: Dataset) -> None:
         """Fit a new copy of the predictor on the train items and their targets."""
@@ -63,7 +63,7 @@ class PredictorSolver:
             self.preparation_, X = self._shared(
                 "train", lambda: (unfitted, unfitted.fit_transform(X, train.target))
             )
-        self.fitted_.fit(X, train.target)
+        self.notes_ = fit_weighted(self.fitted_, X, train.target, train.weight)
 
     def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
         """Return the predictions for the test items; ``change`` is ignored.

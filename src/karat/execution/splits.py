@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.core.columns import require_columns
 from karat.core.dataset import Dataset, sample_rows
 from karat.core.registry import build, splitter, splitters
 from karat.core.torch_random import MASTER, repetitions, shuffles
@@ -46,6 +47,30 @@ def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
     if not folds:
         raise DataError(f'{data.name}: the split "{how["use"]}" makes no folds.')
     return folds
+
+
+def choose_split(data: Dataset, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the split that ``auto`` stands for; any other is returned as it is.
+
+    It is the dataset's own train and test part, if there is one, and k-fold cross-validation
+    otherwise, or if a parameter of that is given.
+    """
+    params = {name: value for name, value in how.items() if name != "use"}
+    if how["use"] != "auto":
+        return dict(how)
+    return {"use": "kfold", **params} if params or data.part is None else {"use": "fixed"}
+
+
+def describe_split(data: Dataset, how: Mapping[str, Any], folds: Sequence[Fold]) -> str:
+    """Return one line about the folds: whose rows they are, how many, and of which size."""
+    first = folds[0]
+    sizes = f"{len(first.train):,} train and {len(first.test):,} test rows"
+    given = how["use"] == "fixed" and not ({"test", "folds"} & set(how))
+    if given and data.part is not None:
+        return f"the given train and test parts, {sizes}"
+    text = f"{how['use']}, {len(folds)} fold{'s' * (len(folds) > 1)}, {sizes}"
+    unused = data.part is not None
+    return text + (" (the given train and test parts are not used)" if unused else "")
 
 
 def _checked(data: Dataset, fold: Any) -> Fold:
@@ -123,6 +148,29 @@ def kfold(
         cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
         for train, test in cuts:
             yield Fold(rows[train], rows[test], repeat)
+
+
+@splitter("auto")
+def auto(
+    data: Dataset,
+    rng: np.random.Generator,
+    folds: int | None = None,
+    repeats: int | None = None,
+    stratified: bool | None = None,
+    grouped: bool | None = None,
+    balanced: bool | None = None,
+) -> Iterator[Fold]:
+    """Use the train and test part of the dataset, if it has one, else k-fold cross-validation.
+
+    A parameter of ``kfold`` requests cross-validation of all rows.
+    """
+    names = ("folds", "repeats", "stratified", "grouped", "balanced")
+    values = (folds, repeats, stratified, grouped, balanced)
+    given: dict[str, Any] = {
+        name: value for name, value in zip(names, values, strict=True) if value is not None
+    }
+    how = choose_split(data, {"use": "auto", **given})
+    yield from fixed(data) if how["use"] == "fixed" else kfold(data, rng, **given)
 
 
 @splitter("senteval")
@@ -237,6 +285,55 @@ def _held_out(
         return rest, test
     classes, groups = (None if values is None else values[rest] for values in labels)
     return rest[sample_rows(len(rest), train_rows, rng, classes, groups, nested=True)], test
+
+
+@splitter("time")
+def time(data: Dataset, column: str, folds: int = 5, grouped: bool | None = None) -> Iterator[Fold]:
+    """Train on the past and test on what follows: each fold tests the next block of rows.
+
+    ``column`` holds dates or numbers. The rows in its order are cut into ``folds`` + 1 blocks of
+    about equal size; fold i tests block i + 1 and trains on all rows before it. Rows of equal time
+    are in one block. Train rows of a group that is tested are left out, unless ``grouped`` is
+    false.
+    """
+    _check_integer("time: folds", folds, 1)
+    codes = pd.factorize(_times(data, column), sort=True)[0]
+    ends = np.cumsum(np.bincount(codes))
+    # the last moment of each block but the last: the one whose rows end nearest to its share
+    wanted = len(codes) * np.arange(1, folds + 1) / (folds + 1)
+    last = np.abs(ends[:, None] - wanted).argmin(axis=0)
+    if len(ends) <= folds or len(np.unique(last)) < folds or last[-1] == len(ends) - 1:
+        raise DataError(
+            f'{data.name}: "{column}" has {len(ends)} distinct times, too few for {folds} folds.'
+        )
+    groups = _groups(data, grouped)
+    for begin, end in zip(last, [*last[1:], len(ends) - 1], strict=True):
+        train, test = (
+            np.flatnonzero(codes <= begin),
+            np.flatnonzero((codes > begin) & (codes <= end)),
+        )
+        if groups is not None:
+            train = train[~np.isin(groups[train], groups[test])]
+        yield Fold(train, test)
+
+
+def _times(data: Dataset, column: str) -> np.ndarray:
+    """Return the time of each question as integers or floats, or raise an error."""
+    table = data.frame() if data.modality == "table" else None
+    if not isinstance(table, pd.DataFrame):
+        raise DefinitionError(f"{data.name}: split time needs a table with a column of times.")
+    require_columns(table, [column], data.name)
+    cells = table[column]
+    if not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
+        cells = pd.to_datetime(cells, errors="coerce", format="ISO8601", utc=True)
+    empty = cells.isna().to_numpy()
+    if empty.any():
+        row = int(np.argmax(empty))
+        raise DataError(
+            f'{data.name}: split time: "{table[column].iloc[row]}" in "{column}" (row {row}) is '
+            f"neither a number nor a date such as 2024-01-31."
+        )
+    return cells.to_numpy()
 
 
 @splitter("fixed")

@@ -45,6 +45,8 @@ class Metric:
         Whether it uses the ``weight`` of rows.
     by_group
         Whether it is the mean of one value per group.
+    positive_class
+        Whether, of two classes, it measures one: the value changes if they are swapped.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Metric:
     about: str
     weighted: bool = False
     by_group: bool = False
+    positive_class: bool = False
 
 
 def metric(
@@ -65,6 +68,7 @@ def metric(
     needs: tuple[str, ...] = (),
     weighted: bool = False,
     by_group: bool = False,
+    positive_class: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function as a metric; the function itself is not changed.
 
@@ -81,7 +85,8 @@ def metric(
     def add(compute: Function) -> Function:
         about = (inspect.getdoc(compute) or "").partition("\n")[0]
         definition = Metric(
-            name, compute, higher_is_better, range, tuple(needs), about, weighted, by_group
+            *(name, compute, higher_is_better, range, tuple(needs), about, weighted, by_group),
+            positive_class=positive_class,
         )
         registry.metrics.register(name, definition)
         return compute
@@ -137,6 +142,18 @@ def get_metric(name: str) -> Metric:
         raise DefinitionError(f'metric "{name}": k must be an integer >= 1, as in "{stem}@10".')
     found = _plain_metric(family)
     return replace(found, name=name, compute=partial(found.compute, k=int(cut)))
+
+
+def has_positive_class(name: str) -> bool:
+    """Return whether a metric measures the positive of two classes; False if it is unknown.
+
+    >>> has_positive_class("f1"), has_positive_class("acc")
+    (True, False)
+    """
+    try:
+        return get_metric(name).positive_class
+    except KaratError:
+        return False
 
 
 def _covered(full: Metric) -> Metric:

@@ -16,31 +16,31 @@ from karat.core.predictions import Predictions
 from karat.metrics.metric import Undefined, metric
 
 
-@metric("acc", needs=("classes",))
+@metric("acc", needs=("classes",), weighted=True)
 def acc(predictions: Predictions) -> float:
     """Accuracy: share of rows with the correct label."""
-    return float(np.mean(predictions.predictions == predictions.target))
+    return _mean(predictions.predictions == predictions.target, predictions)
 
 
-@metric("balacc", needs=("classes",))
+@metric("balacc", needs=("classes",), weighted=True)
 def balacc(predictions: Predictions) -> float:
     """Balanced accuracy: mean recall of the classes in the target."""
     return float(np.nanmean(_count(predictions).recall()))
 
 
-@metric("mean_pce", higher_is_better=False, needs=("classes",))
+@metric("mean_pce", higher_is_better=False, needs=("classes",), weighted=True)
 def mean_pce(predictions: Predictions) -> float:
     """Mean per-class error: mean, over the classes in the target, of the share of wrong labels."""
     return 1.0 - balacc(predictions)
 
 
-@metric("max_pce", higher_is_better=False, needs=("classes",))
+@metric("max_pce", higher_is_better=False, needs=("classes",), weighted=True)
 def max_pce(predictions: Predictions) -> float:
     """Maximum per-class error: share of wrong labels in the worst class of the target."""
     return float(1.0 - np.nanmin(_count(predictions).recall()))
 
 
-@metric("precision", needs=("classes",))
+@metric("precision", needs=("classes",), weighted=True, positive_class=True)
 def precision(predictions: Predictions) -> float:
     """Share of correct rows among those predicted as a class; macro average beyond two classes.
 
@@ -50,51 +50,51 @@ def precision(predictions: Predictions) -> float:
     return counts.summary(counts.precision())
 
 
-@metric("recall", needs=("classes",))
+@metric("recall", needs=("classes",), weighted=True, positive_class=True)
 def recall(predictions: Predictions) -> float:
     """Share of correctly predicted rows of a class; macro average beyond two classes."""
     counts = _count(predictions)
     return counts.summary(counts.recall())
 
 
-@metric("f1", needs=("classes",))
+@metric("f1", needs=("classes",), weighted=True, positive_class=True)
 def f1(predictions: Predictions) -> float:
     """Harmonic mean of precision and recall; macro average beyond two classes."""
     return _f_score(predictions, beta=1.0)
 
 
-@metric("f05", needs=("classes",))
+@metric("f05", needs=("classes",), weighted=True, positive_class=True)
 def f05(predictions: Predictions) -> float:
     """F score that weighs precision twice as much as recall; macro average beyond two classes."""
     return _f_score(predictions, beta=0.5)
 
 
-@metric("f2", needs=("classes",))
+@metric("f2", needs=("classes",), weighted=True, positive_class=True)
 def f2(predictions: Predictions) -> float:
     """F score that weighs recall twice as much as precision; macro average beyond two classes."""
     return _f_score(predictions, beta=2.0)
 
 
-@metric("f1_macro", needs=("classes",))
+@metric("f1_macro", needs=("classes",), weighted=True)
 def f1_macro(predictions: Predictions) -> float:
     """Mean F1 of all classes that occur in the target or the predictions."""
     return float(np.nanmean(_count(predictions).f_score(1.0)))
 
 
-@metric("f1_weighted", needs=("classes",))
+@metric("f1_weighted", needs=("classes",), weighted=True)
 def f1_weighted(predictions: Predictions) -> float:
     """Mean F1 of all classes, weighted by their number of rows in the target."""
     counts = _count(predictions)
     return float(np.nansum(counts.f_score(1.0) * counts.actual) / counts.actual.sum())
 
 
-@metric("f1_micro", needs=("classes",))
+@metric("f1_micro", needs=("classes",), weighted=True)
 def f1_micro(predictions: Predictions) -> float:
     """F1 of the pooled decisions of all classes; with one label per row this is the accuracy."""
     return acc(predictions)
 
 
-@metric("mcc", range=(-1.0, 1.0), needs=("classes",))
+@metric("mcc", range=(-1.0, 1.0), needs=("classes",), weighted=True)
 def mcc(predictions: Predictions) -> float:
     """Matthews correlation of predictions and target, for any number of classes.
 
@@ -102,15 +102,15 @@ def mcc(predictions: Predictions) -> float:
     """
     counts = _count(predictions)
     _check_two_classes(counts.actual)
-    rows = int(counts.actual.sum())
+    rows = counts.actual.sum().item()
     spreads = [float(rows**2 - side @ side) for side in (counts.actual, counts.answered)]
-    if not spreads[1]:
+    if spreads[1] <= 1e-12 * rows**2:  # sums of weights differ in their last bits
         return 0.0
     together = float(rows * counts.hits.sum() - counts.actual @ counts.answered)
     return _clipped(together / np.sqrt(spreads[0] * spreads[1]), -1.0)
 
 
-@metric("above_chance", needs=("classes",))
+@metric("above_chance", needs=("classes",), weighted=True)
 def above_chance(predictions: Predictions) -> float:
     """Chance-adjusted score from 0 to 1: MCC for two classes, macro-F1 for more.
 
@@ -128,7 +128,7 @@ def above_chance(predictions: Predictions) -> float:
 
 @dataclass(frozen=True)
 class _Counts:
-    """Per class: number of correct predictions, of predictions, and of targets."""
+    """Per class: number (or weight) of correct predictions, of predictions, and of targets."""
 
     names: tuple[str, ...]
     hits: np.ndarray
@@ -138,17 +138,17 @@ class _Counts:
     def precision(self) -> np.ndarray:
         """Return one value per class, NaN for a class that does not occur."""
         present = self.answered + self.actual > 0
-        return np.where(present, self.hits / np.maximum(self.answered, 1), np.nan)
+        return np.where(present, _ratio(self.hits, self.answered), np.nan)
 
     def recall(self) -> np.ndarray:
         """Return one value per class, NaN for a class that is not in the target."""
-        return np.where(self.actual > 0, self.hits / np.maximum(self.actual, 1), np.nan)
+        return np.where(self.actual > 0, _ratio(self.hits, self.actual), np.nan)
 
     def f_score(self, beta: float) -> np.ndarray:
         """Return one value per class, NaN for a class that does not occur."""
         bottom = beta**2 * self.actual + self.answered
         top = (1 + beta**2) * self.hits
-        return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), np.nan)
+        return np.where(bottom > 0, _ratio(top, bottom), np.nan)
 
     def summary(self, values: np.ndarray) -> float:
         """Return the value of the second of two classes, or the mean of more."""
@@ -161,15 +161,27 @@ class _Counts:
         return float(values[1])
 
 
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """Return the ratio, and the numerator where the denominator is 0."""
+    return np.asarray(top / np.where(bottom > 0, bottom, 1))
+
+
+def _mean(values: np.ndarray, predictions: Predictions) -> float:
+    """Return the mean over rows, weighted if they have weights."""
+    if predictions.weight is None:
+        return float(np.mean(values))
+    return float(np.average(values, weights=predictions.weight))
+
+
 def _count(predictions: Predictions) -> _Counts:
-    names = predictions.labels
+    names, weight = predictions.labels, predictions.weight
     truth, answers = predictions.true_codes, predictions.answered_codes
-    size = len(names)
+    size, right = len(names), truth == answers
     return _Counts(
         names,
-        hits=np.bincount(truth[truth == answers], minlength=size),
-        answered=np.bincount(answers, minlength=size),
-        actual=np.bincount(truth, minlength=size),
+        hits=np.bincount(truth[right], None if weight is None else weight[right], size),
+        answered=np.bincount(answers, weight, size),
+        actual=np.bincount(truth, weight, size),
     )
 
 
@@ -185,34 +197,36 @@ def auc(predictions: Predictions) -> float:
     return _area(truth == 1, _scores(predictions)[:, 1], predictions.weight)
 
 
-@metric("auc_ovr", needs=("probabilities",))
+@metric("auc_ovr", needs=("probabilities",), weighted=True)
 def auc_ovr(predictions: Predictions) -> float:
     """Mean ROC AUC of each class against the rest, weighted by the rows of the class."""
     truth, scores = _true_codes(predictions), _scores(predictions)
-    there, rows = np.unique(truth, return_counts=True)
-    areas = [_area(truth == label, scores[:, label]) for label in there]
+    there, weight = np.unique(truth), predictions.weight
+    rows = np.bincount(truth, weight)[there]
+    areas = [_area(truth == label, scores[:, label], weight) for label in there]
     return _clipped(float(np.average(areas, weights=rows)))
 
 
-@metric("auc_ovo", needs=("probabilities",))
+@metric("auc_ovo", needs=("probabilities",), weighted=True)
 def auc_ovo(predictions: Predictions) -> float:
     """Mean ROC AUC of all pairs of classes, weighted by the rows of the pair.
 
     The AUC of a pair is the mean of both directions. Pairs without rows of both are ignored.
     """
     truth, scores = _true_codes(predictions), _scores(predictions)
-    rows = np.bincount(truth, minlength=scores.shape[1])
+    weight = np.ones(len(truth)) if predictions.weight is None else predictions.weight
+    rows = np.bincount(truth, weight, scores.shape[1])
     _check_two_classes(rows)
     areas, weights = [], []
     for a, b in combinations(np.flatnonzero(rows), 2):
         pair = (truth == a) | (truth == b)
-        sides = [_area(truth[pair] == label, scores[pair, label]) for label in (a, b)]
+        sides = [_area(truth[pair] == label, scores[pair, label], weight[pair]) for label in (a, b)]
         areas.append(sum(sides) / 2)
         weights.append(rows[a] + rows[b])
     return _clipped(float(np.average(areas, weights=weights)))
 
 
-@metric("auc_micro", needs=("probabilities",))
+@metric("auc_micro", needs=("probabilities",), weighted=True)
 def auc_micro(predictions: Predictions) -> float:
     """ROC AUC of all pooled (row, class) decisions; with two classes the same as auc.
 
@@ -223,10 +237,12 @@ def auc_micro(predictions: Predictions) -> float:
     truth, scores = _true_codes(predictions), _scores(predictions)
     if scores.shape[1] == 2:
         return auc(predictions)
-    return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel())
+    weight = predictions.weight
+    each = None if weight is None else np.repeat(weight, scores.shape[1])
+    return _area((truth[:, None] == np.arange(scores.shape[1])).ravel(), scores.ravel(), each)
 
 
-@metric("pr_auc", needs=("binary", "probabilities"), weighted=True)
+@metric("pr_auc", needs=("binary", "probabilities"), weighted=True, positive_class=True)
 def pr_auc(predictions: Predictions) -> float:
     """Average precision of the second class: mean precision at each of its rows.
 
@@ -237,7 +253,7 @@ def pr_auc(predictions: Predictions) -> float:
     return _clipped(float(gained @ at / gained.sum()))
 
 
-@metric("f1_best", needs=("binary", "probabilities"), weighted=True)
+@metric("f1_best", needs=("binary", "probabilities"), weighted=True, positive_class=True)
 def f1_best(predictions: Predictions) -> float:
     """F1 of the second class at its best threshold: an upper bound."""
     gained, taken = _levels(predictions)
@@ -253,7 +269,9 @@ def acc_best(predictions: Predictions) -> float:
     return float((lost.max() + (taken - gained).sum()) / taken.sum())
 
 
-@metric("logloss", higher_is_better=False, range=(0.0, np.inf), needs=("probabilities",))
+@metric(
+    "logloss", higher_is_better=False, range=(0.0, np.inf), needs=("probabilities",), weighted=True
+)
 def logloss(predictions: Predictions) -> float:
     """Mean negative logarithm of the predicted probability of the target class.
 
@@ -262,10 +280,10 @@ def logloss(predictions: Predictions) -> float:
     chances = _chances(predictions)
     given = chances[np.arange(len(predictions)), _true_codes(predictions)]
     epsilon = np.finfo(float).eps
-    return float(-np.mean(np.log(np.clip(given, epsilon, 1 - epsilon))))
+    return -_mean(np.log(np.clip(given, epsilon, 1 - epsilon)), predictions)
 
 
-@metric("brier", higher_is_better=False, range=(0.0, 2.0), needs=("probabilities",))
+@metric("brier", higher_is_better=False, range=(0.0, 2.0), needs=("probabilities",), weighted=True)
 def brier(predictions: Predictions) -> float:
     """Mean squared error of the probabilities.
 
@@ -274,7 +292,7 @@ def brier(predictions: Predictions) -> float:
     """
     chances, truth = _chances(predictions), _true_codes(predictions)
     errors = (chances - (truth[:, None] == np.arange(chances.shape[1]))) ** 2
-    return float(np.mean(errors[:, 1] if chances.shape[1] == 2 else errors.sum(axis=1)))
+    return _mean(errors[:, 1] if chances.shape[1] == 2 else errors.sum(axis=1), predictions)
 
 
 def _true_codes(predictions: Predictions) -> np.ndarray:
@@ -340,44 +358,46 @@ def _clipped(value: float, lowest: float = 0.0) -> float:
 _UNBOUNDED = (0.0, np.inf)
 
 
-@metric("mse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
+@metric("mse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",), weighted=True)
 def mse(predictions: Predictions) -> float:
     """Mean squared error."""
-    return float(np.mean((predictions.predictions - predictions.target) ** 2))
+    return _mean((predictions.predictions - predictions.target) ** 2, predictions)
 
 
-@metric("rmse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
+@metric("rmse", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",), weighted=True)
 def rmse(predictions: Predictions) -> float:
     """Root of the mean squared error, in the unit of the target."""
     return float(np.sqrt(mse(predictions)))
 
 
-@metric("mae", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
+@metric("mae", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",), weighted=True)
 def mae(predictions: Predictions) -> float:
     """Mean absolute error, in the unit of the target."""
-    return float(np.mean(np.abs(predictions.predictions - predictions.target)))
+    return _mean(np.abs(predictions.predictions - predictions.target), predictions)
 
 
-@metric("msle", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
+@metric("msle", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",), weighted=True)
 def msle(predictions: Predictions) -> float:
     """Mean squared difference of log(1 + value); undefined for negative values."""
     for what, values in (("predictions", predictions.predictions), ("targets", predictions.target)):
         if negative := int((values < 0).sum()):
             raise Undefined(f"{negative} of {len(values)} {what} are negative.")
-    return float(np.mean((np.log1p(predictions.predictions) - np.log1p(predictions.target)) ** 2))
+    errors = np.log1p(predictions.predictions) - np.log1p(predictions.target)
+    return _mean(errors**2, predictions)
 
 
-@metric("rmsle", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",))
+@metric("rmsle", higher_is_better=False, range=_UNBOUNDED, needs=("numbers",), weighted=True)
 def rmsle(predictions: Predictions) -> float:
     """Root of the mean squared difference of log(1 + value); undefined for negative values."""
     return float(np.sqrt(msle(predictions)))
 
 
-@metric("r2", range=(-np.inf, 1.0), needs=("numbers",))
+@metric("r2", range=(-np.inf, 1.0), needs=("numbers",), weighted=True)
 def r2(predictions: Predictions) -> float:
     """Share of the variance of the target explained; undefined for a constant target."""
     truth = predictions.target
     if truth.min() == truth.max():
         raise Undefined("the target is constant.")
-    spread = np.sum((truth - truth.mean()) ** 2)
-    return float(1.0 - np.sum((predictions.predictions - truth) ** 2) / spread)
+    weight = np.ones(len(truth)) if predictions.weight is None else predictions.weight
+    spread = np.sum(weight * (truth - _mean(truth, predictions)) ** 2)
+    return float(1.0 - np.sum(weight * (predictions.predictions - truth) ** 2) / spread)

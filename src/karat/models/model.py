@@ -11,6 +11,7 @@ import copy
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import io
 import os
 import sys
@@ -214,6 +215,34 @@ def sklearn_tags(thing: Any) -> Any | None:
         return thing.__sklearn_tags__()
     except Exception:  # a mixin without BaseEstimator has the method, but it fails
         return None
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weight: np.ndarray | None) -> list[str]:
+    """Fit an estimator, with the weights of the rows if it takes them; else return a note.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> fit_weighted(LinearRegression(), [[0], [1], [2]], [0, 1, 5], np.array([1.0, 1.0, 0.0]))
+    []
+    """
+    name = None if weight is None else _weight_parameter(estimator)
+    estimator.fit(X, y, **({} if name is None else {name: weight}))
+    if weight is None or name is not None:
+        return []
+    return [f"{type(estimator).__name__} does not take weights: all rows counted the same in fit"]
+
+
+def _weight_parameter(estimator: Any) -> str | None:
+    """Return the parameter of ``fit`` that takes weights; of a pipeline, that of its last step."""
+    try:
+        if "sample_weight" in inspect.signature(estimator.fit).parameters:
+            return "sample_weight"
+    except (TypeError, ValueError):  # a function of an extension module
+        return None
+    steps = getattr(estimator, "steps", None)
+    if not isinstance(steps, list) or not steps or not hasattr(steps[-1][1], "fit"):
+        return None
+    inner = _weight_parameter(steps[-1][1])
+    return None if inner is None else f"{steps[-1][0]}__{inner}"
 
 
 def _copy(prototype: Any) -> Any:

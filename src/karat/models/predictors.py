@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from karat.core.dataset import sample_rows
 from karat.core.registry import build, load_object
 from karat.errors import Declined
-from karat.models.model import assign_folds
+from karat.models.model import assign_folds, fit_weighted
 from karat.models.tabular_encoders import OneHotTable, clip_to_float32
 
 #: maximum number of cached rows
@@ -443,7 +443,9 @@ class MatrixPredictor:
     likeliest: bool = False
     random_state: int | None = None
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> MatrixPredictor:
+    def fit(
+        self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> MatrixPredictor:
         """Fit the estimator on these rows or a sample of them."""
         self.notes_: list[str] = []
         self.memory_ = PredictionCache()
@@ -453,9 +455,10 @@ class MatrixPredictor:
             chosen = sample_rows(len(y), rows, rng, y if self.kind == "classification" else None)
             self.notes_.append(f"fitted on {rows:,} of {len(y):,} rows")
             X, y = X[chosen], y[chosen]
+            sample_weight = None if sample_weight is None else sample_weight[chosen]
         if self.kind == "classification":
             self.classes_, y = np.unique(y, return_inverse=True)
-        self.estimator.fit(X, y)
+        self.notes_ += fit_weighted(self.estimator, X, y, sample_weight)
         self.history_ = list(getattr(self.estimator, "history_", []))
         return self
 

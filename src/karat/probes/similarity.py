@@ -221,6 +221,7 @@ class Similarity:
             truths=test.target_type,
             classes=tuple(str(label) for label in test.classes),
             group=test.group,
+            weight=test.weight,
         )
 
 

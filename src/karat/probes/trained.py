@@ -14,6 +14,7 @@ from karat.core.embeddings import Vectors
 from karat.core.predictions import Predictions
 from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
+from karat.models.model import fit_weighted
 from karat.probes.heads.estimators import (
     baseline,
     flag_outliers,
@@ -162,13 +163,13 @@ class Trained:
             )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            self.head_.fit(X, train.target)
+            self.notes += fit_weighted(self.head_, X, train.target, train.weight)
         for warning in caught:
             if "Convergence" not in warning.category.__name__:
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
-            elif not self.notes:
+            elif not any("converge" in note for note in self.notes):
                 steps = np.max(getattr(self.head_, "n_iter_", 0))
                 after = f" in {steps} iterations" if steps else ""
                 self.notes.append(f"the head did not converge{after}")
@@ -210,7 +211,11 @@ class Trained:
     def _clustering(self, clusters: np.ndarray, test: Dataset) -> Predictions:
         truth = np.asarray(test.target)
         return Predictions(
-            predictions=clusters, target=truth, answers="clusters", truths=test.target_type
+            predictions=clusters,
+            target=truth,
+            answers="clusters",
+            truths=test.target_type,
+            weight=test.weight,
         )
 
     def _make_head(self, train: Dataset) -> Any:

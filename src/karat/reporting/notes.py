@@ -82,6 +82,9 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from _of_coverage(board.attrs.get("coverage", {}))
     for task, (duplicates, tested) in list(board.attrs.get("twins", {}).items())[:MAX_NOTES]:
         yield f"{plain(task)}: {duplicates:,} of {tested:,} test rows also occur in training data."
+    for task, label in list(board.attrs.get("positive", {}).items())[:MAX_NOTES]:
+        metric = board.attrs["metrics"][task]
+        yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
     few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
     if len(few):
         names = ", ".join(map(short, few))

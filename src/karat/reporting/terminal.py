@@ -8,8 +8,9 @@ import math
 import os
 import shlex
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -23,9 +24,13 @@ from rich.text import Text
 from karat.analysis.formatting import count
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.robustness import robustness
-from karat.config.catalog import Catalog
+from karat.config.catalog import Catalog, load_user_table
 from karat.core import registry
+from karat.core.columns import cell_as_text, column_type
+from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
+from karat.data.load_dataset import DataSpec
+from karat.data.readers.table_files import OPTIONS, infer_columns, read_frame, read_parts
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import Decline, Plan
@@ -211,6 +216,86 @@ def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
         console.print(Text())
         console.print(table)
     return whole
+
+
+def print_tables(plan: Plan, whole: bool = False, err: bool = True) -> None:
+    """Print a few lines about the data of a plan's tasks, on standard error.
+
+    Without ``whole``, only about the splits of tasks whose data have a train and a test part.
+    """
+    for planned in plan.tasks:
+        if planned.data is None:
+            continue
+        lines = list(describe_dataset(planned.data)) if whole else []
+        if whole or planned.data.part is not None:
+            lines.append(f"split: {planned.cut}")
+        for line in lines:
+            click.echo(f"{planned.task.name}: {line}", err=err)
+
+
+def describe_dataset(data: Dataset) -> Iterator[str]:
+    """Yield one line each about the items, the target, the groups and the weights."""
+    if isinstance(data.items, pd.DataFrame):
+        types = Counter(column_type(data.items[name]) for name in data.items.columns)
+        listed = ", ".join(f"{kind} {number}" for kind, number in types.most_common())
+        yield f"{len(data):,} rows, {count(data.items.shape[1], 'feature')}: {listed}"
+    else:
+        yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"
+    target: Any = data.target
+    if data.kind == "classification":
+        shares = ", ".join(f"{label} {share:.1%}" for label, share in [*data.shares().items()][:6])
+        more = ", …" if len(data.classes) > 6 else ""
+        yield f"target: classification, {len(data.classes)} classes ({shares}{more})"
+    elif data.kind == "regression":
+        yield f"target: regression, from {target.min():g} to {target.max():g}"
+    if data.positive is not None:
+        yield f"positive class: {data.positive}"
+    if data.group is not None:
+        yield f"groups: {len(pd.unique(data.group)):,}"
+    if data.weight is not None:
+        yield f"weights: from {data.weight.min():g} to {data.weight.max():g}"
+
+
+def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> None:
+    """Print the type, missing and distinct values and an example of each column of a file."""
+    keys = {**settings, "target": target}
+    test = keys.pop("test", None)
+    files: Any = file if test is None else {"train": file, "test": Path(test)}
+    spec = DataSpec(file.name.partition(".")[0], infer=True, **keys)
+    spec.check_options(*OPTIONS)
+    data = None if target is None else load_user_table(file, target, settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always" if data is None else "ignore")  # said when it was loaded
+        frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
+        frame = infer_columns(frame, spec)
+    table = Grid(box=None, header_style="bold")
+    for name in ("column", "type", "missing", "distinct", "example", "use"):
+        table.add_column(name, justify="right" if name in ("missing", "distinct") else "left")
+    for name in frame.columns:
+        table.add_row(*map(Text, _column_cells(frame[name], spec)))
+    console = plain_console()
+    console.print(table)
+    _print_lines(console, f"\n {count(len(frame), 'row')}, {count(frame.shape[1], 'column')}")
+    if data is not None:
+        _print_lines(console, *(f" {line}" for line in describe_dataset(data)))
+
+
+def _shortened(text: str) -> str:
+    shown = Text(text)
+    shown.truncate(30, overflow="ellipsis")
+    return shown.plain
+
+
+def _column_cells(column: pd.Series, spec: DataSpec) -> Iterator[str]:
+    """Yield the cells of a column's row: name, type, counts, an example, and what it is used as."""
+    present = column.dropna()
+    yield str(column.name)
+    yield column_type(column)
+    yield f"{int(column.isna().sum()):,}"
+    yield f"{present.astype(str).nunique():,}"
+    yield _shortened(cell_as_text(present.iloc[0])) if len(present) else ""
+    uses = {spec.target: "target", spec.weight: "weight", spec.part: "part", spec.group: "group"}
+    yield "dropped" if column.name in spec.drop else uses.get(str(column.name), "feature")
 
 
 def _print_lines(console: Console, *lines: str) -> None:

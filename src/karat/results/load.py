@@ -42,8 +42,9 @@ class Gathered:
 
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows. ``lacking`` holds, by what lacks
-    ("library" or "data") and the message, the models and tasks that could not run.
+    rows that also occur in training, and of all test rows, ``positive`` the positive classes.
+    ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
+    that could not run.
     """
 
     models: list[str]
@@ -56,6 +57,7 @@ class Gathered:
     seeds: list[int] = field(default_factory=list)
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    positive: dict[str, str] = field(default_factory=dict)
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -178,7 +180,7 @@ def as_runs(runs: Any) -> list[Run]:
 def _of_runs(runs: list[Run]) -> Gathered:
     names = _model_names(runs)
     scores, jobs = [], []
-    facts: dict[str, Any] = {"metrics": {}, "higher_is_better": {}}
+    facts: dict[str, Any] = {"metrics": {}, "higher_is_better": {}, "positive": {}}
     facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
     for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
         table = run.scores()
@@ -196,6 +198,8 @@ def _of_runs(runs: list[Run]) -> Gathered:
             twins, tested = task.get("twins", (0, 0))
             if twins:
                 facts["twins"].setdefault(called, (twins, tested))
+            if task.get("positive") is not None:
+                facts["positive"].setdefault(called, str(task["positive"]))
             if task["metrics"][0] != "?":
                 facts["metrics"].setdefault(called, task["metrics"][0])
     seeds = sorted({run.about["seed"] for run in runs if "seed" in run.about})

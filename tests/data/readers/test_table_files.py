@@ -7,6 +7,7 @@ import gzip
 import lzma
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,15 @@ import pandas as pd
 import pytest
 
 from karat.core import files
+from karat.core.columns import parse_numbers
+from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import (
     ask,
     ask_rows,
     one_file,
     parse_arff,
+    parse_dates,
     read_frame,
     read_parts,
 )
@@ -495,3 +499,129 @@ def test_groups_and_parts_stay_with_their_rows():
     frame = GAPS.assign(g=list("pqrs"), p=["train", "test", "test", "train"])
     data = ask_rows(frame, question_spec(options={"unanswered": "drop"}, group="g", part="p"))
     assert data.group.tolist() == ["p", "r"] and data.part.tolist() == ["train", "test"]
+
+
+def load(tmp_path, text, target="y", name="t.csv", **settings):
+    return Dataset.from_csv(write(tmp_path, name, text), target, **settings)
+
+
+EUROPEAN = "price;day;y\n" + "".join(f"{i},5;{1 + i}.02.2024;{i % 2}\n" for i in range(20))
+
+
+def test_separator_decimal_commas_and_dates_are_inferred_with_a_warning(tmp_path):
+    with pytest.warns(UserWarning) as caught:
+        data = load(tmp_path, EUROPEAN, kind="classification")
+    assert data.items["price"].tolist() == [i + 0.5 for i in range(20)]
+    assert data.items["day"].iloc[1] == pd.Timestamp(2024, 2, 2)
+    said = " ".join(str(each.message) for each in caught)
+    assert all(word in said for word in ('";"', '"price"', '"day"'))
+
+
+def test_inferred_and_given_options_read_the_same_table(tmp_path):
+    with pytest.warns(UserWarning):
+        inferred = load(tmp_path, EUROPEAN, kind="classification")
+    options = {"separator": ";", "decimal": ",", "dates": {"day": "%d.%m.%Y"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = load(tmp_path, EUROPEAN, kind="classification", **options)
+    pd.testing.assert_frame_equal(inferred.items, given.items)
+
+
+def test_a_target_with_decimal_commas_is_numbers(tmp_path):
+    text = "x;y\n" + "".join(f"{i};{i},25\n" for i in range(30))
+    for kind in (None, "regression"):
+        with pytest.warns(UserWarning, match='"y"'):
+            data = load(tmp_path, text, kind=kind)
+        assert data.kind == "regression" and data.target[1] == 1.25
+    data = load(tmp_path, text, separator=";", decimal=",")
+    assert data.kind == "regression" and data.target[1] == 1.25
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1,5", "2"], [1.5, 2.0]),
+        (["1.234,5", "-2,0"], [1234.5, -2.0]),
+        (["1,234", "5,678,901"], [1234, 5678901]),
+        (["1,234.5", "7"], [1234.5, 7.0]),
+        (["0,123", "0,456"], [0.123, 0.456]),
+        (["a,b", "1,5"], None),
+        (["1.5", "2"], None),
+        (["1,2,3", "4"], None),
+    ],
+)
+def test_commas_in_numbers(cells, numbers):
+    found, _ = parse_numbers(pd.Series(cells))
+    assert (None if found is None else found.tolist()) == numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["2024-01-31", None], "2024-01-31"),
+        (["2024-01-31 10:00", "2024-02-01"], "2024-01-31 10:00"),
+        (["2024-01-31T10:00:00Z", "2024-02-01T10:00:00+02:00"], "2024-01-31 10:00+00:00"),
+        (["31.1.2024", "1.2.2024"], "2024-01-31"),
+        (["31/1/2024", "1/2/2024"], "2024-01-31"),
+        (["1/31/2024", "2/1/2024"], "2024-01-31"),
+        (["2024/1/31"], "2024-01-31"),
+        (["1/2/2024", "3/4/2024"], None),
+        (["2024-13-01"], None),
+        (["20240131"], None),
+        (["2024-01-31", "soon"], None),
+    ],
+)
+def test_only_dates_with_one_meaning_are_dates(cells, first):
+    found = parse_dates(pd.Series(cells, dtype=object))
+    assert (None if found is None else found.iloc[0]) == (first and pd.Timestamp(first))
+
+
+def test_ambiguous_dates_stay_text_with_a_warning(tmp_path):
+    text = "day,y\n1/2/2024,a\n3/4/2024,b\n"
+    with pytest.warns(UserWarning, match="day"):
+        data = load(tmp_path, text)
+    assert data.items["day"].tolist() == ["1/2/2024", "3/4/2024"]
+    data = load(tmp_path, text, dates={"day": "%d/%m/%Y"})
+    assert data.items["day"].iloc[0] == pd.Timestamp(2024, 2, 1)
+    with pytest.raises(DataError, match='"3/14/2024"'):
+        load(tmp_path, "day,y\n1/2/2024,a\n3/14/2024,b\n", dates={"day": "%d/%m/%Y"})
+    assert load(tmp_path, "day,y\n2024-01-01,a\n2024-01-02,b\n", dates=[]).items["day"].iloc[0] == (
+        "2024-01-01"
+    )
+
+
+def test_a_file_without_a_doubt_gives_no_warning(tmp_path):
+    text = 'x,text,y\n1.5,"a;b, c",p\n2.5,d;e,q\n'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = load(tmp_path, text)
+    assert data.items["text"].tolist() == ["a;b, c", "d;e"]
+    assert data.items["x"].tolist() == [1.5, 2.5]
+
+
+def test_a_second_file_is_the_test_part(tmp_path):
+    test = write(tmp_path, "test.csv", "x,y\n3,a\n")
+    data = load(tmp_path, "x,y\n1,a\n2,b\n", test=test, positive="a")
+    assert data.part.tolist() == ["train", "train", "test"] and data.positive == "a"
+
+
+@pytest.mark.parametrize("option", ["decimal", "thousands"])
+def test_a_mark_in_numbers_is_one_character(tmp_path, option):
+    with pytest.raises(DefinitionError, match=option):
+        load(tmp_path, "x,y\n1,a\n2,b\n", **{option: "::"})
+
+
+def test_a_comma_before_three_digits_depends_on_the_separator(tmp_path):
+    rows = [("1,234", "a"), ("5,678", "b")]
+    for separator, first in ((";", 1.234), (",", 1234)):
+        text = "x{0}y\n" + "".join(f'"{x}"{{0}}{y}\n' for x, y in rows)
+        with pytest.warns(UserWarning, match='"x"'):
+            data = load(tmp_path, text.format(separator))
+        assert data.items["x"].iloc[0] == first and not data.items.attrs
+
+
+def test_a_cell_longer_than_the_limit_of_the_csv_module(tmp_path):
+    text = "x;text;y\n" + f"1;{'a' * 140_000};p\n" + "2;b;q\n"
+    with pytest.warns(UserWarning, match='";"'):
+        data = load(tmp_path, text)
+    assert data.items["x"].tolist() == [1, 2]

@@ -459,3 +459,15 @@ def test_a_task_clusters_rows_without_labels(head, tmp_path):
     task = karat.Task("clouds", data, probe=probe, split="all", metrics=["v_measure"])
     (run,) = karat.evaluate("onehot", task, output=tmp_path)
     assert run.results()["v_measure"].tolist() == [1.0]
+
+
+def test_predictions_with_an_index_are_matched_by_it():
+    table = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [0.5, 1.5, 2.5, 3.5]})
+    data = Dataset.from_table(table, "y", kind="regression")
+
+    class Sorted:
+        def predict(self, X):
+            return X["x"].sort_values(ascending=False)
+
+    found = predict_checked(Sorted(), data.frame(), data, "sorted")
+    assert found.predictions.tolist() == [0.0, 1.0, 2.0, 3.0]

@@ -90,6 +90,7 @@ class Rows:
             name=name,
             kind=kind_of(metadata, name),
             group=entity if by_entity else None,
+            group_feature=True,
         )
         if self.group == "row":
             data = replace(data, group=row_keys(data.items, index=False))

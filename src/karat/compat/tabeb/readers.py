@@ -109,6 +109,7 @@ def load_tabeb(
         name=name,
         kind=metadata.task,
         group=metadata.entity_name if grouped else None,
+        group_feature=True,
         about={"source": f"TabEB folder, {name}.parquet", "sha256": sha256_of(path)},
     )
 

@@ -78,7 +78,7 @@ def taco(
     if only != "all":
         raise DefinitionError("--only selects TACO datasets and cannot be used with --csv.")
     kinds = list(MODELS) if task == "both" else [task]
-    loaders = [partial(load_user_table, Path(csv), target_col, kind) for kind in kinds]
+    loaders = [partial(load_user_table, Path(csv), target_col, {"kind": k}) for k in kinds]
     return _run_all([(Path(csv).stem, load) for load in loaders], setting)
 
 

@@ -15,6 +15,7 @@ from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
     OPTIONS,
     ask_rows,
+    infer_columns,
     need_target,
     one_file,
     parse_json,
@@ -33,7 +34,8 @@ def read_table(files: Files, spec: DataSpec) -> Dataset:
         return read_columns(files, spec)
     spec.check_options(*OPTIONS)
     need_target(spec)
-    return ask_rows(*read_parts(files, spec, lambda path: read_frame(path, spec)))
+    frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
+    return ask_rows(infer_columns(frame, spec), spec)
 
 
 KINDS = {

@@ -11,7 +11,7 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.columns import require_columns
+from karat.core.columns import attach_target, parse_numbers, require_columns
 from karat.core.dataset import Dataset
 from karat.core.files import check_content, check_parquet, read_feather
 from karat.data.load_dataset import DataSpec, Files
@@ -32,8 +32,11 @@ OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".
 #: bytes decompressed at a time
 PIECE = 1 << 20
 SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
-_CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from")
-OPTIONS = (*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "labels", "unanswered")
+_CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from", "decimal")
+OPTIONS = (
+    *(*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "dates", "labels"),
+    "unanswered",
+)
 # Missing values in a numeric column; in a column of labels these are labels.
 NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A")
 
@@ -186,17 +189,13 @@ def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
 
 def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     content = read_bytes(path)
-    _decoded(content, path, spec)
+    text = _decoded(content, path, spec)
     arguments = _csv_arguments(spec, _suffix(path))
+    if spec.infer and "separator" not in spec.options:
+        arguments["sep"] = _infer_separator(text, arguments, path)
     with _readable_errors(path):
         if arguments["header"] is not None:
-            # pandas would rename duplicate columns silently
-            given = {**arguments, "header": None, "names": None, "na_values": None}
-            given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
-            first = pd.read_csv(BytesIO(content), **given).iloc[0]
-            duplicates = first[first.duplicated() & (first != "")]
-            if len(duplicates):
-                raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
+            _refuse_duplicates(content, arguments, path)
         frame = pd.read_csv(BytesIO(content), index_col=False, **arguments)
     if not len(frame):
         raise DataError(f"{path} has a header and no rows.")
@@ -214,16 +213,164 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
         raw = pd.read_csv(BytesIO(content), usecols=as_written, index_col=False, **plain)
         frame = frame.assign(**{column: _unconverted(raw[column], spec) for column in as_written})
         frame = frame.assign(**{column: frame[column].infer_objects() for column in declared})
-    if spec.kind is None and spec.target in frame.columns:
-        frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target])})
+    frame.attrs["commas"] = "decimal" if arguments["sep"] != "," else ""
+    if spec.kind in (None, "regression") and spec.target in frame.columns:
+        frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target], spec, path)})
     return frame
 
 
-def _infer_target(answers: pd.Series) -> pd.Series:
+def _refuse_duplicates(content: bytes, arguments: Mapping[str, Any], path: Path) -> None:
+    # pandas would rename duplicate columns silently
+    given = {**arguments, "header": None, "names": None, "na_values": None}
+    given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
+    first = pd.read_csv(BytesIO(content), **given).iloc[0]
+    duplicates = first[first.duplicated() & (first != "")]
+    if len(duplicates):
+        raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
+
+
+def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     """Return numbers if every cell that is not missing is one; else the labels as text."""
+    if pd.api.types.is_numeric_dtype(answers):
+        return answers
     present = answers.notna() & ~answers.isin(NO_NUMBER)
-    numbers = pd.to_numeric(answers.where(present), errors="coerce")
-    return numbers if present.any() and numbers[present].notna().all() else answers
+    written = answers.where(present)
+    for option, other in (("thousands", ""), ("decimal", ".")):
+        if mark := spec.options.get(option):
+            written = written.astype(object).map(
+                lambda cell, mark=mark, other=other: str(cell).replace(mark, other),
+                na_action="ignore",
+            )
+    numbers = pd.to_numeric(written, errors="coerce")
+    if present.any() and numbers[present].notna().all():
+        return numbers
+    decimal = bool(answers.attrs.get("commas"))
+    read, how = parse_numbers(written, decimal) if _infers_numbers(spec) else (None, "")
+    if read is None:
+        return answers
+    _say_inferred(path, f'the target "{spec.target}" as numbers with {how}')
+    return read
+
+
+# -- what a file does not say: separator, decimal commas, dates -----------------------------
+
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
+_TIME = rf"\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE}?"
+ZONE = re.compile(rf":\d\d(?:\.\d+)?({_ZONE})$")
+#: patterns of dates that can be read in one way only, and their format; None: ISO 8601
+DATES = (
+    (re.compile(rf"\d{{4}}-\d\d-\d\d(?:[ T]{_TIME})?"), None),
+    (re.compile(r"\d{4}/\d{1,2}/\d{1,2}"), "%Y/%m/%d"),
+    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"), "%d.%m.%Y"),
+)
+#: number of characters from which the separator is inferred
+HEAD = 100_000
+SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
+
+
+def _say_inferred(where: Path | str, what: str) -> None:
+    warnings.warn(f"{where}: read {what}.", stacklevel=4)
+
+
+def _infers_numbers(spec: DataSpec) -> bool:
+    return spec.infer and not {"decimal", "thousands"} & set(spec.options)
+
+
+def _infer_separator(text: str, arguments: Mapping[str, Any], path: Path) -> str:
+    """Return the separator that divides the first lines into equally many cells."""
+    usual, head = str(arguments["sep"]), text[:HEAD]
+    lines = head.splitlines()[arguments["skiprows"] :]
+    for separator in dict.fromkeys([usual, ",", ";", "\t", "|"]):
+        try:
+            read = csv.reader(lines, delimiter=separator, quoting=arguments["quoting"])
+            sizes = [len(row) for row in read if row]
+        except csv.Error:  # a cell is too long
+            continue
+        sizes = sizes[:-1] if len(head) < len(text) else sizes  # the last line is cut
+        if len(set(sizes)) == 1 and sizes[0] > 1:
+            if separator != usual:
+                shown = {"\t": "tab"}.get(separator, f'"{separator}"')
+                _say_inferred(path, f"with the separator {shown}")
+            return separator
+    return usual
+
+
+def infer_columns(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    """Return the table with text columns of numbers and dates as what they are.
+
+    Declared columns of dates are converted, or refused. The other text columns are converted, with
+    a warning, if the spec allows it and every cell fits.
+    """
+    declared = spec.options.get("dates")
+    declared = [declared] if isinstance(declared, str) else declared
+    found = {name: _declared_dates(frame, name, how, spec) for name, how in _formats(declared)}
+    decimal = bool(frame.attrs.pop("commas", ""))
+    kept = {spec.target, spec.part, *(spec.options.get("texts") or ()), *found}
+    for name in frame.columns if spec.infer else ():
+        texts = frame[name].dropna()
+        if name in kept or not len(texts) or not all(isinstance(cell, str) for cell in texts):
+            continue
+        numbers, how = parse_numbers(frame[name], decimal) if _infers_numbers(spec) else (None, "")
+        dates = parse_dates(frame[name]) if declared is None else None
+        if numbers is not None:
+            _say_inferred(spec.name, f'"{name}" as numbers with {how}')
+            found[name] = numbers
+        elif dates is not None:
+            _say_inferred(spec.name, f'"{name}" as dates')
+            found[name] = dates
+        elif declared is None and texts.map(lambda cell: bool(SLASHED.fullmatch(cell))).all():
+            warnings.warn(
+                f'{spec.name}: "{name}" may be dates, day or month first; it stays text. Set the '
+                f"option dates, such as {{{name}: '%d/%m/%Y'}}.",
+                stacklevel=2,
+            )
+    return frame.assign(**found) if found else frame
+
+
+def _formats(declared: Any) -> Iterable[tuple[str, Any]]:
+    return (
+        declared.items() if isinstance(declared, Mapping) else ((c, None) for c in declared or ())
+    )
+
+
+def _declared_dates(frame: pd.DataFrame, name: str, how: Any, spec: DataSpec) -> pd.Series:
+    require_columns(frame, [name], spec.name)
+    column = frame[name]
+    dates = parse_dates(column) if how is None else None
+    if dates is None:
+        dates = pd.to_datetime(column, errors="coerce", format=how or "mixed")
+    wrong = column[dates.isna() & column.notna()]
+    if len(wrong):
+        raise DataError(
+            f'{spec.name}: "{wrong.iloc[0]}" in "{name}" (row {wrong.index[0]}) is not a date'
+            f"{f' as {how}' if how else ''}; give its format, such as {{{name}: '%d/%m/%Y'}}.",
+            value=name,
+        )
+    return dates
+
+
+def parse_dates(column: pd.Series) -> pd.Series | None:
+    """Return text as dates if every cell is one that can be read in one way only, or None.
+
+    >>> parse_dates(pd.Series(["2024-01-31", None])).isna().tolist()
+    [False, True]
+    >>> parse_dates(pd.Series(["01/02/2024"])) is None
+    True
+    """
+    texts = [cell.strip() for cell in column if isinstance(cell, str)]
+    if len(texts) < column.notna().sum():
+        return None
+    formats = [form for pattern, form in DATES if all(map(pattern.fullmatch, texts))]
+    if not formats and all(map(SLASHED.fullmatch, texts)):
+        days = [[int(part) for part in text.split("/")[:2]] for text in texts]
+        first, second = (max(day[i] for day in days) > 12 for i in (0, 1))
+        formats = ["%d/%m/%Y" if first else "%m/%d/%Y"] if first != second else []
+    if not formats:
+        return None
+    zones = {found[1] if (found := ZONE.search(text)) else "" for text in texts}
+    form = formats[0] or "ISO8601"
+    dates = pd.to_datetime(column, errors="coerce", format=form, utc=len(zones) > 1)
+    return dates if dates.isna().sum() == column.isna().sum() else None
 
 
 def _strip(column: pd.Series, spec: DataSpec) -> pd.Series:
@@ -252,6 +399,10 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
         raise DefinitionError(f'{spec.name}: a file without header needs the option "names".')
     if options.get("quoting") not in (None, "none"):
         raise DefinitionError(f'{spec.name}: the option "quoting" can only be none.')
+    for option in ("decimal", "thousands"):
+        mark = options.get(option)
+        if mark is not None and (not isinstance(mark, str) or len(mark) != 1):
+            raise DefinitionError(f'{spec.name}: "{option}" must be one character, got {mark!r}.')
     plain = len(separator) == 1 or separator == r"\s+"
     return {
         "sep": separator,
@@ -262,6 +413,7 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
         "skiprows": int(options.get("rows_from", 1)) - 1,
         "na_values": options.get("missing"),
         "thousands": options.get("thousands"),
+        "decimal": options.get("decimal", "."),
         "skipinitialspace": bool(options.get("strip")),
         "engine": "c" if plain else "python",
         **({"low_memory": False} if plain else {}),
@@ -514,16 +666,19 @@ def ask(frame: pd.DataFrame, spec: DataSpec, label: Callable[[str], str] | None)
 def ask_rows(frame: pd.DataFrame, spec: DataSpec) -> Dataset:
     """Return a dataset whose items are the rows of a table, with one question about each."""
     target = need_target(spec)
+    attach_target(frame, target, spec.name)  # refuses the names of several columns
     require_columns(frame, [target, *spec.fields], spec.name)
     frame = _drop_missing_targets(frame, spec)
-    used = {target, spec.group, spec.part, *spec.fields}
+    used = {target, spec.group, spec.part, spec.weight, *spec.fields}
     unused = [c for c in frame.columns if c not in used] if spec.fields else []
     drop = list(dict.fromkeys([*spec.drop, *unused]))
-    return _order_classes(Dataset.from_table(frame, target, drop=drop, **_facts(spec)), spec)
+    facts = {**_facts(spec), "group_feature": spec.group_feature}
+    return _order_classes(Dataset.from_table(frame, target, drop=drop, **facts), spec)
 
 
 def _facts(spec: DataSpec) -> dict[str, Any]:
-    return {name: getattr(spec, name) for name in ("name", "kind", "group", "part", "about")}
+    names = ("name", "kind", "group", "part", "about", "weight")
+    return {name: getattr(spec, name) for name in names}
 
 
 def need_target(spec: DataSpec) -> str:
@@ -555,8 +710,8 @@ def _drop_missing_targets(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
 
 
 def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
-    """Order the classes as in the option ``labels``; the last one is the positive class."""
+    """Order the classes as in the option ``labels``, the positive class last."""
     names = list(dict.fromkeys(map(str, (spec.options.get("labels") or {}).values())))
-    if not names or data.kind != "classification":
-        return data
-    return replace(data, classes=tuple(name for name in names if name in data.classes))
+    if names and data.kind == "classification":
+        data = replace(data, classes=tuple(name for name in names if name in data.classes))
+    return data if spec.positive is None else data.with_positive(spec.positive)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.naive_bayes import GaussianNB
 
 from karat.core.dataset import Dataset
+from karat.core.embeddings import align_rows
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import head, load_object
 from karat.errors import ContractError, DefinitionError, did_you_mean
@@ -32,7 +33,7 @@ def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predict
     the predicted label has probability 1. ``predict_both`` returns labels and probabilities in one
     call.
     """
-    answers, chances = _raw_predictions(estimator, X, test.kind)
+    answers, chances = _raw_predictions(estimator, X, test.kind, name)
     if answers.ndim == 2 and answers.shape[1] == 1:
         answers = answers[:, 0]
     if answers.shape != (len(test),):
@@ -87,7 +88,8 @@ def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Prediction
 
 
 def _numbers(values: np.ndarray, test: Dataset) -> Predictions:
-    return Predictions(predictions=values, target=np.asarray(test.target), group=test.group)
+    truth = np.asarray(test.target)
+    return Predictions(predictions=values, target=truth, group=test.group, weight=test.weight)
 
 
 def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Predictions:
@@ -99,6 +101,7 @@ def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Pr
         classes=tuple(as_text(test.classes)),
         probabilities=probabilities,
         group=test.group,
+        weight=test.weight,
     )
 
 
@@ -116,16 +119,21 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
     return np.array([names[value] for value in values.tolist()], dtype=object)
 
 
-def _raw_predictions(estimator: Any, X: Any, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
+def _raw_predictions(
+    estimator: Any, X: Any, kind: str, name: str
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the predictions, and the class probabilities if the estimator has them."""
+
+    def called(method: str) -> np.ndarray:
+        return np.asarray(align_rows(getattr(estimator, method)(X), X, f"{name}.{method}"))
+
     if kind != "classification":
-        return np.asarray(estimator.predict(X)), None
+        return called("predict"), None
     if hasattr(estimator, "predict_both"):
         answers, chances = estimator.predict_both(X)
         return np.asarray(answers), np.asarray(chances)
-    answers = np.asarray(estimator.predict(X))
-    has_chances = hasattr(estimator, "predict_proba")
-    return answers, np.asarray(estimator.predict_proba(X)) if has_chances else None
+    answers = called("predict")
+    return answers, called("predict_proba") if hasattr(estimator, "predict_proba") else None
 
 
 def _probabilities(
