@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
-from karat.core.files import temporary_folder
+from karat.core.files import encodable, temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
@@ -317,7 +317,7 @@ class Session:
             if each.model != model.name:
                 continue
             record = new_record("", model.name, self._planned[each.task].task)
-            info = " ".join(each.reason.split())
+            info = " ".join(encodable(each.reason).split())
             if each in self.plan.declined:
                 opened.write(record | {"status": "declined", "info": info}, {})
             else:
@@ -430,7 +430,7 @@ class Session:
             "repeat": planned.repeats[job.fold],
             "seed": job.model_seed,
             "status": answer.status,
-            "info": answer.cause,
+            "info": encodable(answer.cause),
             **answer.costs,
         }
         Run(Path(job.folder)).write(record, {"log.txt": f"{answer.cause}\n{answer.output}"})
