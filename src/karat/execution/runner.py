@@ -73,10 +73,18 @@ class Options:
     scheduler: str | None = None
 
 
-def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
-    """Run a job, write its outcome into its run folder and return its record."""
+def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
+    """Run a job, write its outcome into its run folder and return its record.
+
+    If the disk is full, the outcome is returned: writing it ends the run in the parent process,
+    and the job does not count as failed.
+    """
     Run(Path(job.folder)).mark_running(shelf.get(job.task).name, job.fold)
-    return store_outcome(job, perform(job, shelf))
+    outcome = perform(job, shelf)
+    try:
+        return store_outcome(job, outcome)
+    except KaratError:
+        return outcome
 
 
 def perform(job: Job, shelf: ObjectStore) -> Outcome:
@@ -335,7 +343,7 @@ class Session:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
                 each.remove_partial_files()
-                each.merge_plan(about["tasks"])
+                each.merge_plan(about["tasks"], [task.name for task in self.suite])
                 return each
         if not earlier:
             log.info("no run of %s to resume in %s", model.name, self.options.output)
