@@ -162,6 +162,7 @@ class Session:
         with temporary_folder() as folder:
             self.shelf = ObjectStore(folder / "shelf")
             self.stage = VectorStage(self.shelf, self.progress, self.options.cache, folder)
+            self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)
             finally:
