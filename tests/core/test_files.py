@@ -114,7 +114,7 @@ def test_temporary_folders_without_a_lock_are_removed_after_days(temporary):
 def test_nothing_is_removed_without_locks(temporary, monkeypatch):
     (temporary / f"{SCRATCH}1-a").mkdir()
     (temporary / f"{SCRATCH}1-a" / LOCK).touch()
-    monkeypatch.setattr("karat.core.files.fcntl", None)
+    monkeypatch.setattr("karat.core.files.file_locks", lambda: None)
     with temporary_folder() as mine:
         assert len(list(temporary.iterdir())) == 2
     assert not mine.exists()

@@ -16,16 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from karat.errors import Declined, KaratError
-
-try:
-    import fcntl
-except ImportError:  # Windows, where abandoned folders are not removed
-    fcntl = None  # type: ignore[assignment]
 
 #: prefix of temporary folders
 SCRATCH = "karat-run-"
@@ -60,20 +56,30 @@ def temporary_folder() -> Iterator[Path]:
             yield Path(folder)
 
 
+def file_locks() -> Any:
+    """Return the module of file locks; None on Windows, where nothing abandoned is removed."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    return fcntl
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, so that ``remove_abandoned`` of no process removes it.
 
     The system frees the lock when this process ends, however it ends.
     """
-    if fcntl is None:
+    locks = file_locks()
+    if locks is None:
         yield
         return
     draft = folder / f"{LOCK}.new"
     descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with suppress(OSError):  # a file system without locks, where nothing is removed
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)
         draft.rename(folder / LOCK)  # nobody sees it before it is locked
         yield
     finally:
@@ -86,14 +92,15 @@ def remove_abandoned(parent: Path, pattern: str, days: float) -> None:
     A process id would not do: it may be of another machine or container. Folders without a lock
     file are removed if nothing in them has changed for so many days.
     """
-    for folder in parent.glob(pattern) if fcntl is not None else ():
-        with suppress(OSError):  # removed by another process
+    locks = file_locks()
+    for folder in parent.glob(pattern) if locks is not None else ():
+        with suppress(OSError):  # locked, or removed by another process
             facts = folder.lstat()
             if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid():
-                _remove_if_abandoned(folder, days)
+                _remove_if_abandoned(folder, days, locks)
 
 
-def _remove_if_abandoned(folder: Path, days: float) -> None:
+def _remove_if_abandoned(folder: Path, days: float, locks: Any) -> None:
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -102,7 +109,7 @@ def _remove_if_abandoned(folder: Path, days: float) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if it is held
+        locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)  # raises if it is held
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)
