@@ -24,6 +24,7 @@ from karat.core.files import (
     fingerprint,
     package_file,
     private_folder,
+    remove_partial_files,
     safe_name,
     temporary_folder,
     write_atomic,
@@ -208,6 +209,27 @@ def test_a_full_disk_names_the_file_and_what_to_do(tmp_path, monkeypatch, number
     monkeypatch.setattr(os, "fsync", lambda descriptor: os.fsync)
     with pytest.raises(OSError):
         write_atomic(tmp_path, "x")
+
+
+def test_partial_files_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    kill = "import os, sys; from pathlib import Path; from karat.core import files; "
+    kill += "os.replace = lambda *_: os._exit(9); files.write_atomic(Path(sys.argv[1]), 'x')"
+    subprocess.run([sys.executable, "-c", kill, str(tmp_path / "a" / "file")], check=False)
+    (left,) = (tmp_path / "a").iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("platform.node", lambda: "another machine")
+        remove_partial_files(tmp_path)
+    assert left.exists()
+    names = [f".x.1.{ended.pid}.tmp", ".old.tmp", ".new.tmp", "x.tmp", f".x.1.{'9' * 30}.tmp"]
+    for name in names:
+        (tmp_path / name).touch()
+    os.utime(tmp_path / ".old.tmp", (0, 0))
+    remove_partial_files(tmp_path)
+    assert not left.exists()
+    kept = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert kept == {*names} - {".old.tmp"}
 
 
 def test_readers_see_complete_files_only(tmp_path):

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import stat
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -155,7 +157,8 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> 
     ``KaratError`` that names the file.
     """
     raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    draft = path.with_name(f".{path.name}.{threading.get_ident()}.{os.getpid()}.tmp")
+    writer = f"{threading.get_ident()}.{_host()}.{os.getpid()}"
+    draft = path.with_name(f".{path.name}.{writer}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
@@ -173,6 +176,29 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> 
                 f"run with --resume."
             ) from error
         raise
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Remove the partial files of processes that were killed while they wrote into a folder.
+
+    Those of other machines and containers, whose processes are not known here, only after a day.
+    """
+    import psutil
+
+    for draft in folder.rglob(".*.tmp"):
+        *_, host, number = ["", *draft.name.removesuffix(".tmp").split(".")]
+        with suppress(OSError, OverflowError):  # removed by another process; no process id
+            if host == _host() and number.isdecimal():
+                abandoned = not psutil.pid_exists(int(number))
+            else:
+                abandoned = time.time() - draft.lstat().st_mtime > 86400
+            if abandoned:
+                draft.unlink()
+
+
+def _host() -> str:
+    """Return a short name of this machine or container."""
+    return f"{zlib.crc32(platform.node().encode('utf-8', 'replace')):08x}"
 
 
 def encodable(text: str) -> str:

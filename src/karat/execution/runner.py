@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
-from karat.core.files import encodable, temporary_folder
+from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
@@ -343,7 +343,7 @@ class Session:
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
-                each.remove_partial_files()
+                remove_partial_files(each.folder)
                 each.merge_plan(about["tasks"], [task.name for task in self.suite])
                 return each
         if not earlier:

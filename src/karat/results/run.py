@@ -173,15 +173,6 @@ class Run:
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
 
-    def remove_partial_files(self) -> None:
-        """Remove partial files of dead processes."""
-        import psutil
-
-        for draft in self.folder.rglob(".*.tmp"):
-            number = draft.name.removesuffix(".tmp").rpartition(".")[2]
-            if number.isdecimal() and not psutil.pid_exists(int(number)):
-                draft.unlink(missing_ok=True)
-
     def mark_running(self, task: str, fold: int) -> None:
         """Mark a job as running in this process."""
         path = self._record({"task": task, "fold": fold}).with_suffix(".running")
