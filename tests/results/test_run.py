@@ -174,6 +174,18 @@ def test_nan_in_a_record_is_an_error(run):
     assert files(run) == ["run.json"]
 
 
+def test_lone_surrogates_are_stored_as_escapes(tmp_path):
+    """Paths on the command line and parameters may have them."""
+    about = {**ABOUT, "command": "karat run \udc80", "params": {"\udc81": ["\udc82", 1]}}
+    run = Run.create(tmp_path, about)
+    run.write(record(notes=["\udc83"]), {})
+    again = Run.open(run.folder)
+    assert again.about["command"] == "karat run \\udc80"
+    assert again.about["params"] == {"\\udc81": ["\\udc82", 1]}
+    assert again.records()[0]["notes"] == ["\\udc83"]
+    run.finish()
+
+
 def test_open_runs(run, tmp_path):
     other = Run.create(tmp_path, {**ABOUT, "model": "n"})
     assert [r.model for r in open_runs(str(tmp_path))] == ["m", "n"]

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.tables import (
@@ -498,7 +498,27 @@ def _fold(record: Mapping[str, Any]) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    """Return a value as JSON; lone surrogates in its texts become escapes."""
+
+    def dump(value: Any) -> str:
+        return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+    text = dump(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = dump(_without_surrogates(value))
+    return text
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_without_surrogates(each) for each in value]
+    if isinstance(value, dict):
+        return {encodable(key): _without_surrogates(each) for key, each in value.items()}
+    return value
 
 
 PICKLES = (".pkl", ".pickle", ".joblib")

@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 
-from karat.core.files import encodable
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -123,27 +122,17 @@ Check = Callable[[Any], bool]
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; lone surrogates in its texts become escapes."""
+    """Return the object in a JSON file, whose texts can be encoded."""
     try:
         text = path.read_text(encoding="utf-8")
         found = json.loads(text)
         if "\\ud" in text.lower():
-            found = _without_surrogates(found)
+            json.dumps(found, ensure_ascii=False).encode()  # raises for a lone surrogate
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
     if not isinstance(found, dict):
         raise DataError(f"cannot read {path}: it is no JSON object.")
     return found
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, list):
-        return [_without_surrogates(each) for each in value]
-    if isinstance(value, dict):
-        return {encodable(key): _without_surrogates(each) for key, each in value.items()}
-    return value
 
 
 def check_about(about: Mapping[str, Any]) -> str:
