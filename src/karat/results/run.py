@@ -45,6 +45,7 @@ from karat.results.tables import (
     read_json_object,
     results_table,
     scores_table,
+    without_wrong_facts,
 )
 
 #: folders of a run that cannot hold artifacts
@@ -99,6 +100,8 @@ def _contents(name: str, content: Any) -> dict[str, bytes]:
 
 
 SCHEMA = 1
+#: what is wrong with a record that is no JSON object with all keys
+INCOMPLETE = "incomplete"
 #: values of keys that a run.json may lack
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
@@ -274,8 +277,9 @@ class Run:
         if wrong := check_about(about):
             where = f"{self.folder.name}/run.json"
             raise DataError(f"{where} is damaged: {wrong} is missing or wrong.")
-        about["tasks"] = [{"dataset": "", "folds": [], **task} for task in about["tasks"]]
-        return {**_DEFAULTS, **about}
+        tasks = map(without_wrong_facts, about["tasks"])
+        about["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
+        return {**_DEFAULTS, **without_wrong_facts(about)}
 
     @property
     def model(self) -> str:
@@ -300,7 +304,7 @@ class Run:
         found, damaged = [], {}
         for path in (self.folder / "jobs").glob("*.json"):
             record = read_record(path)
-            wrong = "incomplete" if record is None else check_record(record)
+            wrong = INCOMPLETE if record is None else check_record(record)
             if not wrong and record is not None and path.name != _file_name(record):
                 wrong = "the name does not fit its task and fold"
             if wrong:

@@ -146,6 +146,12 @@ def check_about(about: Mapping[str, Any]) -> str:
     return "" if len(set(names)) == len(names) else "tasks (two have the same name)"
 
 
+def without_wrong_facts(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a ``run.json`` or one of its tasks without wrong facts that are only shown."""
+    shown = {key: check(value[key]) for key, check in _SHOWN.items() if key in value}
+    return {key: each for key, each in value.items() if shown.get(key, True)}
+
+
 def check_record(record: Mapping[str, Any]) -> str:
     """Return the first key of a record that is missing or wrong, or an empty string."""
     if wrong := _first_wrong(record, _RECORD, NEEDED):
@@ -245,17 +251,15 @@ _TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
 
 _ABOUT: dict[str, Check] = {
     **dict.fromkeys(("suite", "constraint", "mode", "stamp", "karat"), _is_text),
-    **dict.fromkeys(("version", "role", "tag", "command", "python"), _none_or(_is_text)),
+    **dict.fromkeys(("version", "role", "tag"), _none_or(_is_text)),
     **dict.fromkeys(("params", "imported", "rescored"), _is_object),
-    "platform": _none_or(_is_text),
-    "versions": _none_or(_object_of(_none_or(_is_text))),
     "model": _is_name,
     "seed": _none_or(_is_integer),
     "tasks": _list_of(_is_object),
 }
 _TASK: dict[str, Check] = {
-    **dict.fromkeys(("dataset", "kind", "fingerprint", "modality"), _is_text),
-    **dict.fromkeys(("items", "questions", "columns", "tested"), _is_count),
+    **dict.fromkeys(("dataset", "kind", "modality"), _is_text),
+    "tested": _is_count,
     "name": _is_name,
     "id": _none_or(_is_text),
     "missing": _none_or(_is_text),
@@ -267,8 +271,15 @@ _TASK: dict[str, Check] = {
     "give_away": _is_give_away,
     "classes": _object_of(_is_count),
     "ignore": _list_of(_is_text),
-    "about": _is_object,
     "probe": _is_probe,
+}
+#: facts that are only shown: a wrong one is left out
+_SHOWN: dict[str, Check] = {
+    **dict.fromkeys(("python", "platform", "fingerprint"), _is_text),
+    **dict.fromkeys(("items", "questions", "columns"), _is_count),
+    "command": lambda value: _is_text(value) or _list_of(_is_text)(value),
+    "versions": _object_of(_none_or(_is_text)),
+    "about": _is_object,
 }
 #: the keys every record has
 NEEDED = (
