@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from karat.core.files import encodable
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -122,12 +123,9 @@ Check = Callable[[Any], bool]
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file, whose texts can be encoded."""
+    """Return the object in a JSON file."""
     try:
-        text = path.read_text(encoding="utf-8")
-        found = json.loads(text)
-        if "\\ud" in text.lower():
-            json.dumps(found, ensure_ascii=False).encode()  # raises for a lone surrogate
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
     if not isinstance(found, dict):
@@ -174,12 +172,17 @@ def _first_wrong(value: Mapping[str, Any], checks: Mapping[str, Check], needed: 
     return next((key for key, check in checks.items() if key in value and not check(value[key])), "")
 
 
-def _is_text(value: Any) -> bool:
+def _is_any_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a text without lone surrogates, which cannot be encoded."""
+    return isinstance(value, str) and (value.isascii() or encodable(value) == value)
+
+
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
+    return _is_text(value) and value != ""
 
 
 def _is_integer(value: Any) -> bool:
@@ -213,7 +216,9 @@ def _list_of(check: Check, *lengths: int) -> Check:
 
 
 def _object_of(check: Check) -> Check:
-    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+    return lambda value: (
+        isinstance(value, dict) and all(map(_is_text, value)) and all(map(check, value.values()))
+    )
 
 
 def _is_timing(value: Any) -> bool:
@@ -250,7 +255,8 @@ _STATUS = frozenset({"ok", "declined", *FAILURES})
 _TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
 
 _ABOUT: dict[str, Check] = {
-    **dict.fromkeys(("suite", "constraint", "mode", "stamp", "karat"), _is_text),
+    **dict.fromkeys(("constraint", "mode", "stamp", "karat"), _is_text),
+    "suite": _is_any_text,
     **dict.fromkeys(("version", "role", "tag"), _none_or(_is_text)),
     **dict.fromkeys(("params", "imported", "rescored"), _is_object),
     "model": _is_name,
@@ -275,9 +281,10 @@ _TASK: dict[str, Check] = {
 }
 #: facts that are only shown: a wrong one is left out
 _SHOWN: dict[str, Check] = {
-    **dict.fromkeys(("python", "platform", "fingerprint"), _is_text),
+    **dict.fromkeys(("python", "platform"), _is_any_text),
+    "fingerprint": _is_text,
     **dict.fromkeys(("items", "questions", "columns"), _is_count),
-    "command": lambda value: _is_text(value) or _list_of(_is_text)(value),
+    "command": lambda value: _is_any_text(value) or _list_of(_is_any_text)(value),
     "versions": _object_of(_none_or(_is_text)),
     "about": _is_object,
 }
