@@ -1,10 +1,12 @@
 """The cache, temporary folders, package files, safe names, atomic writes, fingerprints."""
 
+import errno
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from itertools import combinations
 from pathlib import Path
 
@@ -15,15 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.core.files import (
+    LOCK,
     SCRATCH,
     cache_folder,
+    encodable,
     fingerprint,
     package_file,
+    private_folder,
+    remove_partial_files,
     safe_name,
     temporary_folder,
     write_atomic,
 )
-from karat.errors import Declined
+from karat.errors import Declined, KaratError
 
 
 @pytest.fixture
@@ -59,18 +65,73 @@ def test_each_platform_has_its_place_and_variable(monkeypatch, home, platform, p
         assert cache_folder() == Path("/somewhere/karat")
 
 
-def test_temporary_folders_of_killed_runs_are_removed(tmp_path, monkeypatch):
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    names = [f"{SCRATCH}{ended.pid}-dead", f"{SCRATCH}{os.getppid()}-lives", "karat-run-mine"]
-    for name in names:
-        (tmp_path / name / "shelf").mkdir(parents=True)
+    return tmp_path
+
+
+HOLD = """
+import os, sys
+from karat.core.files import temporary_folder
+with temporary_folder() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+    os._exit(9)
+"""
+
+
+def test_a_temporary_folder_is_removed_once_its_process_has_ended_without_it(temporary):
+    command = [sys.executable, "-c", HOLD]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        theirs = Path(process.stdout.readline().strip())
+        # its process id says nothing: here it is as in another container or on another machine
+        renamed = theirs.rename(temporary / f"{SCRATCH}999999999-other")
+        with temporary_folder() as mine:
+            assert renamed.is_dir() and mine.is_dir()
+        process.communicate("")
+    with temporary_folder():
+        assert not renamed.exists()
+    assert not mine.exists() and not list(temporary.iterdir())
+
+
+def test_temporary_folders_without_a_lock_are_removed_after_days(temporary):
+    elsewhere = temporary / "elsewhere"
+    names = [f"{SCRATCH}999999999-{name}" for name in ("new", "old", "used", "link")]
+    for name in [*names[:3], elsewhere]:
+        (temporary / name / "shelf").mkdir(parents=True)
+    (temporary / names[3]).symlink_to(elsewhere)
+    long_ago = time.time() - 30 * 86400
+    for path in (names[1], f"{names[1]}/shelf", names[2], "elsewhere", "elsewhere/shelf"):
+        os.utime(temporary / path, (long_ago, long_ago))
     with temporary_folder() as mine:
-        assert mine.name.startswith(f"{SCRATCH}{os.getpid()}-")
-        left = {path.name for path in tmp_path.iterdir()}
-        assert left == {names[1], names[2], mine.name}
+        left = {path.name for path in temporary.iterdir()}
+    assert left == {names[0], names[2], names[3], "elsewhere", mine.name}
+    assert (elsewhere / "shelf").is_dir()
+
+
+def test_nothing_is_removed_without_locks(temporary, monkeypatch):
+    (temporary / f"{SCRATCH}1-a").mkdir()
+    (temporary / f"{SCRATCH}1-a" / LOCK).touch()
+    monkeypatch.setattr("karat.core.files.file_locks", lambda: None)
+    with temporary_folder() as mine:
+        assert len(list(temporary.iterdir())) == 2
     assert not mine.exists()
+
+
+def test_a_folder_of_a_known_name_must_be_private(tmp_path):
+    made = private_folder(tmp_path / "mine")
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert private_folder(made) == made
+    (tmp_path / "link").symlink_to(made)
+    (tmp_path / "file").touch()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    for name in ("link", "file", "open"):
+        with pytest.raises(KaratError, match=name):
+            private_folder(tmp_path / name)
 
 
 def test_a_file_of_a_package_is_found_and_its_code_not_run(tmp_path, monkeypatch):
@@ -127,6 +188,48 @@ def test_write_replaces_the_file(tmp_path):
     write_atomic(path, "three", durable=True)
     assert path.read_text() == "three"
     assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
+
+
+@pytest.mark.parametrize("text", ["\udc80", "é \ud83d x"])
+def test_lone_surrogates_are_written_as_escapes(tmp_path, text):
+    write_atomic(tmp_path / "file.txt", text)
+    read = (tmp_path / "file.txt").read_text(encoding="utf-8")
+    assert read == encodable(text) and "\\u" in read and encodable("é ☃") == "é ☃"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_names_the_file_and_what_to_do(tmp_path, monkeypatch, number):
+    def fail(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(KaratError, match=r"t\.0\.json.*--resume"):
+        write_atomic(tmp_path / "t.0.json", "{}", durable=True)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(os, "fsync", lambda descriptor: os.fsync)
+    with pytest.raises(OSError):
+        write_atomic(tmp_path, "x")
+
+
+def test_partial_files_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    kill = "import os, sys; from pathlib import Path; from karat.core import files; "
+    kill += "os.replace = lambda *_: os._exit(9); files.write_atomic(Path(sys.argv[1]), 'x')"
+    subprocess.run([sys.executable, "-c", kill, str(tmp_path / "a" / "file")], check=False)
+    (left,) = (tmp_path / "a").iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("platform.node", lambda: "another machine")
+        remove_partial_files(tmp_path)
+    assert left.exists()
+    names = [f".x.1.{ended.pid}.tmp", ".old.tmp", ".new.tmp", "x.tmp", f".x.1.{'9' * 30}.tmp"]
+    for name in names:
+        (tmp_path / name).touch()
+    os.utime(tmp_path / ".old.tmp", (0, 0))
+    remove_partial_files(tmp_path)
+    assert not left.exists()
+    kept = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert kept == {*names} - {".old.tmp"}
 
 
 def test_readers_see_complete_files_only(tmp_path):

@@ -20,7 +20,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import karat
-from karat.errors import DefinitionError, MissingExtra
+from karat.errors import DefinitionError, KaratError, MissingExtra
 from karat.execution import dask_engine as dask
 from karat.execution.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
 from karat.execution.job import Job, ObjectStore
@@ -504,3 +504,23 @@ def test_only_uninstalled_modules_are_pickled_by_value():
     assert __name__ in names
     assert not {name for name in names if name.partition(".")[0] in ("karat", "numpy", "json")}
     assert cloudpickle.list_registry_pickle_by_value() == before
+
+
+def test_slots_follow_no_links_of_other_users(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask.tempfile, "tempdir", str(tmp_path))
+    folder, victim = tmp_path / f"karat-slots-{os.getuid()}", tmp_path / "victim"
+    slots = [dask._reserve_slot() for _ in range(2)]
+    assert [number for number, _ in slots] == [0, 1]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for _, file in slots:
+        file.close()
+    victim.write_text("mine")
+    (folder / "0").unlink()
+    (folder / "0").symlink_to(victim)
+    with pytest.raises(OSError):
+        dask._reserve_slot()
+    assert victim.read_text() == "mine"
+    folder.rename(tmp_path / "other")
+    folder.symlink_to(tmp_path / "other")
+    with pytest.raises(KaratError, match="karat-slots"):
+        dask._reserve_slot()

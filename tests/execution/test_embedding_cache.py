@@ -13,8 +13,16 @@ import pandas as pd
 import pytest
 
 from karat.core.dataset import Dataset
+from karat.core.files import LOCK, locked
 from karat.errors import MissingExtra
-from karat.execution.embedding_cache import TEXT_HASH_BYTES, VectorCache, VectorStage, text_hash
+from karat.execution import embedding_cache
+from karat.execution.embedding_cache import (
+    DRAFT,
+    TEXT_HASH_BYTES,
+    VectorCache,
+    VectorStage,
+    text_hash,
+)
 from karat.execution.job import Job, ObjectStore, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.models.adapters import adapt
@@ -71,6 +79,58 @@ def test_a_damaged_entry_is_replaced(cache, file, left):
     np.testing.assert_array_equal(cache.get(key), MATRIX + 1)
 
 
+@pytest.mark.parametrize("file", ["vectors.npy", "about.json", "texts.npy"])
+def test_flipped_bytes_are_found_by_the_next_process(tmp_path, caplog, file):
+    folder = keep(VectorCache(tmp_path), ["a", "b"], key="k" * 64)
+    content = bytearray((folder / file).read_bytes())
+    content[-20 if file != "about.json" else content.index(b"3.0")] ^= 1
+    (folder / file).write_bytes(bytes(content))
+    cache = VectorCache(tmp_path)
+    assert cache.get("k" * 64) is None and cached(cache, "me", "a", "b") == {}
+    assert folder.name in caplog.text
+    keep(cache, ["a", "b"], key="k" * 64)
+    assert VectorCache(tmp_path).get("k" * 64) is not None
+    assert len(cached(VectorCache(tmp_path), "me", "a", "b")) == 2
+
+
+def test_entries_without_a_checksum_are_replaced(cache, tmp_path):
+    key, folder = put(cache, "model")
+    (folder / "about.json").write_text(json.dumps({"model": "toy", "shape": [4, 3]}))
+    assert VectorCache(tmp_path).get(key) is None
+    put(VectorCache(tmp_path), "model", matrix=MATRIX + 1)
+    np.testing.assert_array_equal(VectorCache(tmp_path).get(key), MATRIX + 1)
+
+
+def test_an_entry_is_verified_once_and_only_if_it_is_used(tmp_path, monkeypatch):
+    keep(VectorCache(tmp_path), ["a"])
+    keep(VectorCache(tmp_path), ["b"])
+    verified = []
+    real = embedding_cache.checksum
+    monkeypatch.setattr(
+        embedding_cache, "checksum", lambda *args: verified.append(args) or real(*args)
+    )
+    cache = VectorCache(tmp_path)
+    for _ in range(3):
+        assert list(cached(cache, "me", "a")) == ["a"]
+    assert len(verified) == 1
+
+
+def test_drafts_of_killed_processes_are_removed(cache):
+    parent = cache.root / "ab"
+    for name in ("killed", "at-work", "new", "old"):
+        (parent / f"{DRAFT}{name}").mkdir(parents=True)
+    (parent / f"{DRAFT}killed" / LOCK).touch()
+    os.utime(parent / f"{DRAFT}old", (0, 0))
+    with locked(parent / f"{DRAFT}at-work"):
+        cache.remove_drafts()
+        assert sorted(path.name for path in parent.iterdir()) == [f"{DRAFT}at-work", f"{DRAFT}new"]
+    key, _ = put(cache, "model")
+    assert sorted(path.name for path in cache.folder(key).iterdir()) == [
+        "about.json",
+        "vectors.npy",
+    ]
+
+
 def test_a_failed_write_leaves_no_draft(cache):
     key = cache.key("model")
     with pytest.raises(ValueError):
@@ -95,7 +155,8 @@ def test_entries_lists_and_clear_removes_everything(cache):
     (cache.root / "zz" / ".draft-at-work" / "about.json").write_text("{")
     entries = list(cache.entries())
     assert {entry.folder.name for entry in entries} == {cache.key("one"), cache.key("two")}
-    assert [dict(entry.about) for entry in entries] == [{"model": "toy", "shape": [4, 3]}] * 2
+    assert [entry.about["model"] for entry in entries] == ["toy", "toy"]
+    assert [entry.about["shape"] for entry in entries] == [[4, 3], [4, 3]]
     sizes = [sum(f.stat().st_size for f in e.folder.iterdir()) for e in entries]
     assert [entry.bytes for entry in entries] == sizes
     assert cache.clear() == sum(sizes) + 1

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
+import karat
 from karat.core.dataset import Dataset
 from karat.core.predictions import Predictions
 from karat.core.task import Task
@@ -258,3 +259,22 @@ def test_objects_are_stored_once_and_read_by_another_store(tmp_path):
     for _ in range(3):
         assert shelf.get_or_make("folds", lambda: made.append(1) or "folds") == "folds"
     assert made == [1]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_lone_surrogates_of_a_model_become_escapes(two_classes, tmp_path, workers):
+    class Odd:  # local, so that workers need not import this file
+        def fit(self, items, y=None):
+            print("printed \udc80")
+            raise ValueError("raised \udc81")
+
+        def transform(self, items):
+            return items
+
+    model = adapt(Odd(), "odd")
+    (run,) = karat.evaluate([model], [two_classes()], output=tmp_path, workers=workers, folds=[0])
+    (record,) = run.records()
+    assert (record["status"], record["info"]) == ("failed", "ValueError: raised \\udc81")
+    text = run.log(record).read_text(encoding="utf-8")
+    assert "printed \\udc80" in text and "Traceback" in text
+    assert run.results()["info"].tolist() == [record["info"]]

@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import karat
@@ -116,6 +117,41 @@ def mistakes(*arguments, **how):
     with pytest.raises(DefinitionError) as caught:
         plan(*arguments, **how)
     return list(caught.value.messages)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("no \udc80 today"), "its unavailable() raised ValueError: no"),
+        (MissingExtra("skrub", "tables"), "skrub is not installed"),
+    ],
+)
+def test_a_model_whose_unavailable_raises_is_declined(two_classes, line, tmp_path, error, reason):
+    class Moody(BaseEstimator):
+        def unavailable(self):
+            raise error
+
+        def fit(self, items, y=None):
+            return self
+
+        def transform(self, items):
+            return items
+
+    moody = adapt(Moody(), "moody")
+    found = make_plan([moody, ONEHOT], [two_classes(), line()])
+    assert [each.reason.startswith(reason) for each in found.declined] == [True, True]
+    assert {model.name for model, _, _ in found.jobs} == {ONEHOT.name}
+    first, _ = karat.evaluate([moody, ONEHOT], [two_classes()], output=tmp_path)
+    assert first.results()["status"].tolist() == ["declined", "declined"]
+
+
+def test_a_model_whose_declines_raises_is_declined():
+    class Moody(Own):
+        def declines(self, kind):
+            raise ValueError(kind)
+
+    expected = "its declines() raised ValueError: classification"
+    assert declines(adapt(Moody()), CLASSES) == expected
 
 
 def test_jobs_are_ordered_by_model_task_and_fold_or_by_fold_with_corruptions(two_classes, line):

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import karat
+from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable
 from karat.execution import diagnostics
 from karat.execution.progress import Progress
@@ -419,6 +420,17 @@ def test_more_tasks_and_folds_are_added_to_the_run(two_classes, line, tmp_path):
     assert board.attrs["metrics"] == {"halves": "acc", "line": "rmse"}
 
 
+def test_an_extended_run_has_the_bytes_of_one_made_at_once(two_classes, line, words, tmp_path):
+    suite = karat.Suite("mine", (words("w"), line("l"), two_classes("h")))
+    (once,) = karat.evaluate("onehot", suite, output=tmp_path / "once")
+    for only in (["h"], ["w"], ["l"]):
+        given = {"output": tmp_path / "parts", "only": only, "resume": True}
+        (run,) = karat.evaluate("onehot", suite, **given)
+    tables = [each.folder / "scores" / "scores.csv" for each in (once, run)]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+    assert run.results()["task"].tolist() == once.results()["task"].tolist()
+
+
 def test_a_formerly_declined_task_runs(two_classes, tmp_path):
     def offline():
         raise Unavailable("offline")
@@ -471,6 +483,22 @@ def test_records_and_facts_are_strict_json(two_classes, tmp_path):
     for path in files:
         json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     assert runs[0].about["params"]["missing"] == "nan"
+
+
+def test_a_full_disk_ends_the_run_and_fails_no_job(two_classes, tmp_path, monkeypatch):
+    def full(path, content, **how):
+        if path.parent.name == "jobs":
+            raise KaratError(f"cannot write {path}")
+        write_atomic(path, content, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("karat.results.run.write_atomic", full)
+        with pytest.raises(KaratError, match="cannot write"):
+            karat.evaluate(OneHotTable(), [two_classes()], output=tmp_path)
+    (row,) = status(tmp_path).to_dict("records")
+    assert (row["failed"], row["left"], row["state"]) == (0, 2, "running")
+    (run,) = karat.evaluate(OneHotTable(), [two_classes()], output=tmp_path, resume=True)
+    assert run.results()["status"].tolist() == ["ok", "ok"]
 
 
 def test_a_read_only_output_is_an_error_before_anything_runs(two_classes, tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from karat.errors import DataError
@@ -48,17 +51,47 @@ def test_files_that_cannot_be_read_are_named(tmp_path, name, content):
         sample_file(tmp_path / "missing.csv")
 
 
-def test_a_run_is_written_once_without_tasks_of_unknown_metrics(tmp_path):
+@pytest.fixture
+def results(tmp_path):
+    """Return the results of a model, of which one task has an unknown metric."""
     file = tmp_path / "given.csv"
     file.write_text("x")
 
-    def results() -> ModelResults:
+    def make() -> ModelResults:
         found = ModelResults("amlb", "m", "s", [file])
         for task, metric in (("iris", "acc"), ("odd", "nothing")):
             found.tasks[task] = {"dataset": task, "kind": "classification", "metric": metric}
             found.put(found.job(task), metric, 0.75)
         return found
 
+    return make
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from karat.results import importing
+from karat.results.run import Run
+Run.finish = lambda run: os._exit(9)  # killed before the tables are written
+found = importing.ModelResults("amlb", "m", "s", [Path(sys.argv[1])])
+found.tasks["iris"] = {"dataset": "iris", "kind": "classification", "metric": "acc"}
+found.put(found.job("iris"), "acc", 0.75)
+importing.write_run(found, Path(sys.argv[2]), importing.ImportLog())
+"""
+
+
+def test_a_killed_import_leaves_no_run(results, tmp_path):
+    output = tmp_path / "results"
+    for _ in range(2):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / "given.csv"), str(output)]
+        assert subprocess.run(command, check=False).returncode == 9
+        assert list(output.glob("*/run.json")) == [] and len(list(output.iterdir())) == 1
+    run = write_run(results(), output, ImportLog())
+    assert [path.name for path in output.iterdir()] == [run.folder.name]
+    assert run.folder.name.startswith("m.s.unknown.imported.")
+
+
+def test_a_run_is_written_once_without_tasks_of_unknown_metrics(results, tmp_path):
     log = ImportLog()
     run = write_run(results(), tmp_path / "results", log)
     scores = run.scores()

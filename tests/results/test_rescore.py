@@ -277,3 +277,15 @@ def test_invalid_record_is_an_error(run, tmp_path, wrong):
     with pytest.raises(DataError, match="jobs"):
         karat.rescore(run, output=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_runs_on_two_suites_have_different_names(two_classes, line, tmp_path):
+    for name, task in (("one", two_classes()), ("two", line())):
+        suite = karat.Suite(name, (task,))
+        (run,) = karat.evaluate("onehot", suite, output=tmp_path / "ours")
+        new = karat.rescore(run).write(tmp_path / "again")
+        about = json.loads((new.folder / "run.json").read_text())
+        (new.folder / "run.json").write_text(json.dumps({**about, "stamp": "20260101T000000"}))
+        new.folder.rename(new.folder.with_name(f"onehot.{name}.default.local.20260101T000000"))
+    board = karat.leaderboard(tmp_path / "again")
+    assert len(set(board.index)) == 2 and all(name.startswith("onehot (") for name in board.index)

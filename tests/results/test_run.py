@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 import karat
 from karat.errors import ContractError, DataError
 from karat.models.adapters import adapt
+from karat.results.load import gather_scores
 from karat.results.run import Run, collect_artifacts, earlier_runs, open_runs
 
 ABOUT = {
@@ -101,7 +102,8 @@ def test_order_of_records(run):
 def test_damaged_record_is_ignored(run, text):
     run.write(record("t", 0), {})
     (run.folder / "jobs" / "t.1.json").write_text(text)
-    assert [r["fold"] for r in run.records()] == [0]
+    with pytest.warns(UserWarning, match=r"1 of 2 records.*t\.1\.json"):
+        assert [r["fold"] for r in run.records()] == [0]
     run.finish()
     assert len(run.results()) == 1
 
@@ -119,25 +121,21 @@ def test_tables(run):
     assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 1 / 3]
 
 
-def test_outdated_table_is_ignored(run):
+@pytest.mark.parametrize("damage", ["old", "cut", "empty", "numbers"])
+def test_scores_come_from_the_records_whatever_the_table_says(run, damage):
     run.write(record("t", 0, 0.25), {})
     run.finish()
-    past = time.time() - 100
-    os.utime(run.folder / "scores" / "scores.csv", (past, past))
-    run.write(record("t", 1, 0.75), {})
-    assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 0.75]
-
-
-@pytest.mark.parametrize("damage", ["cut", "garbage", "empty", "words"])
-def test_damaged_table_is_ignored(run, damage):
-    for fold in range(3):
-        run.write(record("t", fold, 0.25 * fold), {})
-    run.finish()
     table = run.folder / "scores" / "scores.csv"
-    text = table.read_text()
-    spoilt = {"cut": text[: len(text) // 2], "garbage": "garbage\n", "empty": ""}
-    table.write_text(spoilt.get(damage, text.replace("0.25", "a quarter")))
-    assert Run.open(run.folder).scores()["value"].tolist() == [0.0, 0.25, 0.5]
+    old = table.read_text()
+    for fold in range(1, 3):
+        run.write(record("t", fold, 0.25 * fold + 0.25), {})
+    # as after kill -9 and cp -r: a table of one fold that is newer than the records
+    text = {"old": old, "cut": old[:50], "empty": "", "numbers": old.replace("0.25", "0.9")}
+    table.write_text(text[damage])
+    later = time.time() + 100
+    os.utime(table, (later, later))
+    assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 0.5, 0.75]
+    assert gather_scores(run.folder).scores["value"].tolist() == [0.25, 0.5, 0.75]
 
 
 def test_damaged_run_is_skipped_with_a_warning(run, tmp_path):
@@ -176,8 +174,22 @@ def test_nan_in_a_record_is_an_error(run):
     assert files(run) == ["run.json"]
 
 
+def test_lone_surrogates_are_stored_as_escapes(tmp_path):
+    """Paths on the command line and parameters may have them."""
+    about = {**ABOUT, "command": "karat run \udc80", "params": {"\udc81": ["\udc82", 1]}}
+    run = Run.create(tmp_path, about)
+    run.write(record(notes=["\udc83"]), {})
+    again = Run.open(run.folder)
+    assert again.about["command"] == "karat run \\udc80"
+    assert again.about["params"] == {"\\udc81": ["\\udc82", 1]}
+    assert again.records()[0]["notes"] == ["\\udc83"]
+    run.finish()
+
+
 def test_open_runs(run, tmp_path):
     other = Run.create(tmp_path, {**ABOUT, "model": "n"})
+    assert [r.model for r in open_runs(str(tmp_path))] == ["m", "n"]
+    assert [r.folder for r in open_runs(run.folder)] == [run.folder]
     assert [r.model for r in open_runs([tmp_path])] == ["m", "n"]
     assert [r.model for r in open_runs([other.folder, str(run.folder)])] == ["n", "m"]
     assert repr(run) == "<Run m.s.c.local.20260102T030405>"
@@ -203,10 +215,12 @@ def test_earlier_runs_newest_first(tmp_path):
         Run.create(tmp_path, {**ABOUT, "stamp": "20260102T000000", "seed": 1})
     broken = Run.create(tmp_path, {**ABOUT, "stamp": "20260105T000000", "seed": 1})
     (broken.folder / "run.json").write_text("{")
-    found = list(earlier_runs(tmp_path, {"model": "m", "seed": 1}, ("model", "seed")))
+    with pytest.warns(UserWarning, match="20260105T000000"):
+        found = list(earlier_runs(tmp_path, {"model": "m", "seed": 1}, ("model", "seed")))
     names = [run.folder.name.rpartition(".")[2] for run in found]
     numbered = [f"20260102T000000-{number}" for number in range(11, 1, -1)]
     assert names == ["20260103T000000", *numbered, "20260102T000000", "20260101T000000"]
+    shutil.rmtree(broken.folder)
     assert list(earlier_runs(tmp_path, {"model": "m", "seed": 3}, ("model", "seed"))) == []
     assert list(earlier_runs(tmp_path / "nowhere", {"model": "m"}, ("model",))) == []
 
@@ -226,6 +240,28 @@ def test_new_plan_is_merged(run):
     found = [(t["name"], t["dataset"], t["folds"]) for t in about["tasks"]]
     assert found == [("t", "d2", [0, 1, 2]), ("a", "d", [0]), ("new", "d", [0])]
     assert run.about["tasks"] == about["tasks"]
+
+
+@pytest.mark.parametrize(
+    ("names", "order", "expected"),
+    [
+        (["b"], ["a", "b"], "ab"),
+        (["a"], ["b"], "ab"),
+        (["c", "a"], ["a", "b", "c"], "abc"),
+        (["x", "c", "y", "a"], ["a", "b", "c"], "xabcy"),
+    ],
+)
+def test_tasks_of_an_extended_run_have_the_order_of_the_plan(tmp_path, names, order, expected):
+    def task(name):
+        return {"name": name, "dataset": "d", "metrics": ["acc"], "folds": [0]}
+
+    run = Run.create(tmp_path, {**ABOUT, "tasks": list(map(task, names))})
+    for name in {*names, *order}:
+        run.write(record(name), {})
+    run.merge_plan(list(map(task, order[:1])), order)
+    run.merge_plan(list(map(task, order)))
+    assert [t["name"] for t in run.about["tasks"]] == list(expected)
+    assert run.results()["task"].tolist() == list(expected)
 
 
 def test_copy_of_a_finished_job(run, tmp_path):

@@ -130,6 +130,15 @@ def test_invalid_runs_are_left_out(written, change, why):
         snapshot.run(path.parent.name)
 
 
+@pytest.mark.parametrize("text", ["null", "[]", "7", "[" * 100_000])
+def test_a_plan_that_is_no_object_is_left_out(written, text):
+    path = next(written.glob("a.*")) / "run.json"
+    path.write_text(text)
+    snapshot = FolderWatcher(written).snapshot()
+    assert [run.model for run in snapshot.runs.values()] == ["b"]
+    assert list(snapshot.left_out) == [path.parent.name]
+
+
 def test_invalid_records_invalid_json_and_other_folders(written, tools):
     run = Run(next(written.glob("a.*")))
     run.write(tools.record("a", "halves", 3, "<b>much</b>"), {})

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from karat import __version__
+from karat.core.files import file_locks, private_folder
 from karat.errors import DefinitionError, KaratError, MissingExtra
 from karat.execution.job import Job, ObjectStore
 from karat.execution.workers import Worker, WorkerDied, save
@@ -650,16 +651,15 @@ def _reserve_slot() -> tuple[int, IO[str] | None]:
 
     The number selects the cores of a child; it is reserved while the file is open.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows, where processes are not bound to cores
+    locks = file_locks()
+    if locks is None:  # Windows, where processes are not bound to cores
         return 0, None
-    folder = Path(tempfile.gettempdir()) / f"karat-slots-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    folder = private_folder(Path(tempfile.gettempdir()) / f"karat-slots-{os.getuid()}")
+    how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     for number in range(SLOTS):
-        file = (folder / str(number)).open("w")
+        file = os.fdopen(os.open(folder / str(number), how, 0o600), "w")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
             return number, file
         except OSError:
             file.close()

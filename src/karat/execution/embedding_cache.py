@@ -2,7 +2,8 @@
 
 The key of a matrix is a hash of the model's identity (code, parameters, versions, files) and of the
 items, so other data or parameters never return old vectors. An entry is written to a temporary
-folder and renamed, so several processes can write at the same time.
+folder and renamed, so several processes can write at the same time. It has a checksum, which is
+verified when a process first uses it: a damaged entry is computed again.
 
 Vectors of texts are stored with a hash of each text, and the matrices of one encoder form a family:
 a text that occurs in several items, datasets or runs is encoded once.
@@ -28,7 +29,7 @@ import numpy as np
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import check_vectors, distinct_texts, encode, item_vectors
-from karat.core.files import cache_folder, fingerprint
+from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
 from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
@@ -38,6 +39,10 @@ from karat.models.vector_files import VectorFile
 
 #: number of bytes of the hash of a text
 TEXT_HASH_BYTES = 16
+#: prefix of the folders of entries that are being written
+DRAFT = ".draft-"
+#: days after which a draft without a lock file counts as abandoned
+DRAFT_DAYS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +72,22 @@ def text_hash(text: str) -> bytes:
     ).digest()
 
 
+def checksum(folder: Path, about: Mapping[str, Any]) -> str:
+    """Return a hash of the files of an entry and of its facts, without the stored checksum."""
+    facts = {name: value for name, value in about.items() if name != "checksum"}
+    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
+    for name in ("vectors.npy", "texts.npy"):
+        with suppress(FileNotFoundError), (folder / name).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return digest.hexdigest()
+
+
 class VectorCache:
     """A folder of memory-mapped matrices, each with a file of facts."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "vectors"
+        self._verified: set[str] = set()
 
     @staticmethod
     def key(*parts: str) -> str:
@@ -87,10 +103,22 @@ class VectorCache:
         return self._read(key)[1]
 
     def _read(self, key: str) -> tuple[Mapping[str, Any], np.ndarray | None]:
+        """Return the facts and the matrix of an entry, None if it is missing or damaged."""
+        folder = self.folder(key)
         try:
-            return read_stored_vectors(self.folder(key))
-        except (ValueError, OSError, EOFError):
+            about, matrix = read_stored_vectors(folder)
+            if not isinstance(about, dict):
+                raise ValueError("about.json is no object")
+            if "checksum" not in about:
+                raise ValueError("it has no checksum")  # of an earlier version
+            if key not in self._verified and about["checksum"] != checksum(folder, about):
+                raise ValueError("its checksum is wrong")
+        except (ValueError, OSError, EOFError, RecursionError) as error:
+            if folder.exists():
+                log.warning("%s in the vector cache is computed again: %s", folder, error)
             return {}, None
+        self._verified.add(key)
+        return about, matrix
 
     def put(
         self, key: str, matrix: np.ndarray, about: Mapping[str, Any], marks: Sequence[bytes] = ()
@@ -101,14 +129,17 @@ class VectorCache:
         """
         folder = self.folder(key)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+        draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=folder.parent))
         try:
-            np.save(draft / "vectors.npy", matrix, allow_pickle=False)
-            (draft / "about.json").write_text(json.dumps(dict(about), indent=1))
-            if marks:
-                texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
-                np.save(draft / "texts.npy", texts, allow_pickle=False)
-            self._place(draft, key)
+            with locked(draft):
+                np.save(draft / "vectors.npy", matrix, allow_pickle=False)
+                if marks:
+                    texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
+                    np.save(draft / "texts.npy", texts, allow_pickle=False)
+                facts = {**about, "checksum": checksum(draft, about)}
+                (draft / "about.json").write_text(json.dumps(facts, indent=1))
+                (draft / LOCK).unlink(missing_ok=True)
+                self._place(draft, key)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         if marks:
@@ -117,24 +148,28 @@ class VectorCache:
             (family / key).touch()
         return folder
 
+    def remove_drafts(self) -> None:
+        """Remove the drafts of killed processes."""
+        remove_abandoned(self.root, f"??/{DRAFT}*", DRAFT_DAYS)
+
     def find(self, family: str, marks: Sequence[bytes]) -> Iterator[CachedVectors]:
         """Yield the cached vectors of these texts in a family, each text once."""
         left = {each: place for place, each in enumerate(marks)}
         folder = self._family(family)
         for key in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
-            about, matrix = self._read(key) if left else ({}, None)
             try:
-                texts = np.load(self.folder(key) / "texts.npy", allow_pickle=False)
+                texts = np.load(self.folder(key) / "texts.npy", allow_pickle=False) if left else ()
             except (ValueError, OSError, EOFError):
                 continue
+            rows = [each.tobytes() for each in texts]
+            wanted = {each: row for row, each in reversed(list(enumerate(rows))) if each in left}
+            # only entries that are used are read and verified
+            about, matrix = self._read(key) if wanted else ({}, None)
             if matrix is None or len(texts) != len(matrix):
                 continue
-            rows = [each.tobytes() for each in texts]
-            hits = [(left.pop(each), row) for row, each in enumerate(rows) if each in left]
-            if hits:
-                places, found = np.array(hits).T
-                seconds = float(about.get("seconds", 0.0)) * len(hits) / len(set(rows))
-                yield CachedVectors(places, matrix[found], seconds)
+            places = np.array([left.pop(each) for each in wanted])
+            seconds = float(about.get("seconds", 0.0)) * len(wanted) / len(set(rows))
+            yield CachedVectors(places, matrix[list(wanted.values())], seconds)
 
     def _family(self, family: str) -> Path:
         return self.root / "families" / family
@@ -160,9 +195,11 @@ class VectorCache:
                 continue
             try:
                 about = json.loads((folder / "about.json").read_text())
-                yield Entry(folder, about, _bytes_in(folder))
-            except (OSError, ValueError):
+            except (OSError, ValueError, RecursionError):
                 continue  # partly removed or damaged
+            if isinstance(about, dict):
+                unknown = {"model": "?", "dataset": "?", "shape": []}
+                yield Entry(folder, {**unknown, **about}, _bytes_in(folder))
 
     def clear(self) -> int:
         """Remove all vectors and return the number of freed bytes."""

@@ -29,6 +29,7 @@ import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
+from karat.core.files import encodable
 from karat.core.registry import build, probes
 from karat.core.task import Task
 from karat.corruptions.view import (
@@ -232,7 +233,8 @@ class _Attempt:
             if result["status"] in FAILURES:
                 info = _short(f"{view.name}: {result['info']}")
                 record.update(status=result["status"], info=info)
-        record.update(notes=list(map(str, solver.notes)), history=_steps(solver.history()))
+        notes = [encodable(str(note)) for note in solver.notes]
+        record.update(notes=notes, history=_steps(solver.history()))
         self._add_extras(solver, train, test)
 
     def _solver(self) -> Solver:
@@ -327,7 +329,7 @@ class _Attempt:
             "affected": share,
             "coverage": answers.coverage,
             "scores": {name: value for name, (value, _) in results.items()},
-            "reasons": {name: reason for name, (_, reason) in results.items() if reason},
+            "reasons": {name: encodable(why) for name, (_, why) in results.items() if why},
         }
 
     def _corrupted(self, test: Dataset, view: View) -> tuple[Dataset, float]:
@@ -401,7 +403,8 @@ def _steps(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for step in history:
         value = float(step["value"])
         finite = value if math.isfinite(value) else None
-        steps.append({"epoch": int(step["epoch"]), "metric": str(step["metric"]), "value": finite})
+        metric = encodable(str(step["metric"]))
+        steps.append({"epoch": int(step["epoch"]), "metric": metric, "value": finite})
     return steps
 
 
@@ -416,7 +419,7 @@ def _now() -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(encodable(text).split())
     return line if len(line) <= INFO_LENGTH else line[: INFO_LENGTH - 1] + "…"
 
 
@@ -432,6 +435,7 @@ class OutputLog(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Keep a text, or as much of it as fits."""
+        length, text = len(text), encodable(text)
         room = LOG_LENGTH - len(self.begin)
         self.begin += text[:room]
         self.end += text[room:][-LOG_LENGTH:]
@@ -439,7 +443,7 @@ class OutputLog(io.TextIOBase):
         if len(self.end) > 2 * LOG_LENGTH:
             self.lost += len(self.end) - LOG_LENGTH
             self.end = self.end[-LOG_LENGTH:]
-        return len(text)
+        return length
 
     def close(self) -> None:
         """Stay open for later output."""

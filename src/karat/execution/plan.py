@@ -27,6 +27,7 @@ from karat.config.components import (
     with_task_name,
 )
 from karat.core.dataset import Dataset
+from karat.core.files import encodable
 from karat.core.task import Task
 from karat.corruptions.view import View, reason_not_applicable
 from karat.data.query_generators import generate_queries
@@ -201,7 +202,12 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
     if len(data.fields) != 1 or len(data.mentions(data.fields[0]).rows) != len(data):
         return "a predictor needs questions about one item each"
     if hasattr(model.prototype, "declines"):
-        return str(model.prototype.declines(data.kind))
+        try:
+            return str(model.prototype.declines(data.kind) or "")
+        except KaratError:
+            raise
+        except Exception as error:
+            return encodable(f"its declines() raised {type(error).__name__}: {error}")
     if hasattr(model.prototype, "__sklearn_tags__"):
         from sklearn.base import is_classifier, is_regressor
 

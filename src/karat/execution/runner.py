@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
-from karat.core.files import temporary_folder
+from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
@@ -73,10 +73,18 @@ class Options:
     scheduler: str | None = None
 
 
-def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
-    """Run a job, write its outcome into its run folder and return its record."""
+def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
+    """Run a job, write its outcome into its run folder and return its record.
+
+    If the disk is full, the outcome is returned: writing it ends the run in the parent process,
+    and the job does not count as failed.
+    """
     Run(Path(job.folder)).mark_running(shelf.get(job.task).name, job.fold)
-    return store_outcome(job, perform(job, shelf))
+    outcome = perform(job, shelf)
+    try:
+        return store_outcome(job, outcome)
+    except KaratError:
+        return outcome
 
 
 def perform(job: Job, shelf: ObjectStore) -> Outcome:
@@ -154,6 +162,7 @@ class Session:
         with temporary_folder() as folder:
             self.shelf = ObjectStore(folder / "shelf")
             self.stage = VectorStage(self.shelf, self.progress, self.options.cache, folder)
+            self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)
             finally:
@@ -312,7 +321,7 @@ class Session:
             if each.model != model.name:
                 continue
             record = new_record("", model.name, self._planned[each.task].task)
-            info = " ".join(each.reason.split())
+            info = " ".join(encodable(each.reason).split())
             if each in self.plan.declined:
                 lacks = {"lacks": each.lacks} if each.lacks else {}
                 opened.write(record | {"status": "declined", "info": info, **lacks}, {})
@@ -330,8 +339,8 @@ class Session:
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
-                each.remove_partial_files()
-                each.merge_plan(about["tasks"])
+                remove_partial_files(each.folder)
+                each.merge_plan(about["tasks"], [task.name for task in self.suite])
                 return each
         if not earlier:
             log.info("no run of %s to resume in %s", model.name, self.options.output)
@@ -426,7 +435,7 @@ class Session:
             "repeat": planned.repeats[job.fold],
             "seed": job.model_seed,
             "status": answer.status,
-            "info": answer.cause,
+            "info": encodable(answer.cause),
             **answer.costs,
         }
         Run(Path(job.folder)).write(record, {"log.txt": f"{answer.cause}\n{answer.output}"})

@@ -21,7 +21,15 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.core import registry
 from karat.core.dataset import MODALITIES
-from karat.errors import ContractError, DefinitionError, KaratError, did_you_mean
+from karat.core.files import encodable
+from karat.errors import (
+    ContractError,
+    Declined,
+    DefinitionError,
+    KaratError,
+    MissingExtra,
+    did_you_mean,
+)
 from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
 from karat.models.contrib.sentence_models import SentenceTransformerObject, is_sentence_transformer
 from karat.models.model import Model, TextEncoder, model_identity, sklearn_tags
@@ -74,7 +82,6 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
     if inspect.isclass(thing):
         thing = _instance(thing)
     prototype = _wrapped(thing)
-    method = getattr(prototype, "unavailable", None)
     return Model(
         name=name or _name(thing),
         prototype=prototype,
@@ -82,7 +89,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         takes=_takes(prototype),
         params=_params(prototype),
         version=_version(thing),
-        unavailable=str(method()) if callable(method) else "",
+        unavailable=_unavailable(prototype),
         depends_on=dependencies(name or _name(thing), getattr(thing, "depends_on", ())),
     )
 
@@ -106,6 +113,19 @@ def dependencies(model: str, given: Any, folder: Path | None = None) -> tuple[st
         else str(((folder or Path()) / Path(text).expanduser()).absolute())
         for each in several
     )
+
+
+def _unavailable(prototype: Any) -> str:
+    """Return why a model cannot run; an error of its own method is a reason too."""
+    method = getattr(prototype, "unavailable", None)
+    try:
+        return str(method() or "") if callable(method) else ""
+    except (Declined, MissingExtra) as error:
+        return str(error)
+    except KaratError:
+        raise
+    except Exception as error:
+        return encodable(f"its unavailable() raised {type(error).__name__}: {error}")
 
 
 def is_vector_file(text: str) -> bool:

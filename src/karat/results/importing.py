@@ -11,18 +11,24 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from karat import __version__
+from karat.core.files import locked, remove_abandoned
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
 from karat.results.run import Run, earlier_runs
 
+#: prefix of the folders of runs that are being written
+DRAFT = ".import-"
+#: days after which such a folder without a lock file counts as abandoned
+DRAFT_DAYS = 1.0
 #: an unknown metric, and an unknown constraint
 UNKNOWN, UNKNOWN_CONSTRAINT = "?", "unknown"
 
@@ -155,6 +161,7 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
     imported = _imported(found)
     about = _about(found)
     if log.earlier is None:
+        remove_abandoned(output, f"{DRAFT}*", DRAFT_DAYS)
         log.earlier = list(earlier_runs(output, {}, ()))
     earlier = log.earlier
     for run in earlier:
@@ -164,16 +171,23 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
             log.again.append(run.folder.name)
             return run
     about["stamp"] = _unused_stamp(found.model, str(about["stamp"]), earlier)
-    run = Run.create(output, {**about, "imported": imported})
+    run = _written(found, output, {**about, "imported": imported})
     earlier.append(run)
-    (run.folder / "jobs").mkdir()
-    for job in found.jobs.values():
-        record = _record(found, job)
-        text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-        # no atomic write: the run is complete only with its tables, which are written last
-        run._record(record).write_text(text, encoding="utf-8")
-    run.finish()
     return run
+
+
+def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run:
+    """Write a run into a hidden folder, then move it, so that a killed import leaves no run."""
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=DRAFT, dir=output) as draft, locked(Path(draft)):
+        run = Run.create(Path(draft), about)
+        (run.folder / "jobs").mkdir()
+        for job in found.jobs.values():
+            record = _record(found, job)
+            text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            run._record(record).write_text(text, encoding="utf-8", errors="backslashreplace")
+        run.finish()
+        return run.move(output)
 
 
 def _imported(found: ModelResults) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from karat.errors import (
 )
 from karat.metrics.metric import get_metric
 from karat.results.run import Run, open_runs
-from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds
+from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
@@ -106,11 +106,8 @@ def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, boo
         table = runs.assign(draw=runs["draw"] if "draw" in runs else 0)
         corruption = table["corruption"].astype(object)
         return table.assign(corruption=corruption.where(corruption.notna(), "")), given.metrics, {}
-    found = named_runs(runs)
-    tables, given = [], _of_runs([run for run, _, _ in found])
-    for run, name, label in found:
-        table = run.scores()
-        tables.append(table.assign(model=name, task=table["task"].map(label)))
+    tables: list[pd.DataFrame] = []
+    given = _of_runs(as_runs(runs), tables)
     # columns of an empty table have no types and would change those of the others
     tables = [table for table in tables if len(table)] or tables
     return pd.concat(tables, ignore_index=True), given.metrics, given.higher_is_better
@@ -118,8 +115,7 @@ def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, boo
 
 def named_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with the unique names of its model and its tasks."""
-    found = as_runs(runs)
-    return list(zip(found, _model_names(found), _task_labels(found), strict=True))
+    return [named[:3] for named in _named_records(as_runs(runs))]
 
 
 def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> dict[str, str]:
@@ -177,40 +173,52 @@ def as_runs(runs: Any) -> list[Run]:
     return list({run.folder.resolve(): run for run in found}.values())
 
 
-def _of_runs(runs: list[Run]) -> Gathered:
-    names = _model_names(runs)
-    scores, jobs = [], []
-    facts: dict[str, Any] = {"metrics": {}, "higher_is_better": {}, "positive": {}}
+def _of_runs(runs: list[Run], tables: list[pd.DataFrame] | None = None) -> Gathered:
+    """Return the scores of runs, whose records are read once.
+
+    The tables of all scores, also on corrupted data and of earlier epochs, are added to ``tables``.
+    """
+    names, scores, jobs = [], [], []
+    facts: dict[str, dict[Any, Any]] = {"metrics": {}, "higher_is_better": {}, "positive": {}}
     facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
-    for run, name, label in zip(runs, names, _task_labels(runs), strict=True):
-        table = run.scores()
-        scores.append(_final(table.assign(model=name, task=table["task"].map(label))))
-        jobs += list(_jobs(run, name, label))
-        for record in run.records():
+    for run, name, label, records in _named_records(runs):
+        table = run.scores() if isinstance(run, FrozenRun) else scores_table(records)
+        table = table.assign(model=name, task=table["task"].map(label))
+        names.append(name)
+        scores.append(_final(table))
+        if tables is not None:
+            tables.append(table)
+        jobs += list(_jobs(run, records, name, label))
+        for record in records:
             if record.get("lacks"):
-                why = (record["lacks"], record["info"])
+                why = (str(record["lacks"]), str(record["info"]))
                 facts["lacking"].setdefault(why, []).append((name, label[record["task"]]))
         for task in run.about["tasks"]:
-            called = label[task["name"]]
-            facts["higher_is_better"].update(task.get("higher_is_better", {}))
-            facts["kinds"].setdefault(called, task.get("kind", ""))
-            facts["datasets"].setdefault(called, task.get("dataset", ""))
-            twins, tested = task.get("twins", (0, 0))
-            if twins:
-                facts["twins"].setdefault(called, (twins, tested))
-            if task.get("positive") is not None:
-                facts["positive"].setdefault(called, str(task["positive"]))
-            if task["metrics"][0] != "?":
-                facts["metrics"].setdefault(called, task["metrics"][0])
-    seeds = sorted({run.about["seed"] for run in runs if "seed" in run.about})
-    table = pd.concat(scores, ignore_index=True)
-    return Gathered(names, table, pd.DataFrame(jobs, columns=list(JOBS)), seeds=seeds, **facts)
+            _add_facts(facts, label[task["name"]], task)
+    seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
+    found = pd.concat(scores, ignore_index=True)
+    return Gathered(names, found, pd.DataFrame(jobs, columns=list(JOBS)), seeds=seeds, **facts)
 
 
-def _jobs(run: Run, name: str, label: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
+def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str, Any]) -> None:
+    facts["higher_is_better"].update(task.get("higher_is_better", {}))
+    facts["kinds"].setdefault(called, task.get("kind", ""))
+    facts["datasets"].setdefault(called, task.get("dataset", ""))
+    twins, tested = task.get("twins", (0, 0))
+    if twins:
+        facts["twins"].setdefault(called, (twins, tested))
+    if task.get("positive") is not None:
+        facts["positive"].setdefault(called, str(task["positive"]))
+    if task["metrics"][0] != "?":
+        facts["metrics"].setdefault(called, task["metrics"][0])
+
+
+def _jobs(
+    run: Run, records: Sequence[Mapping[str, Any]], name: str, label: Mapping[str, str]
+) -> Iterator[tuple[Any, ...]]:
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
     embedded = set()
-    for record in expand_folds(run.about, run.records()):
+    for record in expand_folds(run.about, records):
         status = simplified_status(record["status"])
         job = (name, label[record["task"]], record["repeat"], record["fold"], status)
         seconds = record.get("seconds")
@@ -230,28 +238,37 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
 
 
-def _task_labels(runs: list[Run]) -> list[dict[str, str]]:
-    """Return the unique names of each run's tasks; data of one name may differ."""
+def _named_records(
+    runs: list[Run],
+) -> Iterator[tuple[Run, str, dict[str, str], list[dict[str, Any]]]]:
+    """Yield each run with the unique names of its model and its tasks, and its records.
+
+    Data of one name may differ between runs.
+    """
     seen: dict[str, dict[str, str]] = {}
-    labels = []
-    for run in runs:
-        own = {record["task"]: record["task"] for record in run.records()}
+    for run, model in zip(runs, _model_names(runs), strict=True):
+        records = run.records()
+        own = {record["task"]: record["task"] for record in records}
         for task in run.about["tasks"]:
             name, data = task["name"], task.get("fingerprint", "")
             known = seen.setdefault(name, {})
             new = name if not known else f"{name} [{data[:6]}]"
             own[name] = known.setdefault(data, new) if data else name
-        labels.append(own)
-    return labels
+        yield run, model, own, records
 
 
 def _model_names(runs: list[Run]) -> list[str]:
     # several runs of one model are named after their time stamps
     models = [run.model for run in runs]
-    return [
-        f"{model} ({run.folder.name.rpartition('.')[2]})" if models.count(model) > 1 else model
-        for run, model in zip(runs, models, strict=True)
-    ]
+    counts = Counter(models)
+    stamps = [run.folder.name.rpartition(".")[2] for run in runs]
+    # runs on two suites may have the same time stamp, runs of two folders the same name
+    for marks in (stamps, [run.folder.name for run in runs], [str(run.folder) for run in runs]):
+        pairs = zip(models, marks, strict=True)
+        names = [f"{model} ({mark})" if counts[model] > 1 else model for model, mark in pairs]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 #: states of a model on a task; only the first has a score
@@ -464,7 +481,10 @@ def ago(utc: str, now: datetime | None = None) -> str:
     """
     if not utc:
         return ""
-    then = datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    try:
+        then = datetime.fromisoformat(utc).replace(tzinfo=UTC)
+    except ValueError:  # the text of an imported file
+        return utc
     seconds = ((now or datetime.now(UTC)) - then).total_seconds()
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
@@ -491,7 +511,7 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
     spent: dict[tuple[str, str], list[float]] = {}
     for path in sorted(folder.glob("*/run.json")):
         run = Run(path.parent)
-        with contextlib.suppress(DataError, KeyError):  # a folder of something else
+        with contextlib.suppress(DataError):  # a folder of something else
             for record in run.records() if run.model in models else ():
                 if record.get("seconds"):
                     job = (run.model, str(record["task"]))

@@ -306,33 +306,17 @@ def rescore(
             f"({imported.get('file')}) and has no predictions to compute scores from."
         )
     work = _Work(found, check_metrics(metrics))
-    try:
-        records = found.records()
-    except TypeError:  # they cannot be sorted
-        records = [{}]
-    if not all(map(_is_valid, records)):
-        raise DataError(f"{found.folder / 'jobs'} has a damaged record.")
+    records, damaged = found.read_records()
+    for name, reason in damaged.items():
+        raise DataError(
+            f"{found.folder / 'jobs' / name} is damaged: {reason}; run the job again with --resume."
+        )
     for record in records:
         work.rescore(record)
     result = work.result()
     if output is not None:
         result.write(output)
     return result
-
-
-def _is_valid(record: Mapping[str, Any]) -> bool:
-    """Return whether a record has valid types; its fold becomes part of file paths."""
-    if not record or not isinstance(record["task"], str) or not isinstance(record["views"], list):
-        return False
-    fold = record["fold"]
-    integer = isinstance(fold, int) and not isinstance(fold, bool) and fold >= 0
-    return (fold is None or integer) and all(
-        isinstance(view, dict)
-        and isinstance(view.get("scores"), dict)
-        and isinstance(view.get("corruption"), str)
-        and "severity" in view
-        for view in record["views"]
-    )
 
 
 def check_metrics(metrics: Sequence[str] | str | None) -> list[str]:

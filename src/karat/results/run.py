@@ -35,10 +35,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
-from karat.results.tables import SCORE_COLUMNS, results_table, scores_table
+from karat.results.tables import (
+    NEEDED,
+    check_about,
+    check_record,
+    read_json_object,
+    results_table,
+    scores_table,
+    without_wrong_facts,
+)
 
 #: folders of a run that cannot hold artifacts
 TAKEN = ("jobs", "predictions", "scores", "missing")
@@ -92,9 +100,13 @@ def _contents(name: str, content: Any) -> dict[str, bytes]:
 
 
 SCHEMA = 1
-#: the keys every record has
-NEEDED = {"spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"}
-NEEDED |= {"views", "notes", "history", "utc"}
+#: what is wrong with a record that is no JSON object with all keys
+INCOMPLETE = "incomplete"
+#: values of keys that a run.json may lack
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
+    "params": {},
+}
 
 
 class Run:
@@ -102,6 +114,7 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
+        self._has_warned = False
 
     def __repr__(self) -> str:
         return f"<Run {self.folder.name}>"
@@ -109,10 +122,7 @@ class Run:
     @classmethod
     def create(cls, output: Path, about: Mapping[str, Any]) -> Run:
         """Create the folder of a new run and write its plan."""
-        names = [safe_name(str(about[key])) for key in ("model", "suite", "constraint", "mode")]
-        stem = ".".join([*names, about["stamp"]])
-        for attempt in itertools.count(1):
-            folder = output / (f"{stem}-{attempt}" if attempt > 1 else stem)
+        for folder in _folders(output, about):
             try:
                 folder.mkdir(parents=True)
                 break
@@ -122,8 +132,26 @@ class Run:
         write_atomic(folder / "run.json", _json({"schema": SCHEMA, **about}), durable=True)
         return cls(folder)
 
-    def merge_plan(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        """Add the tasks of a new plan; remove earlier records that these tasks were declined."""
+    def move(self, output: Path) -> Run:
+        """Move the folder into another one of the same file system; return the moved run."""
+        for folder in _folders(output, self.about):
+            if not folder.exists():
+                try:
+                    self.folder.rename(folder)
+                    return type(self)(folder)
+                except OSError:  # another process has just made it
+                    if not folder.exists():
+                        raise
+        raise AssertionError("there are always more names")
+
+    def merge_plan(
+        self, tasks: Sequence[Mapping[str, Any]], order: Sequence[str] | None = None
+    ) -> None:
+        """Add the tasks of a new plan; remove earlier records that these tasks were declined.
+
+        The tasks are stored in this order of their names, by default that of the new plan, so that
+        the tables are those of a run that was made at once.
+        """
         planned = {task["name"] for task in tasks}
         for record in self.records():
             if record["fold"] is None and record["task"] in planned:
@@ -132,7 +160,8 @@ class Run:
         for task in tasks:
             earlier = merged.get(task["name"], {}).get("folds", [])
             merged[task["name"]] = {**task, "folds": sorted({*earlier, *task["folds"]})}
-        about = {**self.about, "tasks": list(merged.values())}
+        names = [task["name"] for task in tasks] if order is None else order
+        about = {**self.about, "tasks": [merged[name] for name in _merged_order(merged, names)]}
         if about != self.about:
             write_atomic(self.folder / "run.json", _json(about), durable=True)
             self.__dict__["about"] = about
@@ -147,20 +176,12 @@ class Run:
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
 
-    def remove_partial_files(self) -> None:
-        """Remove partial files of dead processes."""
-        import psutil
-
-        for draft in self.folder.rglob(".*.tmp"):
-            number = draft.name.removesuffix(".tmp").rpartition(".")[2]
-            if number.isdecimal() and not psutil.pid_exists(int(number)):
-                draft.unlink(missing_ok=True)
-
     def mark_running(self, task: str, fold: int) -> None:
         """Mark a job as running in this process."""
         path = self._record({"task": task, "fold": fold}).with_suffix(".running")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{os.getpid()} {platform.node()}")
+        with contextlib.suppress(OSError):  # a full disk: the job may end when it no longer is
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{os.getpid()} {platform.node()}")
 
     @contextlib.contextmanager
     def marked_running(self) -> Iterator[None]:
@@ -204,7 +225,7 @@ class Run:
 
         found = []
         for path in sorted((self.folder / "jobs").glob("*.running")):
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError, OverflowError):
                 pid, _, host = path.read_text().partition(" ")
                 number = int(pid)  # raises for a damaged mark, also of another machine
                 if host != platform.node() or psutil.pid_exists(number):
@@ -219,7 +240,7 @@ class Run:
         return self.folder / "predictions" / safe_name(record["task"]) / _fold(record)
 
     def _record(self, record: Mapping[str, Any]) -> Path:
-        return self.folder / "jobs" / f"{safe_name(record['task'])}.{_fold(record)}.json"
+        return self.folder / "jobs" / _file_name(record)
 
     def has(self, record: Mapping[str, Any]) -> bool:
         """Return whether the record of a job is stored."""
@@ -251,10 +272,14 @@ class Run:
     @cached_property
     def about(self) -> dict[str, Any]:
         """The plan: model, suite, seed, tasks, versions."""
-        try:
-            return _renamed(dict(json.loads((self.folder / "run.json").read_text("utf-8"))))
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {self.folder / 'run.json'}: {error}.") from error
+        path = self.folder / "run.json"
+        about = _renamed(read_json_object(path))
+        if wrong := check_about(about):
+            where = f"{self.folder.name}/run.json"
+            raise DataError(f"{where} is damaged: {wrong} is missing or wrong.")
+        tasks = map(without_wrong_facts, about["tasks"])
+        about["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
+        return {**_DEFAULTS, **without_wrong_facts(about)}
 
     @property
     def model(self) -> str:
@@ -263,17 +288,49 @@ class Run:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the records of the finished jobs, in the order of the plan."""
-        return self._in_order(map(read_record, (self.folder / "jobs").glob("*.json")))
+        records, damaged = self.read_records()
+        if damaged and not self._has_warned:
+            self._has_warned = True
+            name, reason = next(iter(damaged.items()))
+            warnings.warn(
+                f"{self.folder.name}: {len(damaged)} of {len(damaged) + len(records)} records are "
+                f"damaged and left out ({name}: {reason}); --resume runs these jobs again.",
+                stacklevel=2,
+            )
+        return records
+
+    def read_records(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Return the records in the order of the plan, and what is wrong with damaged ones."""
+        found, damaged = [], {}
+        for path in (self.folder / "jobs").glob("*.json"):
+            record = read_record(path)
+            wrong = INCOMPLETE if record is None else check_record(record)
+            if not wrong and record is not None and path.name != _file_name(record):
+                wrong = "the name does not fit its task and fold"
+            if wrong:
+                damaged[path.name] = wrong
+            elif record is not None:
+                found.append(record)
+        return self._sorted(found), damaged
 
     def _in_order(self, records: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+        """Return records in the order of the plan; raise ``DataError`` if they have none."""
+        found = [record for record in records if record is not None]
+        for record in found:
+            if not isinstance(record["task"], str) or not isinstance(record["fold"], int | None):
+                raise DataError(f"{self.folder.name}/jobs has a damaged record: task or fold.")
+        return self._sorted(found)
+
+    def _sorted(self, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         order = {task["name"]: i for i, task in enumerate(self.about["tasks"])}
-        last, found = len(order), [record for record in records if record is not None]
-        return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
+        last = len(order)
+        return sorted(
+            records, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0)
+        )
 
     def scores(self) -> pd.DataFrame:
-        """Return the tidy table of all scores, one row per score."""
-        table = self._current("scores.csv")
-        return scores_table(self.records()) if table is None else table
+        """Return the tidy table of all scores, one row per score, built from the records."""
+        return scores_table(self.records())
 
     def results(self) -> pd.DataFrame:
         """Return one row per job and view, in the layout of the AutoML Benchmark."""
@@ -323,43 +380,31 @@ class Run:
                 f"{error.strerror}."
             ) from error
 
-    def _current(self, name: str) -> pd.DataFrame | None:
-        """Return a table if it is complete and newer than the records, else None."""
-        table, jobs = self.folder / "scores" / name, self.folder / "jobs"
-        try:
-            if table.stat().st_mtime_ns < jobs.stat().st_mtime_ns:
-                return None
-            text = table.read_text(encoding="utf-8")
-            if not text.endswith("\n") or text.partition("\n")[0] != ",".join(SCORE_COLUMNS):
-                return None
-            names = ("task", "model", "corruption", "metric", "value")
-            found = pd.read_csv(
-                io.StringIO(text), dtype=dict.fromkeys(names, str), keep_default_na=False
-            )
-            numbers = {"fold": "int64", "repeat": "int64", "severity": float, "epoch": "int64"}
-            # unlike pandas, float() always restores the exact value
-            values = [float(text) if text else float("nan") for text in found["value"]]
-            return found.astype(numbers).assign(value=values)
-        except (OSError, ValueError, KeyError):
-            return None  # rebuild it from the records
-
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return a record, or None if it is incomplete, for example after a power failure."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+        record = read_json_object(path)
+    except DataError:
         return None
-    return record if isinstance(record, dict) and record.keys() >= NEEDED else None
+    return record if all(key in record for key in NEEDED) else None
 
 
-def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run]:
+def open_runs(
+    paths: Iterable[str | Path] | str | Path, *, damaged: bool = False
+) -> list[Run]:
     """Open run folders, and all run folders inside other folders.
 
-    Damaged runs inside a folder are skipped with a warning, unless ``damaged`` is set.
+    Parameters
+    ----------
+    paths
+        One folder or several.
+    damaged
+        Whether to return damaged runs inside a folder too, instead of skipping them with a
+        warning.
     """
     runs: list[Run] = []
-    for path in map(Path, paths):
+    for path in [Path(paths)] if isinstance(paths, str | Path) else map(Path, paths):
         if (path / "run.json").is_file():
             runs.append(Run.open(path))
             continue
@@ -376,12 +421,11 @@ def open_runs(paths: Iterable[str | Path], *, damaged: bool = False) -> list[Run
 
 
 def _is_readable(run: Run) -> bool:
-    """Return whether run.json has a model and tasks; warn if not."""
+    """Return whether run.json can be read; warn if not."""
     try:
-        if not run.about["model"] or run.about["tasks"] is None:
-            raise DataError("run.json has no model or no tasks.")
-    except (DataError, KeyError, TypeError) as error:
-        warnings.warn(f"skipping {run.folder.name}: {error}", stacklevel=2)
+        run.about  # noqa: B018
+    except DataError as error:
+        warnings.warn(f"skipping {run.folder.name}: {error}", stacklevel=3)
         return False
     return True
 
@@ -391,10 +435,33 @@ def earlier_runs(output: Path, about: Mapping[str, Any], keys: Sequence[str]) ->
     found = []
     for path in output.glob("*/run.json"):
         run = Run(path.parent)
-        with contextlib.suppress(DataError):
-            if all(run.about.get(key) == about[key] for key in keys):
-                found.append(run)
+        if _is_readable(run) and all(run.about.get(key) == about[key] for key in keys):
+            found.append(run)
     yield from newest_first(found)
+
+
+def _merged_order(names: Iterable[str], order: Sequence[str]) -> list[str]:
+    """Return names in an order; one that it lacks stays behind the one that precedes it.
+
+    >>> _merged_order(["c", "x", "a", "b"], ["a", "b", "c", "d"])
+    ['a', 'b', 'c', 'x']
+    """
+    known = list(names)
+    found = [name for name in order if name in known]
+    at = 0
+    for name in known:
+        if name not in found:
+            found.insert(at, name)
+        at = found.index(name) + 1
+    return found
+
+
+def _folders(output: Path, about: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the possible folders of a run; those after the first have a number."""
+    names = [safe_name(str(about[key])) for key in ("model", "suite", "constraint", "mode")]
+    stem = ".".join([*names, about["stamp"]])
+    yield output / stem
+    yield from (output / f"{stem}-{attempt}" for attempt in itertools.count(2))
 
 
 def _renamed(about: dict[str, Any]) -> dict[str, Any]:
@@ -424,6 +491,10 @@ def newest_first(runs: Iterable[Run]) -> list[Run]:
     return sorted(runs, key=age, reverse=True)
 
 
+def _file_name(record: Mapping[str, Any]) -> str:
+    return f"{safe_name(record['task'])}.{_fold(record)}.json"
+
+
 def _fold(record: Mapping[str, Any]) -> str:
     # tasks that were declined or whose data cannot be loaded have no fold
     never = "declined" if record.get("status", "declined") == "declined" else "lost"
@@ -431,7 +502,27 @@ def _fold(record: Mapping[str, Any]) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    """Return a value as JSON; lone surrogates in its texts become escapes."""
+
+    def dump(value: Any) -> str:
+        return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+    text = dump(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = dump(_without_surrogates(value))
+    return text
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_without_surrogates(each) for each in value]
+    if isinstance(value, dict):
+        return {encodable(key): _without_surrogates(each) for key, each in value.items()}
+    return value
 
 
 PICKLES = (".pkl", ".pickle", ".joblib")

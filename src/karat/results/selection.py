@@ -10,8 +10,8 @@ from typing import Any
 
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, did_you_mean, simplified_status
-from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
-from karat.results.run import Run, newest_first, open_runs
+from karat.results.load import DECLINED, FAILED, NOT_RUN, OK, FrozenRun
+from karat.results.run import INCOMPLETE, Run, newest_first, open_runs
 
 #: fold and draw: the same test rows in two runs of one seed on the same data
 Unit = tuple[int, int]
@@ -105,7 +105,13 @@ class Side:
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return self.run.records()
+        if isinstance(self.run, FrozenRun):
+            return self.run.records()
+        records, damaged = self.run.read_records()
+        for name, reason in damaged.items():
+            if reason != INCOMPLETE:  # such a job did not finish
+                raise DataError(f"{self.run.folder / 'jobs' / name} is a damaged record: {reason}.")
+        return self.run.records() if damaged else records  # with a warning
 
 
 def find_run(run: Run | str | Path) -> Run:
