@@ -330,6 +330,11 @@ class FolderWatcher:
                 self._scanned = time.monotonic()
             return self._snapshot
 
+    def newest(self) -> Snapshot | None:
+        """Return the state of the folder if it need not be scanned again, without waiting."""
+        fresh = time.monotonic() - self._scanned < SCAN_INTERVAL
+        return self._snapshot if fresh else None
+
     def rescan(self) -> None:
         """Scan again at the next request."""
         with self._lock:
