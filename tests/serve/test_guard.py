@@ -2,13 +2,14 @@
 
 import asyncio
 import gzip
+import shutil
 
 import pytest
 
 from karat.serve import guard, snapshots
 from karat.serve.guard import Recorded, ResponseCache, Turns
 from karat.serve.settings import client_key
-from karat.serve.snapshots import FolderWatcher
+from karat.serve.snapshots import BundleCache, FolderWatcher
 
 KEY = ("/api/v1/board", b"", "", False)
 API = "/api/v1"
@@ -121,21 +122,43 @@ def make_from(count, body=b"x", status=200):
 
 def test_a_response_is_made_once_for_all_clients(written, calm):
     async def check():
-        cache, made = ResponseCache(FolderWatcher(written)), []
+        cache, made = ResponseCache(FolderWatcher(written), BundleCache()), []
         found = await asyncio.gather(*(cache.get(KEY, make_from(made)) for _ in range(50)))
         assert made == [1]
         assert all(each is found[0] for each in found)
         assert await cache.get(KEY, make_from(made)) is found[0]
         cache.watcher.rescan()
-        assert await cache.get(KEY, make_from(made)) == found[0]
+        assert await cache.get(KEY, make_from(made)) is found[0]
+        assert made == [1]
+        shutil.rmtree(next(written.glob("a.*")))
+        cache.watcher.rescan()
+        assert await cache.get(KEY, make_from(made)) is not found[0]
         assert made == [1, 1]
+
+    asyncio.run(check())
+
+
+def test_a_page_of_earlier_data_is_kept_until_the_next_scan_only(written, calm):
+    async def check():
+        cache, made = ResponseCache(FolderWatcher(written), BundleCache()), []
+        page = ("/", b"", "", False)
+        for expected in (1, 2, 3):
+            await cache.get(page, make_from(made))
+            await cache.get(page, make_from(made))
+            assert len(made) == expected
+            cache.watcher.rescan()
+        cache.bundles.bundle(cache.watcher.snapshot())
+        for _ in range(3):
+            cache.watcher.rescan()
+            await cache.get(page, make_from(made))
+        assert len(made) == 4
 
     asyncio.run(check())
 
 
 def test_a_response_is_made_even_if_the_first_client_leaves(written, calm):
     async def check():
-        cache, made = ResponseCache(FolderWatcher(written)), []
+        cache, made = ResponseCache(FolderWatcher(written), BundleCache()), []
         first = asyncio.create_task(cache.get(KEY, make_from(made)))
         second = asyncio.create_task(cache.get(KEY, make_from(made)))
         while not made:
@@ -151,7 +174,7 @@ def test_errors_and_large_responses_are_not_kept(written, calm, monkeypatch):
     monkeypatch.setattr(guard, "MAX_CACHED_BYTES", 10)
 
     async def check():
-        cache, made = ResponseCache(FolderWatcher(written)), []
+        cache, made = ResponseCache(FolderWatcher(written), BundleCache()), []
         for make in (make_from(made, status=404), make_from(made, b"x" * 11)):
             await cache.get(KEY, make)
             await cache.get(KEY, make)
@@ -169,8 +192,9 @@ def test_a_body_is_compressed_once(written, calm, monkeypatch):
     monkeypatch.setattr(gzip, "compress", lambda *a, **k: count.append(1) or compress(*a, **k))
 
     async def check():
-        cache = ResponseCache(FolderWatcher(written))
-        for _ in range(3):
+        cache = ResponseCache(FolderWatcher(written), BundleCache())
+        for number in range(3):
+            (next(written.glob("a.*")) / "jobs" / f"halves.{number}.json").unlink()
             cache.watcher.rescan()
             found = await cache.get((*KEY[:3], True), make_from([], b"x" * 5000))
             assert gzip.decompress(found.body) == b"x" * 5000

@@ -1,6 +1,6 @@
 """What stands between the clients and the application: protection, a queue, cached responses.
 
-A response that depends on the served folder only is made once for each scan of the folder, however
+A response that depends on the served folder only is made once until the folder changes, however
 many clients ask for it. Other requests wait for their turn, so that no client can keep all threads
 busy.
 """
@@ -21,7 +21,14 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 
 from karat.serve.settings import ApiError, Settings, client_key, host_name
-from karat.serve.snapshots import POLICY, FolderWatcher, Snapshot, short_hash, to_json
+from karat.serve.snapshots import (
+    POLICY,
+    BundleCache,
+    FolderWatcher,
+    Snapshot,
+    short_hash,
+    to_json,
+)
 
 BASE = "/api/v1"
 #: maximum size of a JSON body in bytes
@@ -48,10 +55,14 @@ SCANNED_PATHS = re.compile(
     rf"/|/report\.html|/api|/favicon\.ico|{BASE}/(openapi\.json|scores|board|compare|bundle"
     r"|progress|names|runs(/[^/]+(/jobs)?)?)"
 )
+#: those of them that show a bundle
+BUNDLE_PATHS = ("/", "/report.html", f"{BASE}/bundle")
 #: request headers that a cached response must not depend on
 UNSHARED_HEADERS = (b"if-none-match", b"accept-encoding", b"range", b"if-range", b"authorization")
 #: maximum number of cached responses, and of their bytes
 MAX_CACHED, MAX_CACHED_BYTES = 256, 2**26
+#: intervals between scans after which requests wait for the scan in progress
+MAX_INTERVALS = 4
 #: bytes of a body that are handed to a connection at a time, and from which on a body is compressed
 CHUNK, MIN_COMPRESSED = 2**16, 1024
 
@@ -168,6 +179,8 @@ class Recorded:
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
     error: Exception | None = None
+    #: whether it is valid until the folder changes, not only until the next scan
+    lasting: bool = False
 
     @property
     def tag(self) -> str:
@@ -189,8 +202,9 @@ Key = tuple[str, bytes, str, bool]
 class ResponseCache:
     """Responses of the newest scan; each is made once, and clients that ask meanwhile wait."""
 
-    def __init__(self, watcher: FolderWatcher) -> None:
+    def __init__(self, watcher: FolderWatcher, bundles: BundleCache) -> None:
         self.watcher = watcher
+        self.bundles = bundles
         self._scan: asyncio.Task[Snapshot] | None = None
         self._snapshot: Snapshot | None = None
         self._known: dict[Key, Recorded] = {}
@@ -212,17 +226,23 @@ class ResponseCache:
         if snapshot is None:
             if self._scan is None or self._scan.done():
                 self._scan = asyncio.create_task(asyncio.to_thread(self.watcher.snapshot))
-            snapshot = await asyncio.shield(self._scan)
+            # many clients slow down a scan: meanwhile they get what was there before
+            snapshot = self.watcher.newest(MAX_INTERVALS) or await asyncio.shield(self._scan)
         if snapshot is self._snapshot:
             return
-        if self._snapshot is None or snapshot.version != self._snapshot.version:
+        before, self._snapshot = self._snapshot, snapshot
+        if before is None or snapshot.version != before.version:
             self._being_made = {}
-        self._snapshot, self._known = snapshot, {}
+        same = before is not None and snapshot.state == before.state
+        self._known = {key: each for key, each in self._known.items() if same and each.lasting}
 
     async def _make(self, key: Key, make: Callable[[], Awaitable[Recorded]]) -> Recorded:
         known, being_made = self._known, self._being_made
+        version = self._snapshot.version if self._snapshot else ""
+        # until its new data are made, a page shows the data of an earlier scan
+        lasting = key[0] not in BUNDLE_PATHS or self.bundles.version == version
         try:
-            made = await make()
+            made = replace(await make(), lasting=lasting)
             if made.status == 200:
                 made = await self._complete(key, made)
                 used = sum(len(each.body) for each in known.values())
@@ -268,7 +288,7 @@ class Guard:
         self.settings: Settings = service.settings
         limits = self.settings.limits
         self.turns = Turns(limits.requests, limits.requests_per_client)
-        self.responses = ResponseCache(service.watcher)
+        self.responses = ResponseCache(service.watcher, service.bundles)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -330,7 +350,7 @@ class Guard:
         packed = "gzip" in headers.get("accept-encoding", "")
         key = (scope["path"], scope["query_string"], headers.get("accept", ""), packed)
         shared = [(k, v) for k, v in scope["headers"] if k not in UNSHARED_HEADERS]
-        made = await self.responses.get(key, lambda: self._record({**scope, "headers": shared}))
+        made = await self.responses.get(key, lambda: self._make({**scope, "headers": shared}))
         if made.status == 200 and has_tag(headers.get("if-none-match", ""), made.tag):
             start = {"status": 304, "headers": [h for h in made.headers if h[0] in UNMODIFIED]}
             await send({"type": "http.response.start", **start})
@@ -345,9 +365,20 @@ class Guard:
         if made.error is not None:
             raise made.error
 
+    async def _make(self, scope: Any) -> Recorded:
+        """Return a response; after an unexpected error, without the runs that cause it."""
+        leave = await self.turns.enter(client_of(scope))
+        try:
+            made = await self._record({**scope})
+            if made.error is not None:
+                if await asyncio.to_thread(self.service.watcher.leave_out_damaged):
+                    made = await self._record(scope)
+            return made
+        finally:
+            leave()
+
     async def _record(self, scope: Any) -> Recorded:
         """Return the response of the application to a request without a body."""
-        leave = await self.turns.enter(client_of(scope))
         messages: list[Any] = []
         error = None
 
@@ -363,8 +394,6 @@ class Guard:
             if not messages:
                 raise
             error = raised
-        finally:
-            leave()
         body = b"".join(each.get("body", b"") for each in messages[1:])
         return Recorded(messages[0]["status"], tuple(messages[0]["headers"]), body, error)
 

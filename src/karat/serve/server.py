@@ -7,6 +7,7 @@ import contextlib
 import errno
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
@@ -28,6 +29,9 @@ MAX_HEADER = 2**16
 MIN_TAKEN = 2**14
 #: files that are open besides connections
 OTHER_FILES, MIN_CONNECTIONS = 200, 20
+#: seconds that the thread of all connections makes other threads wait; each access to a file in a
+#: scan of the folder waits for as long
+SWITCH_INTERVAL = 0.0005
 REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
     b'Connection: close\r\n\r\n{"error":"too many connections","hint":"close some"}'
@@ -56,6 +60,8 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
             received.append(sig)
             server.should_exit = True
 
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
         before = {sig: signal.signal(sig, stop) for sig in (signal.SIGINT, signal.SIGTERM)}
         ready(url(settings.host, listening))
         try:
@@ -63,6 +69,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
         finally:
             # a second Ctrl-C skips uvicorn's shutdown; the running evaluation must end anyway
             app.service.evaluations.stop()
+            sys.setswitchinterval(interval)
             for sig, handler in before.items():
                 signal.signal(sig, handler)
     return 130 if signal.SIGINT in received else 0
