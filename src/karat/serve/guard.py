@@ -450,6 +450,9 @@ def check_request(scope: Any, settings: Settings) -> None:
     foreign = origin is not None and urlsplit(origin).netloc.lower() != hosts[0].lower()
     if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         raise ApiError(403, "requests from other websites are not allowed")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        hint = "send the file as it is; it may be a compressed file"
+        raise ApiError(415, "compressed bodies are not accepted", hint)
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     json_only = scope["path"] == f"{BASE}/evaluations" and kind != "application/json"
     if kind in FORM_TYPES or json_only:

@@ -89,6 +89,8 @@ class Service:
         self.evaluations = Evaluations(settings, self.uploads)
         #: a client has one wrong token at a time answered, which limits how many it can try
         self.guesses = Turns(total=1000, each=1)
+        #: run folders are unpacked one at a time
+        self.unpacking = Turns(total=1, each=1)
         self._lock = threading.Lock()
         self._cache: OrderedDict[Any, Any] = OrderedDict()
 
@@ -652,7 +654,11 @@ def remove_vectors(name: Name, service: Shared) -> Response:
 async def add_run(request: Request, query: Queried[NameQuery], service: Shared) -> Response:
     """Upload a run folder as zip, tar or tar.gz."""
     async with received_file(request, service) as draft:
-        await run_in_threadpool(service.uploads.add_run, draft, query.name)
+        leave = await service.unpacking.enter("")
+        try:
+            await run_in_threadpool(service.uploads.add_run, draft, query.name)
+        finally:
+            leave()
     await run_in_threadpool(service.watcher.rescan)
     return Json({"id": query.name}, 201, {**NO_STORE, "location": f"{BASE}/runs/{query.name}"})
 
