@@ -228,3 +228,38 @@ def test_a_range_or_a_token_does_not_change_a_cached_response(reader):
     for headers in ({"range": "bytes=0-1"}, {"authorization": "Bearer x"}, {"if-range": "x"}):
         answer = reader.get(f"{API}/progress", headers=headers)
         assert (answer.status_code, answer.content) == (200, plain.content)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/bundle", "/"])
+def test_gzip_that_is_not_accepted(reader, path):
+    for accepted, packed in {
+        "gzip;q=0, *": False,
+        "br": False,
+        "*": True,
+        "GZIP;q=0.1": True,
+    }.items():
+        answer = reader.get(path, headers={"accept-encoding": accepted})
+        assert ("content-encoding" in answer.headers) == packed
+
+
+def test_many_ranges_are_ignored(reader, evaluated):
+    run = next(evaluated.glob("onehot.*")).name
+    path = f"{API}/runs/{run}/predictions.csv?task=halves&fold=0"
+    few, many = ("bytes=" + ",".join(f"{i}-{i}" for i in range(0, n, 2)) for n in (6, 60))
+    assert reader.get(path, headers={"range": few}).status_code == 206
+    assert reader.get(path, headers={"range": many}).status_code == 200
+
+
+def test_head_does_not_read_files(reader, evaluated, monkeypatch):
+    run = next(evaluated.glob("onehot.*")).name
+    path = f"{API}/runs/{run}/predictions.csv?task=halves&fold=0"
+    size = reader.get(path, headers={"accept-encoding": "identity"}).headers["content-length"]
+    monkeypatch.setattr("anyio.open_file", None)
+    answer = reader.head(path, headers={"accept-encoding": "identity"})
+    assert (answer.status_code, answer.headers["content-length"]) == (200, size)
+
+
+def test_large_bodies_are_sent_in_parts(reader, monkeypatch):
+    whole = reader.get("/").content
+    monkeypatch.setattr(guard, "CHUNK", 1000)
+    assert reader.get("/").content == whole

@@ -122,6 +122,87 @@ def test_malformed_requests(location, raw):
     assert ask(location, "GET", f"{API}/progress")[0] == 200
 
 
+def post_head(path, *lines):
+    lines = (f"POST {API}/{path} HTTP/1.1", "Host: localhost", *lines)
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+BYTES, JSON = "Content-Type: application/octet-stream", "Content-Type: application/json"
+CHUNKED = "Transfer-Encoding: chunked"
+HOSTILE = {
+    "two framings": (post_head("vectors?name=a.txt", BYTES, CHUNKED, "Content-Length: 4"), 400),
+    "nested chunks": (post_head("vectors?name=a.txt", BYTES, f"{CHUNKED}, chunked"), 400),
+    "unknown framing": (post_head("vectors?name=a.txt", BYTES, "Transfer-Encoding: xchunked"), 400),
+    "space before colon": (post_head("vectors?name=a.txt", "Transfer-Encoding : chunked"), 400),
+    "signed length": (post_head("vectors?name=a.txt", BYTES, "Content-Length: +5"), 400),
+    "endless length": (post_head("vectors?name=a.txt", f"Content-Length: {'9' * 400}"), 400),
+    "broken origin": (post_head("evaluations", JSON, "Origin: http://[::1"), 403),
+    "packed body": (post_head("vectors?name=a.txt", BYTES, "Content-Encoding: gzip"), 415),
+    "latin token": (post_head("evaluations/x/cancel", "Authorization: Bearer \xff\xfe"), 401),
+    "many lines": (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"x: y\r\n" * 300 + b"\r\n", 431),
+    "http 2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    "http 9.9": (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 505),
+    "user in host": (b"GET / HTTP/1.1\r\nHost: localhost@evil.example\r\n\r\n", 421),
+    "trace": (b"TRACE /api HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "connect": (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+    "long method": (b"X" * 5000 + b" /api HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "overlong dots": (b"GET /api/v1/runs/%c0%ae%c0%ae HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+}
+
+
+def test_hostile_headers(location):
+    for name, (raw, status) in HOSTILE.items():
+        with connect(location) as line:
+            line.sendall(raw)
+            assert (name, int(line.recv(65536).split()[1])) == (name, status)
+    assert ask(location, "GET", f"{API}/progress")[0] == 200
+
+
+def test_a_body_after_its_refusal_is_not_read_forever(location):
+    for path in ("vectors?name=a.txt", "board"):
+        with connect(location) as line:
+            line.sendall(post_head(path, BYTES, CHUNKED))
+            chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+            with pytest.raises(OSError):
+                for _ in range(2000):
+                    line.sendall(chunk)
+
+
+def test_a_body_without_end(location, written, tools):
+    with connect(location) as line:
+        token = f"Authorization: Bearer {tools.token}"
+        line.sendall(post_head("vectors?name=a.txt", BYTES, CHUNKED, token))
+        with pytest.raises(OSError):
+            for _ in range(2000):
+                line.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+    tools.wait_until(lambda: not list((written / ".uploads" / "drafts").glob("*")))
+    assert not list((written / ".uploads" / "vectors").glob("*"))
+
+
+def test_a_malformed_body_after_its_refusal(location, caplog):
+    with connect(location) as line:
+        line.sendall(post_head("vectors?name=a.txt", BYTES, CHUNKED))
+        assert line.recv(65536).split()[1] == b"401"
+        line.sendall(b"-1\r\nx\r\n")
+        rest(line)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_slow_json_body(written, tools):
+    limits = Limits(header=100, idle=100, request=0.3)
+    with tools.served(written, token=tools.token, limits=limits) as address:
+        with connect(urlsplit(address)) as line:
+            line.sendall(post_head("evaluations", JSON, "Content-Length: 1000") + b'{"suite"')
+            assert line.recv(65536).split()[1] == b"503"
+
+
+def test_pipelined_requests_are_answered_in_turn(location):
+    once = f"GET {API}/progress HTTP/1.1\r\nHost: localhost\r\n"
+    with connect(location) as line:
+        line.sendall(f"{once}\r\n".encode() * 50 + f"{once}Connection: close\r\n\r\n".encode())
+        assert rest(line).count(b"HTTP/1.1 200") == 51
+
+
 # -- slow clients ---------------------------------------------------------------------------
 
 

@@ -33,6 +33,8 @@ from karat.serve.snapshots import (
 BASE = "/api/v1"
 #: maximum size of a JSON body in bytes
 MAX_JSON = 2**16
+#: maximum size of a request header in bytes and lines, and number of ranges in it
+MAX_HEADER, MAX_HEADER_LINES, MAX_RANGES = 2**16, 200, 10
 NO_STORE = {"cache-control": "no-store"}
 #: headers of every response; routes may set their own policy and caching
 HEADERS = {
@@ -330,6 +332,7 @@ class Guard:
             return
         # FastAPI's routes do not answer HEAD
         scope = {**scope, "method": "GET", "karat.head": scope["method"] == "HEAD"}
+        scope["headers"] = _plain_headers(scope)
         if SCANNED_PATHS.fullmatch(scope["path"]):
             await self._respond_once(scope, send)
             return
@@ -347,7 +350,7 @@ class Guard:
     async def _respond_once(self, scope: Any, send: Send) -> None:
         """Send a response that is made once for all clients."""
         headers = Headers(scope=scope)
-        packed = "gzip" in headers.get("accept-encoding", "")
+        packed = "accept-encoding" in headers
         key = (scope["path"], scope["query_string"], headers.get("accept", ""), packed)
         shared = [(k, v) for k, v in scope["headers"] if k not in UNSHARED_HEADERS]
         made = await self.responses.get(key, lambda: self._make({**scope, "headers": shared}))
@@ -439,6 +442,7 @@ def _with_headers(send: Send, head_only: bool) -> Send:
 def check_request(scope: Any, settings: Settings) -> None:
     """Refuse requests for another host, and requests that another website lets a browser send."""
     headers = Headers(scope=scope)
+    _check_header(scope, headers)
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not settings.allows_host(hosts[0]):
         name = host_name(hosts[0]) if hosts else ""
@@ -446,10 +450,7 @@ def check_request(scope: Any, settings: Settings) -> None:
         raise ApiError(421, "unknown host", hint)
     if scope["method"] in ("GET", "HEAD", "OPTIONS"):
         return
-    origin = headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc.lower() != hosts[0].lower()
-    if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise ApiError(403, "requests from other websites are not allowed")
+    _check_site(headers, hosts[0])
     if headers.get("content-encoding", "identity").lower() != "identity":
         hint = "send the file as it is; it may be a compressed file"
         raise ApiError(415, "compressed bodies are not accepted", hint)
@@ -458,3 +459,52 @@ def check_request(scope: Any, settings: Settings) -> None:
     if kind in FORM_TYPES or json_only:
         hint = "send application/json, or application/octet-stream for files"
         raise ApiError(415, "wrong content type", hint)
+
+
+def _check_site(headers: Headers, host: str) -> None:
+    origin = headers.get("origin")
+    try:
+        same = origin is None or urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        same = False
+    if not same or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise ApiError(403, "requests from other websites are not allowed")
+
+
+def _check_header(scope: Any, headers: Headers) -> None:
+    """Refuse a header that is too large, or that a proxy may understand in another way."""
+    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    size += len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    close = {"connection": "close"}
+    if size > MAX_HEADER or len(scope["headers"]) > MAX_HEADER_LINES:
+        raise ApiError(431, "the header is too large", "", close)
+    if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
+        raise ApiError(505, "unknown version of HTTP", "use HTTP/1.1", close)
+    if "transfer-encoding" in headers and "content-length" in headers:
+        hint = "send either Content-Length or Transfer-Encoding"
+        raise ApiError(400, "the body has two lengths", hint, close)
+
+
+def accepts_gzip(accepted: str) -> bool:
+    """Return whether an Accept-Encoding header allows gzip.
+
+    >>> accepts_gzip("gzip, br"), accepts_gzip("gzip;q=0"), accepts_gzip("br"), accepts_gzip("*")
+    (True, False, False, True)
+    """
+    found = {}
+    for each in accepted.lower().split(","):
+        name, _, quality = (word.strip() for word in each.partition(";"))
+        found[name] = re.fullmatch(r"q\s*=\s*0(\.0*)?", quality) is None
+    return found.get("gzip", found.get("*", False))
+
+
+def _plain_headers(scope: Any) -> list[tuple[bytes, bytes]]:
+    """Return the request headers without encodings and ranges that the application misreads."""
+    headers = Headers(scope=scope)
+    wrong = {b"accept-encoding"}
+    if headers.get("range", "").count(",") >= MAX_RANGES:
+        wrong.add(b"range")
+    kept = [(name, value) for name, value in scope["headers"] if name not in wrong]
+    if accepts_gzip(headers.get("accept-encoding", "")):
+        kept.append((b"accept-encoding", b"gzip"))
+    return kept

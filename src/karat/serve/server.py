@@ -27,6 +27,8 @@ SHUTDOWN_GRACE = 5
 MAX_HEADER = 2**16
 #: bytes of a response that a client must take before the limit for idle connections
 MIN_TAKEN = 2**14
+#: bytes that are received of a body after its request was refused
+MAX_UNREAD = 2**23
 #: files that are open besides connections
 OTHER_FILES, MIN_CONNECTIONS = 200, 20
 #: seconds that the thread of all connections makes other threads wait; each access to a file in a
@@ -124,7 +126,7 @@ class LimitedConnection(H11Protocol):
         super().connection_made(transport)
         self.owner = client_key(self.client[0]) if self.client else ""
         self.header_start = self.moved = self.idle_since = self.loop.time()
-        self.received, self.seen, self.level = 0, 0, 0
+        self.received = self.seen = self.level = self.unread = 0
         self._check_later()
         if not self.opened.add(self):
             transport.write(REFUSAL)
@@ -135,11 +137,23 @@ class LimitedConnection(H11Protocol):
         if self.transport.is_closing():
             return
         self.received += len(data)
+        if self.is_idle() and self.cycle is not None and self.cycle.more_body:
+            self.unread += len(data)  # of a body that was refused
+            if self.unread > MAX_UNREAD:
+                self.transport.abort()
+                return
         super().data_received(data)
         if not self.is_idle():
             self.header_start = None
         elif self.header_start is None:
             self.header_start = self.loop.time()
+
+    def send_400_response(self, msg: str) -> None:
+        """Report a malformed request, or close the connection if a response has already begun."""
+        if repr(self.conn.our_state) in ("IDLE", "SEND_RESPONSE"):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
 
     def on_response_complete(self) -> None:
         """Wait for another request, with uvicorn's own limit."""
