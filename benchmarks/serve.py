@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from karat.results.run import Run
 
-CLIENTS, IDLE, SECONDS, WARM_UP = 190, 220, 10.0, 2.0
+CLIENTS, IDLE, ROUNDS, SECONDS, WARM_UP = 190, 220, 4, 4.0, 1.0
 MODELS, TASKS, FOLDS = 20, 10, 5
 API = "/api/v1"
 #: what a client asks for in turn; the live page polls the bundle with the tag of the last one
@@ -99,9 +99,9 @@ class Client(asyncio.Protocol):
             self.stopped.set_result(None)
 
 
-async def load_server(port: int, paths: tuple[str, ...], seconds: float) -> Load:
-    """Return what the busy clients saw, who reconnect when their connection is lost."""
-    load, end = Load(), time.perf_counter() + seconds
+async def load_server(load: Load, port: int, paths: tuple[str, ...], seconds: float) -> None:
+    """Add what the busy clients see, who reconnect when their connection is lost."""
+    end = time.perf_counter() + seconds
 
     async def keep_asking(number: int) -> None:
         while (left := end - time.perf_counter()) > 0:
@@ -114,17 +114,16 @@ async def load_server(port: int, paths: tuple[str, ...], seconds: float) -> Load
 
     begun = time.perf_counter()
     await asyncio.gather(*(keep_asking(number) for number in range(CLIENTS)))
-    load.wall = time.perf_counter() - begun
-    return load
+    load.wall += time.perf_counter() - begun
 
 
-def measured(port: int, paths: tuple[str, ...]) -> Load:
-    """Return what the busy clients see while others keep connections open and send nothing."""
+def measure_round(load: Load, port: int, paths: tuple[str, ...]) -> None:
+    """Add what the busy clients see while others keep connections open and send nothing."""
     with contextlib.ExitStack() as stack:
         for _ in range(IDLE):
             stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-        asyncio.run(load_server(port, paths, WARM_UP))
-        return asyncio.run(load_server(port, paths, SECONDS))
+        asyncio.run(load_server(Load(), port, paths, WARM_UP))
+        asyncio.run(load_server(load, port, paths, SECONDS))
 
 
 @contextlib.contextmanager
@@ -179,10 +178,11 @@ def write_run(folder: Path, model: str, number: int) -> None:
 def measure() -> Iterator[tuple[str, float, float, str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         write_runs(Path(folder))
-        with bare_server() as port:
-            bare = measured(port, ("/",))
-        with karat_server(Path(folder)) as port:
-            ours = measured(port, PATHS)
+        bare, ours = Load(), Load()
+        with bare_server() as bare_port, karat_server(Path(folder)) as port:
+            for _ in range(ROUNDS):  # in turns, so that noise affects both alike
+                measure_round(bare, bare_port, ("/",))
+                measure_round(ours, port, PATHS)
     each, plain = (load.wall / len(load.seconds) for load in (ours, bare))
     what, against = f"karat serve, {CLIENTS} clients", "bare uvicorn, a constant"
     yield f"{what}, per request", each / plain, 4, "×", against

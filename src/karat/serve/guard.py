@@ -224,19 +224,25 @@ class ResponseCache:
         return await asyncio.shield(self._being_made[key])
 
     async def _refresh(self) -> None:
-        snapshot = self.watcher.newest()
-        if snapshot is None:
-            if self._scan is None or self._scan.done():
-                self._scan = asyncio.create_task(asyncio.to_thread(self.watcher.snapshot))
-            # many clients slow down a scan: meanwhile they get what was there before
-            snapshot = self.watcher.newest(MAX_INTERVALS) or await asyncio.shield(self._scan)
-        if snapshot is self._snapshot:
+        """Drop the responses that are no longer valid."""
+        snapshot, before = await self._newest_snapshot(), self._snapshot
+        if snapshot is before:
             return
-        before, self._snapshot = self._snapshot, snapshot
+        self._snapshot = snapshot
         if before is None or snapshot.version != before.version:
             self._being_made = {}
         same = before is not None and snapshot.state == before.state
         self._known = {key: each for key, each in self._known.items() if same and each.lasting}
+
+    async def _newest_snapshot(self) -> Snapshot:
+        found = self.watcher.newest()
+        if found is not None:
+            return found
+        if self._scan is None or self._scan.done():
+            self._scan = asyncio.create_task(asyncio.to_thread(self.watcher.snapshot))
+        # many clients slow down a scan: meanwhile they get what was there before
+        earlier = self.watcher.newest(MAX_INTERVALS)
+        return await asyncio.shield(self._scan) if earlier is None else earlier
 
     async def _make(self, key: Key, make: Callable[[], Awaitable[Recorded]]) -> Recorded:
         known, being_made = self._known, self._being_made
