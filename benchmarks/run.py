@@ -7,6 +7,7 @@ from importlib import import_module
 
 PARTS = (
     "startup",
+    "serve",
     "scheduling",
     "engines",
     "board",

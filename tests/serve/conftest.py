@@ -189,9 +189,11 @@ def served(folder: Path, **changes: Any) -> Iterator[str]:
         server = make_server(app)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
         thread.start()
-        yield url("127.0.0.1", listening)
-        server.should_exit = True
-        thread.join()
+        try:
+            yield url("127.0.0.1", listening)
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def wait_until(true: Any, seconds: float = 150) -> Any:

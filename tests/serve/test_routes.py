@@ -1,5 +1,6 @@
 """The web application: what can be read, who may write, and what is refused."""
 
+import asyncio
 import csv
 import hmac
 import io
@@ -8,6 +9,8 @@ import re
 import time
 from collections import Counter
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -16,7 +19,9 @@ from karat.analysis.leaderboard import leaderboard
 from karat.reporting.bundle import make_bundle
 from karat.results.run import open_runs
 from karat.serve import routes
-from karat.serve.routes import HEADERS
+from karat.serve.guard import HEADERS, Turns
+from karat.serve.routes import Paging
+from karat.serve.settings import Settings
 from karat.serve.snapshots import FolderWatcher
 
 API = "/api/v1"
@@ -281,16 +286,18 @@ def test_every_response_has_security_headers(reader, path):
     assert "server" not in answer.headers
 
 
-def test_internal_errors_hide_their_details(reader, monkeypatch):
+@pytest.mark.parametrize(("owner", "name"), [(FolderWatcher, "snapshot"), (Paging, "page")])
+def test_internal_errors_hide_their_details(reader, monkeypatch, owner, name):
 
-    def broken(self):
+    def broken(self, *rest):
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr(FolderWatcher, "snapshot", broken)
+    monkeypatch.setattr(owner, name, broken)
+    reader.service.watcher.rescan()
     with pytest.raises(ZeroDivisionError):  # the server's own log has it
-        reader.get(f"{API}/runs")
+        reader.get(f"{API}/runs?limit=77")
     reader._transport.raise_server_exceptions = False
-    answer = reader.get(f"{API}/runs")
+    answer = reader.get(f"{API}/runs?limit=77")
     reader._transport.raise_server_exceptions = True
     assert answer.status_code == 500
     assert "secret" not in answer.text
@@ -379,6 +386,27 @@ def test_a_wrong_token_is_answered_late(writer, monkeypatch):
     headers = {"authorization": "Bearer wrong"}
     writer.post(f"{API}/evaluations", json=ORDER, headers=headers)
     assert time.monotonic() - begun >= 0.2
+
+
+def test_a_client_cannot_try_many_tokens_at_a_time(monkeypatch, tools):
+    inside, pause = [0], asyncio.sleep
+
+    async def sleep(seconds):
+        inside[0] += 1
+        inside.append(inside[0])
+        await pause(0)
+        inside[0] -= 1
+
+    async def guess_many():
+        service = SimpleNamespace(settings=Settings(Path("x"), token=tools.token))
+        service.guesses = Turns(total=1000, each=1)
+        request = SimpleNamespace(scope={"client": ("192.0.2.1", 1)})
+        guesses = (routes.require_token(request, service, None) for _ in range(20))
+        return await asyncio.gather(*guesses, return_exceptions=True)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    assert [error.status for error in asyncio.run(guess_many())] == [401] * 20
+    assert inside == [0] + [1] * 20
 
 
 def test_tokens_are_compared_in_constant_time(writer, monkeypatch, tools):

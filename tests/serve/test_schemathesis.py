@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from karat.serve import routes
+from karat.serve import guard, routes
 from karat.serve.settings import Settings
 from karat.serve.submissions import Evaluations
 
@@ -26,7 +26,7 @@ FEW = settings(
 )
 MAX_UPLOAD = 100_000
 #: the size above which a body is refused before it is read, whatever is in it
-LARGEST = {"add_vectors": MAX_UPLOAD, "add_run": MAX_UPLOAD, "add_evaluation": routes.MAX_JSON}
+LARGEST = {"add_vectors": MAX_UPLOAD, "add_run": MAX_UPLOAD, "add_evaluation": guard.MAX_JSON}
 #: endpoints that refuse unknown names, which the description cannot exclude
 NAMED = {"get_board", "get_comparison", "get_predictions", "get_predictions_file"}
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
@@ -121,6 +122,87 @@ def test_malformed_requests(location, raw):
     assert ask(location, "GET", f"{API}/progress")[0] == 200
 
 
+def post_head(path, *lines):
+    lines = (f"POST {API}/{path} HTTP/1.1", "Host: localhost", *lines)
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+BYTES, JSON = "Content-Type: application/octet-stream", "Content-Type: application/json"
+CHUNKED = "Transfer-Encoding: chunked"
+HOSTILE = {
+    "two framings": (post_head("vectors?name=a.txt", BYTES, CHUNKED, "Content-Length: 4"), 400),
+    "nested chunks": (post_head("vectors?name=a.txt", BYTES, f"{CHUNKED}, chunked"), 400),
+    "unknown framing": (post_head("vectors?name=a.txt", BYTES, "Transfer-Encoding: xchunked"), 400),
+    "space before colon": (post_head("vectors?name=a.txt", "Transfer-Encoding : chunked"), 400),
+    "signed length": (post_head("vectors?name=a.txt", BYTES, "Content-Length: +5"), 400),
+    "endless length": (post_head("vectors?name=a.txt", f"Content-Length: {'9' * 400}"), 400),
+    "broken origin": (post_head("evaluations", JSON, "Origin: http://[::1"), 403),
+    "packed body": (post_head("vectors?name=a.txt", BYTES, "Content-Encoding: gzip"), 415),
+    "latin token": (post_head("evaluations/x/cancel", "Authorization: Bearer \xff\xfe"), 401),
+    "many lines": (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"x: y\r\n" * 300 + b"\r\n", 431),
+    "http 2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    "http 9.9": (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 505),
+    "user in host": (b"GET / HTTP/1.1\r\nHost: localhost@evil.example\r\n\r\n", 421),
+    "trace": (b"TRACE /api HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "connect": (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+    "long method": (b"X" * 5000 + b" /api HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "overlong dots": (b"GET /api/v1/runs/%c0%ae%c0%ae HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+}
+
+
+def test_hostile_headers(location):
+    for name, (raw, status) in HOSTILE.items():
+        with connect(location) as line:
+            line.sendall(raw)
+            assert (name, int(line.recv(65536).split()[1])) == (name, status)
+    assert ask(location, "GET", f"{API}/progress")[0] == 200
+
+
+def test_a_body_after_its_refusal_is_not_read_forever(location):
+    for path in ("vectors?name=a.txt", "board"):
+        with connect(location) as line:
+            line.sendall(post_head(path, BYTES, CHUNKED))
+            chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+            with pytest.raises(OSError):
+                for _ in range(2000):
+                    line.sendall(chunk)
+
+
+def test_a_body_without_end(location, written, tools):
+    with connect(location) as line:
+        token = f"Authorization: Bearer {tools.token}"
+        line.sendall(post_head("vectors?name=a.txt", BYTES, CHUNKED, token))
+        with pytest.raises(OSError):
+            for _ in range(2000):
+                line.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+    tools.wait_until(lambda: not list((written / ".uploads" / "drafts").glob("*")))
+    assert not list((written / ".uploads" / "vectors").glob("*"))
+
+
+def test_a_malformed_body_after_its_refusal(location, caplog):
+    with connect(location) as line:
+        line.sendall(post_head("vectors?name=a.txt", BYTES, CHUNKED))
+        assert line.recv(65536).split()[1] == b"401"
+        line.sendall(b"-1\r\nx\r\n")
+        rest(line)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_slow_json_body(written, tools):
+    limits = Limits(header=100, idle=100, request=0.3)
+    with tools.served(written, token=tools.token, limits=limits) as address:
+        with connect(urlsplit(address)) as line:
+            line.sendall(post_head("evaluations", JSON, "Content-Length: 1000") + b'{"suite"')
+            assert line.recv(65536).split()[1] == b"503"
+
+
+def test_pipelined_requests_are_answered_in_turn(location):
+    once = f"GET {API}/progress HTTP/1.1\r\nHost: localhost\r\n"
+    with connect(location) as line:
+        line.sendall(f"{once}\r\n".encode() * 50 + f"{once}Connection: close\r\n\r\n".encode())
+        assert rest(line).count(b"HTTP/1.1 200") == 51
+
+
 # -- slow clients ---------------------------------------------------------------------------
 
 
@@ -177,15 +259,115 @@ def test_clients_that_do_not_read_are_disconnected(written, tools):
         assert (status, len(whole)) == (200, 30_000_000)
 
 
-def test_too_many_connections(written, tools):
-    limits = Limits(header=5, idle=5, connections=4)
+def test_idle_connections_make_room(written, tools):
+    limits = Limits(header=1000, idle=1000, connections=4, connections_per_client=3)
     with tools.served(written, limits=limits) as address:
         location = urlsplit(address)
-        lines = [connect(location) for _ in range(4)]
-        tools.wait_until(lambda: ask(location, "GET", f"{API}/progress")[0] == 503)
+        lines = [connect(location) for _ in range(9)]
+        for _ in range(4):
+            assert ask(location, "GET", f"{API}/progress")[0] == 200
+        assert [rest(line) for line in lines[:7]] == [b""] * 7
         for line in lines:
             line.close()
-        tools.wait_until(lambda: ask(location, "GET", f"{API}/progress")[0] == 200)
+
+
+class Line:
+    """A connection for tests: whose it is, since when it is idle, and whether it was closed."""
+
+    def __init__(self, opened, owner, idle_since=None):
+        self.opened, self.owner, self.idle_since = opened, owner, idle_since
+        self.open = opened.add(self)
+
+    def is_idle(self):
+        return self.idle_since is not None
+
+    def drop(self):
+        self.opened.remove(self)
+        self.open = False
+
+
+def test_the_oldest_idle_connection_of_the_largest_client_is_closed():
+    opened = server.Connections(Limits(connections=5, connections_per_client=3))
+    old = Line(opened, "small", 1)
+    many = [Line(opened, "large", since) for since in (4, 2, None)]
+    other = Line(opened, "small", 3)
+    new = Line(opened, "new")
+    assert [line.open for line in (old, *many, other, new)] == [True, True, False, True, True, True]
+    assert len(opened) == 5
+    assert Line(opened, "new").open
+    assert not old.open  # all clients with idle connections have two
+
+
+def test_a_client_makes_room_among_its_own_connections():
+    opened = server.Connections(Limits(connections=100, connections_per_client=2))
+    idle, busy, own = Line(opened, "b", 0), Line(opened, "a"), Line(opened, "a", 7)
+    assert Line(opened, "a").open
+    assert [line.open for line in (idle, busy, own)] == [True, True, False]
+    assert not Line(opened, "a").open
+    assert Line(opened, "c").open
+    opened.remove(busy)
+    assert Line(opened, "a").open
+
+
+def test_a_refused_connection_gets_503(written, tools, monkeypatch):
+    monkeypatch.setattr(server.Connections, "add", lambda self, connection: False)
+    with tools.served(written) as address:
+        with connect(urlsplit(address)) as line:
+            answer = rest(line)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.split()[1] == b"503"
+    assert json.loads(body)["error"] == "too many connections"
+
+
+class Transport:
+    """A transport for tests that has this many bytes left to send."""
+
+    unsent = 0
+    aborted = False
+
+    def get_write_buffer_size(self):
+        return self.unsent
+
+    def abort(self):
+        self.aborted = True
+
+
+def checked(levels, more_body=False):
+    """Return whether a connection is aborted, which has these bytes left, one check per second."""
+    line, now = server.LimitedConnection(), [0.0]
+    line.limits = Limits(header=20, idle=20)
+    line.loop = SimpleNamespace(time=lambda: now[0], call_later=lambda *_: None)
+    line.transport, line.header_start = Transport(), None
+    line.cycle = SimpleNamespace(response_complete=False, more_body=more_body)
+    line.flow = SimpleNamespace(read_paused=False)
+    line.moved = line.received = line.seen = line.level = 0
+    for level in levels:
+        now[0] += 1
+        line.transport.unsent = level
+        line._check()
+    return line.transport.aborted
+
+
+def test_clients_that_take_a_few_bytes_at_a_time_are_disconnected():
+    assert checked([60_000 - second for second in range(30)])
+    assert not checked([60_000 - second for second in range(15)])
+    assert not checked([60_000 - 1000 * second for second in range(60)])
+    assert not checked([60_000 - 2000 * (second % 20) for second in range(100)])
+    assert not checked([0] * 30)
+    assert checked([0] * 30, more_body=True)
+
+
+def test_as_many_connections_as_files(monkeypatch):
+    resource = pytest.importorskip("resource")
+    given = []
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: given.append(limits))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 5000))
+    assert server.fitting_limits(Limits(connections=1000)).connections == 1000
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 600))
+    assert server.fitting_limits(Limits(connections=1000)).connections == 400
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, 1024))
+    assert server.fitting_limits(Limits(connections=200)).connections == 200
+    assert given == [(1200, 5000), (600, 600)]
 
 
 def test_a_slow_response_is_503(written, tools, monkeypatch):

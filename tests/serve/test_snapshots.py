@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from karat.errors import DataError
 from karat.results.run import Run, open_runs
 from karat.serve import snapshots
 from karat.serve.settings import ApiError
@@ -150,6 +151,91 @@ def test_invalid_records_invalid_json_and_other_folders(written, tools):
     assert [run.model for run in snapshot.runs.values()] == ["b"]
     assert set(snapshot.left_out) == {"broken", run.folder.name}
     assert "views.0.scores.acc" in snapshot.left_out[run.folder.name]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("null", "[]", "[[1, 2]]", "5", '"x"', "{}", "[" * 100_000, '{"tasks": null}', "NaN"),
+        *('{"tasks": [null]}', '{"model": {"a": null}}', "\udcff", "1" * 10_000, ""),
+    ],
+)
+def test_a_damaged_run_hides_no_other(written, tools, content):
+    damaged = written / "damaged"
+    damaged.mkdir()
+    (damaged / "run.json").write_text(content, "utf-8", "surrogateescape")
+    with tools.opened(written) as client:
+        for path in ("/", "/report.html", *map("/api/v1/{}".format, SHOWN)):
+            assert client.get(path).status_code == 200
+        runs = client.get("/api/v1/runs").json()
+        notes = client.get("/api/v1/bundle").json()["notes"]
+        assert "damaged" in client.get("/report.html").text
+    assert [run["model"] for run in runs["items"]] == ["a", "b"]
+    assert [each["run"] for each in runs["left_out"]] == ["damaged"]
+    assert any("damaged" in note for note in notes)
+    assert str(written) not in json.dumps([runs, notes])
+
+
+SHOWN = ("runs", "board", "scores", "bundle", "progress", "compare?a=a&b=b")
+
+
+@pytest.mark.parametrize("content", ["null", "[]", '{"task": null}', "[" * 100_000, "\udcff"])
+def test_a_damaged_record_hides_no_other(written, tools, content):
+    jobs = next(written.glob("a.*")) / "jobs"
+    (jobs / "halves.0.json").write_text(content, "utf-8", "surrogateescape")
+    with tools.opened(written) as client:
+        for path in ("/", *map("/api/v1/{}".format, SHOWN[:-1])):
+            assert client.get(path).status_code == 200
+        assert "b" in [run["model"] for run in client.get("/api/v1/runs").json()["items"]]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+def test_pipes_and_huge_files_are_not_read(written, monkeypatch):
+    (written / "pipe").mkdir()
+    os.mkfifo(written / "pipe" / "run.json")
+    os.mkfifo(next(written.glob("b.*")) / "jobs" / "halves.9.json")
+    snapshot = FolderWatcher(written).snapshot()
+    assert [len(run.records()) for run in snapshot.runs.values()] == [6, 6]
+    assert list(snapshot.left_out) == ["pipe"]
+    monkeypatch.setattr(snapshots, "MAX_JSON_FILE", 10)
+    assert len(FolderWatcher(written).snapshot().left_out) == 3
+
+
+def test_a_run_that_breaks_the_leaderboard_is_left_out(written, tools, monkeypatch):
+    import karat.analysis.leaderboard as module
+
+    real, calls = module.leaderboard, []
+
+    def fails_for_a(runs, **options):
+        calls.append([run.model for run in runs])
+        if "a" in calls[-1]:
+            raise ZeroDivisionError("secret")
+        return real(runs, **options)
+
+    monkeypatch.setattr(module, "leaderboard", fails_for_a)
+    with tools.opened(written) as client:
+        board = client.get("/api/v1/board")
+        assert [row["model"] for row in board.json()["items"]] == ["b"]
+        runs = client.get("/api/v1/runs").json()
+    assert [run["model"] for run in runs["items"]] == ["b"]
+    assert [each["run"][:2] for each in runs["left_out"]] == ["a."]
+    assert calls[0] == ["a", "b"]
+
+
+def test_a_run_that_the_page_cannot_show_is_a_note(written, always, monkeypatch):
+    def fails_for_a(runs):
+        if "a" in [run.model for run in runs]:
+            raise DataError("its metric is unknown")
+        return {"models": [run.model for run in runs], "notes": ["About."]}
+
+    monkeypatch.setattr("karat.reporting.bundle.make_bundle", fails_for_a)
+    watcher = FolderWatcher(written)
+    data = BundleCache().bundle(watcher.snapshot()).data
+    assert (data["models"], len(data["notes"])) == (["b"], 2)
+    assert "a." in data["notes"][1]
+    shutil.rmtree(next(written.glob("b.*")))
+    watcher.rescan()
+    assert BundleCache().bundle(watcher.snapshot()).data["models"] == []
 
 
 # -- links ----------------------------------------------------------------------------------

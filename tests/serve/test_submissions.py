@@ -1,5 +1,6 @@
 """Uploads are stored completely or not at all; evaluations run defined names only."""
 
+import errno
 import gzip
 import hashlib
 import io
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from karat.errors import DataError
 from karat.results.run import Run
 from karat.serve import submissions
 from karat.serve.settings import ApiError, Settings
@@ -32,6 +34,25 @@ BYTES = {"content-type": "application/octet-stream"}
 
 def send(writer, what, name, content):
     return writer.post(f"{API}/{what}", params={"name": name}, content=content, headers=BYTES)
+
+
+@pytest.fixture(autouse=True)
+def in_process(request, monkeypatch):
+    """Unpack run folders without a child process, which takes seconds to start."""
+    if "child_process" in request.fixturenames:
+        return
+
+    def unpack(self, draft, scratch):
+        limit = submissions.MAX_EXPANSION * self.settings.max_upload
+        if why := submissions.unpack_run(draft, scratch, submissions.MAX_FILES, limit):
+            raise DataError(why)
+
+    monkeypatch.setattr(Uploads, "_unpack", unpack)
+
+
+@pytest.fixture
+def child_process():
+    """Unpack run folders as a server does."""
 
 
 def leftovers(folder):
@@ -234,6 +255,77 @@ def test_runs_without_jobs_or_with_invalid_records(writer, a_run, tools):
     wrong = tools.record("uploaded", "halves", 0, 1.0) | {"views": [{"scores": {"acc": "x"}}]}
     body = archive(("run.json", about), ("jobs/halves.0.json", json.dumps(wrong)))
     assert "the record of halves: views.0" in send(writer, "runs", "n", body).json()["error"]
+
+
+def test_a_child_process_unpacks(child_process, writer, written, a_run):
+    assert send(writer, "runs", "new", tarred(a_run)).status_code == 201
+    assert (written / "new" / "scores" / "scores.csv").is_file()
+    answer = send(writer, "runs", "other", archive(("run.json", b"[]")))
+    assert answer.status_code == 422
+    assert str(written) not in answer.text
+    assert leftovers(written) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is not limited here")
+def test_the_child_process_has_little_memory(child_process, written, a_run, tools, monkeypatch):
+    monkeypatch.setattr(submissions, "MAX_UNPACK_MB", 400)
+    about = json.loads((a_run / "run.json").read_text())
+    about["params"] = {"many": [{}] * 4_000_000}
+    large = archive(("run.json", json.dumps(about)))
+    with tools.opened(written, token=tools.token) as writer:
+        writer.headers["authorization"] = f"Bearer {tools.token}"
+        assert send(writer, "runs", "small", zipped(a_run)).status_code == 201
+        answer = send(writer, "runs", "new", large)
+    assert answer.status_code == 422
+    assert "memory" in answer.json()["error"]
+    assert leftovers(written) == []
+
+
+def test_the_child_process_has_little_time(child_process, writer, written, a_run, monkeypatch):
+    monkeypatch.setattr(submissions, "MAX_UNPACK_SECONDS", 0.01)
+    answer = send(writer, "runs", "new", zipped(a_run))
+    assert answer.status_code == 422
+    assert "seconds" in answer.json()["error"]
+    assert leftovers(written) == []
+    assert not (written / "new").exists()
+
+
+@pytest.mark.parametrize(("code", "output"), [(-9, b""), (-11, b""), (1, b"Traceback ...\nOops")])
+def test_the_child_process_dies(child_process, writer, written, a_run, monkeypatch, code, output):
+    ended = subprocess.CompletedProcess([], code, b"", output)
+    monkeypatch.setattr(submissions.subprocess, "run", lambda *_, **__: ended)
+    answer = send(writer, "runs", "new", zipped(a_run))
+    assert answer.status_code == 422
+    assert "Oops" not in answer.text
+    assert leftovers(written) == []
+
+
+def test_uploads_in_progress_count_as_used_space(writer):
+    writer.service.uploads.receiving = submissions.MAX_TOTAL + 1
+    assert send(writer, "vectors", "a.txt", b"x").status_code == 507
+    writer.service.uploads.receiving = submissions.MAX_TOTAL
+    assert send(writer, "vectors", "a.txt", b"x").status_code == 201
+    assert writer.service.uploads.receiving == submissions.MAX_TOTAL
+
+
+def test_a_full_disk(writer, written, monkeypatch):
+    def full(self, *args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", full)
+    assert send(writer, "vectors", "a.txt", b"x").status_code == 507
+    assert leftovers(written) == []
+
+
+def test_lengths_and_encodings_of_bodies(writer, written):
+    headers = {**BYTES, "content-length": "9" * 5000}
+    answer = writer.post(f"{API}/vectors?name=a.txt", content=b"x", headers=headers)
+    assert answer.status_code == 413
+    headers = {**BYTES, "content-encoding": "gzip"}
+    packed = gzip.compress(b"a 1 2\n")
+    answer = writer.post(f"{API}/vectors?name=a.txt", content=packed, headers=headers)
+    assert answer.status_code == 415
+    assert leftovers(written) == []
 
 
 def test_uploads_replace_nothing(writer, written, a_run):

@@ -1,4 +1,4 @@
-"""The web application: models of requests and responses, the endpoints, errors and protection.
+"""The web application: models of requests and responses, the endpoints and errors.
 
 FastAPI validates requests and describes the API as OpenAPI; response models are documentation
 only, because large responses would be slow to validate.
@@ -22,19 +22,17 @@ from html import escape
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
-from urllib.parse import urlsplit
 
 import pandas as pd
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
@@ -43,7 +41,18 @@ from starlette.routing import Match
 from karat import __version__
 from karat.errors import FAILURES, DataError, KaratError, did_you_mean
 from karat.results.tables import SCORE_COLUMNS
-from karat.serve.settings import ApiError, Settings, host_name
+from karat.serve.guard import (
+    BASE,
+    NO_STORE,
+    Guard,
+    Json,
+    Turns,
+    client_of,
+    error_response,
+    has_tag,
+    internal_error,
+)
+from karat.serve.settings import ApiError, Settings
 from karat.serve.snapshots import (
     POLICY,
     BundleCache,
@@ -53,33 +62,14 @@ from karat.serve.snapshots import (
     Snapshot,
     file_stamp,
     short_hash,
-    to_json,
 )
 from karat.serve.submissions import DefinedNames, Evaluation, Evaluations, Order, Uploads
 
-BASE = "/api/v1"
-#: maximum size of a JSON body in bytes
-MAX_JSON = 2**16
 #: seconds before a wrong token is answered
 WRONG_TOKEN_DELAY = 0.25
 #: number of cached leaderboards and comparisons
 CACHE_SIZE = 32
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
-NO_STORE = {"cache-control": "no-store"}
-#: headers of every response; routes may set their own policy and caching
-HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
-    "content-security-policy": POLICY,
-    "cache-control": "no-cache",
-}
-UPLOAD_PATHS = (f"{BASE}/vectors", f"{BASE}/runs")
-#: content types that a form on another website can send without permission
-FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 ABOUT = (
     "Runs, scores, predictions, leaderboards and comparisons of one folder. Reading is open to "
     "everyone who reaches the server; uploads and evaluations require a token. Errors are JSON "
@@ -97,6 +87,10 @@ class Service:
         self.names = DefinedNames(settings)
         self.uploads = Uploads(settings)
         self.evaluations = Evaluations(settings, self.uploads)
+        #: a client has one wrong token at a time answered, which limits how many it can try
+        self.guesses = Turns(total=1000, each=1)
+        #: run folders are unpacked one at a time
+        self.unpacking = Turns(total=1, each=1)
         self._lock = threading.Lock()
         self._cache: OrderedDict[Any, Any] = OrderedDict()
 
@@ -278,20 +272,6 @@ Predictions = answer_list(
 )
 
 
-class Json(JSONResponse):
-    """A JSON response without NaN."""
-
-    def render(self, content: Any) -> bytes:
-        """Return the content as JSON."""
-        return to_json(content)
-
-
-def error_response(error: ApiError) -> Json:
-    """Return the JSON of an error."""
-    content = {"error": error.error, "hint": error.hint}
-    return Json(content, error.status, {**NO_STORE, **error.headers})
-
-
 class ConditionalRoute(APIRoute):
     """A route with entity tags that answers If-None-Match; Starlette has that for files only."""
 
@@ -307,9 +287,9 @@ class ConditionalRoute(APIRoute):
             headers["vary"] = "Accept, Accept-Encoding"
             if "etag" not in headers:
                 headers["etag"] = f'"{short_hash(bytes(response.body))}"'
-            asked = request.headers.get("if-none-match", "").split(",")
-            known = {each.strip().removeprefix("W/") for each in asked}
-            if headers["etag"] not in known and "*" not in known:
+            if not has_tag(request.headers.get("if-none-match", ""), headers["etag"]):
+                if request.scope.get("karat.head"):
+                    request.scope["method"] = "HEAD"  # files are not read
                 return response
             names = ("etag", "vary", "cache-control", "content-security-policy")
             return Response(None, 304, {name: headers[name] for name in names if name in headers})
@@ -345,7 +325,9 @@ async def check_parameters(request: Request) -> None:
 
 
 async def require_token(
-    service: Shared, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
+    request: Request,
+    service: Shared,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
 ) -> None:
     """Refuse a request without the token; the time this takes reveals nothing about it."""
     if service.settings.token is None:
@@ -354,7 +336,11 @@ async def require_token(
     words = (given.credentials if given else "", service.settings.token)
     digests = [hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest() for word in words]
     if not hmac.compare_digest(*digests):
-        await asyncio.sleep(WRONG_TOKEN_DELAY)
+        leave = await service.guesses.enter(client_of(request.scope))
+        try:
+            await asyncio.sleep(WRONG_TOKEN_DELAY)
+        finally:
+            leave()
         hint = "send the header Authorization: Bearer TOKEN"
         raise ApiError(401, "missing or wrong token", hint, {"www-authenticate": "Bearer"})
 
@@ -668,8 +654,12 @@ def remove_vectors(name: Name, service: Shared) -> Response:
 async def add_run(request: Request, query: Queried[NameQuery], service: Shared) -> Response:
     """Upload a run folder as zip, tar or tar.gz."""
     async with received_file(request, service) as draft:
-        await run_in_threadpool(service.uploads.add_run, draft, query.name)
-    service.watcher.rescan()
+        leave = await service.unpacking.enter("")
+        try:
+            await run_in_threadpool(service.uploads.add_run, draft, query.name)
+        finally:
+            leave()
+    await run_in_threadpool(service.watcher.rescan)
     return Json({"id": query.name}, 201, {**NO_STORE, "location": f"{BASE}/runs/{query.name}"})
 
 
@@ -777,8 +767,7 @@ async def handle_error(request: Request, error: Exception) -> Response:
         folder = str(request.app.state.service.settings.folder)
         error = ApiError(422, str(error).replace(folder, "DIR")[:2000])
     elif not isinstance(error, ApiError):
-        hint = "the output of the server has the details; please report it"
-        error = ApiError(500, "internal error", hint)
+        error = internal_error()
     return error_response(error)
 
 
@@ -791,101 +780,6 @@ def _allowed_methods(request: Request) -> list[str]:
         if route.matches({**request.scope, "method": method})[0] is Match.FULL
     ]
     return ["HEAD", *found] if "GET" in found else found
-
-
-class Guard:
-    """Protects an application: host, origin, size of JSON, time limit, and security headers.
-
-    It wraps the application instead of being one of its middlewares, because Starlette puts its
-    handler of unexpected errors outside of these, and that response needs the headers too.
-    """
-
-    def __init__(self, app: FastAPI, service: Service) -> None:
-        self.app = app
-        self.service = service
-        self.settings = service.settings
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Handle a request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        # uploads are limited by speed instead
-        seconds = None if scope["method"] == "POST" else self.settings.limits.request
-        clock = asyncio.timeout(seconds)
-        send_protected = _with_headers(send, head_only=scope["method"] == "HEAD")
-
-        async def send_in_time(message: Any) -> None:
-            clock.reschedule(None)  # from here on the connection has its own limits
-            await send_protected(message)
-
-        if scope["method"] == "HEAD":  # FastAPI's routes do not answer HEAD
-            scope = {**scope, "method": "GET"}
-        try:
-            async with clock:
-                check_request(scope, self.settings)
-                await self.app(scope, self._limited(scope, receive), send_in_time)
-        except ApiError as error:
-            await error_response(error)(scope, receive, send_protected)
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            late = ApiError(503, "this took too long", "ask for less", {"retry-after": "10"})
-            await error_response(late)(scope, receive, send_protected)
-
-    def _limited(self, scope: Any, receive: Any) -> Any:
-        """Return ``receive`` with a limit for bodies that FastAPI reads into memory."""
-        if scope["path"] in UPLOAD_PATHS:
-            return receive
-        size = 0
-
-        async def limited() -> Any:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > MAX_JSON:  # FastAPI passes on only its own exceptions here
-                raise HTTPException(413, "the body is too large", {"connection": "close"})
-            return message
-
-        return limited
-
-
-def _with_headers(send: Any, head_only: bool) -> Any:
-    async def send_with_headers(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(raw=[*message["headers"]])
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            tag = headers.get("etag", "")
-            if "content-encoding" in headers and tag.startswith('"'):
-                headers["etag"] = f"W/{tag}"  # other bytes than without compression
-            message = {**message, "headers": headers.raw}
-        elif head_only:
-            message = {**message, "body": b""}
-        await send(message)
-
-    return send_with_headers
-
-
-def check_request(scope: Any, settings: Settings) -> None:
-    """Refuse requests for another host, and requests that another website lets a browser send."""
-    headers = Headers(scope=scope)
-    hosts = headers.getlist("host")
-    if len(hosts) != 1 or not settings.allows_host(hosts[0]):
-        name = host_name(hosts[0]) if hosts else ""
-        hint = f"karat serve --allow-host {name}" if name else "send a Host header"
-        raise ApiError(421, "unknown host", hint)
-    if scope["method"] in ("GET", "HEAD", "OPTIONS"):
-        return
-    origin = headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc.lower() != hosts[0].lower()
-    if foreign or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise ApiError(403, "requests from other websites are not allowed")
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    json_only = scope["path"] == f"{BASE}/evaluations" and kind != "application/json"
-    if kind in FORM_TYPES or json_only:
-        hint = "send application/json, or application/octet-stream for files"
-        raise ApiError(415, "wrong content type", hint)
 
 
 def make_app(settings: Settings) -> Guard:

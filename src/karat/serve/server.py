@@ -7,12 +7,14 @@ import contextlib
 import errno
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import DataError, KaratError, MissingExtra
-from karat.serve.settings import Limits, Settings
+from karat.serve.settings import Limits, Settings, client_key
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -23,6 +25,19 @@ else:
 SHUTDOWN_GRACE = 5
 #: maximum size of a request header in bytes
 MAX_HEADER = 2**16
+#: bytes of a response that a client must take before the limit for idle connections
+MIN_TAKEN = 2**14
+#: bytes that are received of a body after its request was refused
+MAX_UNREAD = 2**23
+#: files that are open besides connections
+OTHER_FILES, MIN_CONNECTIONS = 200, 20
+#: seconds that the thread of all connections makes other threads wait; each access to a file in a
+#: scan of the folder waits for as long
+SWITCH_INTERVAL = 0.0005
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
+    b'Connection: close\r\n\r\n{"error":"too many connections","hint":"close some"}'
+)
 
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> int:
@@ -38,7 +53,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
     if not settings.folder.is_dir():
         raise DataError(f"there is no folder {settings.folder}; karat run creates one.")
     with contextlib.closing(bind(settings.host, settings.port)) as listening:
-        app = make_app(settings)
+        app = make_app(replace(settings, limits=fitting_limits(settings.limits)))
         if settings.token is not None:
             app.service.names.check_constraint()
         server, received = make_server(app), []
@@ -47,6 +62,8 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
             received.append(sig)
             server.should_exit = True
 
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
         before = {sig: signal.signal(sig, stop) for sig in (signal.SIGINT, signal.SIGTERM)}
         ready(url(settings.host, listening))
         try:
@@ -54,49 +71,109 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
         finally:
             # a second Ctrl-C skips uvicorn's shutdown; the running evaluation must end anyway
             app.service.evaluations.stop()
+            sys.setswitchinterval(interval)
             for sig, handler in before.items():
                 signal.signal(sig, handler)
     return 130 if signal.SIGINT in received else 0
 
 
-class TimeLimits(H11Protocol):
-    """Mixin for uvicorn's protocol: closes connections that send or take nothing for too long.
+class Connections:
+    """The open connections of each client; idle ones are closed to make room for others."""
 
-    uvicorn has a limit for idle connections between requests only. Without these limits, clients
-    that never finish a header would occupy all connections.
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._open: dict[str, dict[LimitedConnection, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._open.values()))
+
+    def add(self, connection: LimitedConnection) -> bool:
+        """Add a connection, unless too many are open and none of them is idle."""
+        own = self._open.get(connection.owner, {})
+        full = len(own) >= self.limits.connections_per_client
+        if full or len(self) >= self.limits.connections:
+            groups = [own] if full else self._open.values()
+            # first of the client with the most connections, then the one idle for longest
+            idle = [(-len(g), c.idle_since, c) for g in groups for c in g if c.is_idle()]
+            if not idle:
+                return False
+            min(idle, key=lambda each: each[:2])[2].drop()
+        self._open.setdefault(connection.owner, {})[connection] = None
+        return True
+
+    def remove(self, connection: LimitedConnection) -> None:
+        """Forget a connection that is or will be closed."""
+        group = self._open.get(connection.owner, {})
+        group.pop(connection, None)
+        if not group:
+            self._open.pop(connection.owner, None)
+
+
+class LimitedConnection(H11Protocol):
+    """Mixin for uvicorn's protocol: limits of connections, and of the time to send and to take.
+
+    uvicorn has a limit for idle connections between requests only, and refuses requests if too
+    many connections are open. With these limits, clients that never finish a header, or that never
+    read a response, do not shut out others.
     """
 
     limits = Limits()
+    opened: Connections
     header_start: float | None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the timer."""
+        """Start the timer, or refuse the connection."""
         super().connection_made(transport)
-        self.header_start = self.moved = self.loop.time()
-        self.received, self.seen = 0, (0, 0)
+        self.owner = client_key(self.client[0]) if self.client else ""
+        self.header_start = self.moved = self.idle_since = self.loop.time()
+        self.received = self.seen = self.level = self.unread = 0
         self._check_later()
+        if not self.opened.add(self):
+            transport.write(REFUSAL)
+            transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Note whether a header has begun that is not yet a request."""
+        if self.transport.is_closing():
+            return
         self.received += len(data)
+        if self.is_idle() and self.cycle is not None and self.cycle.more_body:
+            self.unread += len(data)  # of a body that was refused
+            if self.unread > MAX_UNREAD:
+                self.transport.abort()
+                return
         super().data_received(data)
-        if self._is_busy():
+        if not self.is_idle():
             self.header_start = None
         elif self.header_start is None:
             self.header_start = self.loop.time()
 
+    def send_400_response(self, msg: str) -> None:
+        """Report a malformed request, or close the connection if a response has already begun."""
+        if repr(self.conn.our_state) in ("IDLE", "SEND_RESPONSE"):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+
     def on_response_complete(self) -> None:
         """Wait for another request, with uvicorn's own limit."""
-        self.header_start = None
+        self.header_start, self.idle_since = None, self.loop.time()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer."""
         self.timer.cancel()
+        self.opened.remove(self)
         super().connection_lost(exc)
 
-    def _is_busy(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+    def is_idle(self) -> bool:
+        """Return whether no request is in progress, a header that has begun aside."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def drop(self) -> None:
+        """Close a connection to make room for another one."""
+        self.opened.remove(self)
+        self.transport.close()
 
     def _check_later(self) -> None:
         interval = min(self.limits.header, self.limits.idle) / 4
@@ -104,10 +181,12 @@ class TimeLimits(H11Protocol):
 
     def _check(self) -> None:
         now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
-        if (self.received, unsent) != self.seen:
-            self.seen, self.moved = (self.received, unsent), now
+        # more to send than before: the client took enough of what was there
+        took = unsent > self.level or self.level - unsent >= MIN_TAKEN
+        if took if unsent else self.received != self.seen:
+            self.seen, self.level, self.moved = self.received, unsent, now
         late = self.header_start is not None and now - self.header_start > self.limits.header
-        uploading = self._is_busy() and self.cycle.more_body and not self.flow.read_paused
+        uploading = not self.is_idle() and self.cycle.more_body and not self.flow.read_paused
         stuck = (unsent > 0 or uploading) and now - self.moved > self.limits.idle
         if late or stuck:
             self.transport.abort()
@@ -121,9 +200,10 @@ def make_server(app: Any) -> Any:
     from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol
 
     limits = app.settings.limits
+    shared = {"limits": limits, "opened": Connections(limits)}
     config = uvicorn.Config(
         app,
-        http=type("LimitedProtocol", (TimeLimits, Protocol), {"limits": limits}),
+        http=type("LimitedProtocol", (LimitedConnection, Protocol), shared),
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -132,12 +212,32 @@ def make_server(app: Any) -> Any:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=limits.connections,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=SHUTDOWN_GRACE,
         h11_max_incomplete_event_size=MAX_HEADER,
     )
     return uvicorn.Server(config)
+
+
+def fitting_limits(limits: Limits) -> Limits:
+    """Return limits with as many connections as this process may open files.
+
+    The limit of the operating system is raised if necessary and possible.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = limits.connections + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        wanted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        most = max(min(limits.connections, soft - OTHER_FILES), MIN_CONNECTIONS)
+        return replace(limits, connections=most)
+    return limits
 
 
 def bind(host: str, port: int) -> socket.socket:

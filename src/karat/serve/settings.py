@@ -37,7 +37,11 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Time limits in seconds for a client, and the maximum number of connections."""
+    """Time limits in seconds for a client, and the number of connections and requests.
+
+    A client is an IPv4 address or an IPv6 network. Clients of a reverse proxy count as one, so the
+    limits of one client are half of all.
+    """
 
     #: from the connection, or the first byte of another request, to the end of its header
     header: float = 10.0
@@ -46,8 +50,12 @@ class Limits:
     #: to compute a response; uploads need ``rate`` bytes per second on average instead
     request: float = 60.0
     rate: int = 4096
-    #: simultaneous connections; more are answered with status 503
-    connections: int = 200
+    #: open connections; the one that is idle for longest is closed for another one
+    connections: int = 1000
+    connections_per_client: int = 500
+    #: requests that are computed at a time; the others wait
+    requests: int = 32
+    requests_per_client: int = 16
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,23 @@ def is_loopback(host: str) -> bool:
     (True, True, False)
     """
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def client_key(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the network of an IPv6 address.
+
+    >>> client_key("::ffff:192.0.2.1"), client_key("2001:db8::1") == client_key("2001:db8::2")
+    ('192.0.2.1', True)
+    """
+    if ":" not in address:
+        return address
+    try:
+        number = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if number.ipv4_mapped is not None:
+        return str(number.ipv4_mapped)
+    return str(ipaddress.IPv6Network((number, 64), strict=False))
 
 
 def _is_address(name: str) -> bool:

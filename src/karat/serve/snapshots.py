@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import stat
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -42,6 +43,10 @@ BUNDLE_SHARE = 0.2
 MIN_BUNDLE_INTERVAL, MAX_BUNDLE_INTERVAL = 0.5, 120.0
 #: seconds to wait for the first bundle, and for a newer one
 FIRST_BUNDLE_WAIT, NEW_BUNDLE_WAIT = 20.0, 1.0
+#: number of runs that a page names because they cannot be shown
+MAX_NOTES = 20
+#: maximum size of a record or run.json in bytes
+MAX_JSON_FILE = 2**26
 #: content security policy of everything that does not set its own
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -181,6 +186,7 @@ class ServedRun(FrozenRun):
         self.id = folder.name
         for path in (folder, folder / "run.json", folder / "jobs"):
             self._check_inside(path)
+        _check_file(folder / "run.json")
         about = file_stamp(folder / "run.json")
         known = {} if earlier is None else earlier._files
         self._files: dict[str, tuple[FileStamp, Any]] = dict(self._read(known))
@@ -208,10 +214,11 @@ class ServedRun(FrozenRun):
                 stamp = file_stamp(path)
                 earlier = known.get(entry.name)
                 if earlier is None or earlier[0] != stamp:
+                    _check_file(path)
                     earlier = (stamp, read_record(path))
                 yield entry.name, earlier
             except (OSError, DataError):
-                continue  # deleted meanwhile, or a link to a file outside
+                continue  # deleted meanwhile, a link to a file outside, or not a file
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
@@ -274,6 +281,13 @@ class ServedRun(FrozenRun):
             raise DataError(f"{path.name} is outside of the served folder.")
 
 
+def _check_file(path: Path) -> None:
+    """Raise a DataError for a pipe or a device, which could be read forever, or a huge file."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_JSON_FILE:
+        raise DataError(f"{path.name} is not a file of at most {MAX_JSON_FILE:,} bytes.")
+
+
 def short_hash(content: bytes) -> str:
     """Return a hash for entity tags and versions."""
     return hashlib.blake2b(content, digest_size=12).hexdigest()
@@ -281,8 +295,8 @@ def short_hash(content: bytes) -> str:
 
 def file_stamp(path: Path) -> FileStamp:
     """Return a value that changes when a file is written."""
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 # -- snapshots of the folder ----------------------------------------------------------------
@@ -290,12 +304,17 @@ def file_stamp(path: Path) -> FileStamp:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The folder at one scan. ``version`` changes when a job ends, ``progress`` also earlier."""
+    """The folder at one scan.
+
+    ``version`` changes when a job ends or a run is damaged, ``progress`` and ``state`` also when a
+    job starts.
+    """
 
     runs: dict[str, ServedRun]
     left_out: dict[str, str]
     version: str
     progress: dict[str, Any]
+    state: str = ""
 
     def run(self, name: str) -> ServedRun:
         """Return a run by the name of its folder."""
@@ -321,6 +340,8 @@ class FolderWatcher:
         self._scanned = float("-inf")
         self._snapshot = Snapshot({}, {}, "", {})
         self._stamps: dict[str, Any] = {}
+        #: why runs cannot be shown, by name and version; empty if they can
+        self._reasons: dict[tuple[str, str], str] = {}
 
     def snapshot(self) -> Snapshot:
         """Return the state of the folder, at most half a second old."""
@@ -330,34 +351,88 @@ class FolderWatcher:
                 self._scanned = time.monotonic()
             return self._snapshot
 
+    def newest(self, intervals: int = 1) -> Snapshot | None:
+        """Return the state of the last scan, without waiting, unless it is older than this."""
+        fresh = time.monotonic() - self._scanned < intervals * SCAN_INTERVAL
+        return self._snapshot if fresh else None
+
     def rescan(self) -> None:
         """Scan again at the next request."""
         with self._lock:
             self._scanned = float("-inf")
 
+    def leave_out_damaged(self) -> bool:
+        """Look for runs that can be read but not shown, and return whether some are left out now.
+
+        This is slow, and needed only after an unexpected error. Each run is checked once.
+        """
+        found = False
+        for name, run in self.snapshot().runs.items():
+            if (name, run.version) not in self._reasons:
+                self._reasons[name, run.version] = reason = _reason_not_to_show(run)
+                found = found or bool(reason)
+        if found:
+            self.rescan()
+        return found
+
     def _scan(self) -> Snapshot:
-        root = self.folder.resolve()
         runs: dict[str, ServedRun] = {}
         left_out: dict[str, str] = {}
         stamps: dict[str, Any] = {}
+        active = []
         for about in sorted(self.folder.glob("[!.]*/run.json")):
-            folder, name = about.parent, about.parent.name
-            stamps[name] = stamp = _folder_stamp(folder)
-            known = self._snapshot.runs.get(name)
-            if stamp is not None and stamp == self._stamps.get(name):
-                if known is not None:
-                    runs[name] = known
-                elif name in self._snapshot.left_out:
-                    left_out[name] = self._snapshot.left_out[name]
+            name = about.parent.name
+            stamps[name] = stamp = _folder_stamp(about.parent)
+            same = stamp is not None and stamp == self._stamps.get(name)
+            if same and name in self._snapshot.left_out:
+                left_out[name] = self._snapshot.left_out[name]
                 continue
             try:
-                runs[name] = ServedRun(folder, root, known)
-            except (KaratError, OSError, RecursionError) as error:
-                left_out[name] = str(error)[:500]
+                run = self._load(about.parent, same)
+                active.append((name, run.version, run.status, run.active_jobs()))
+                runs[name] = run
+            except Exception as error:  # whatever is wrong with a run, the others are shown
+                left_out[name] = describe_damage(error, self.folder)
         self._stamps = stamps
-        versions = repr([(name, run.version) for name, run in runs.items()])
-        version = short_hash(versions.encode("utf-8", "replace"))
-        return Snapshot(runs, left_out, version, _progress(runs))
+        versions = repr([[(name, run.version) for name, run in runs.items()], left_out])
+        version, state = (_text_hash(text) for text in (versions, versions + repr(active)))
+        return Snapshot(runs, left_out, version, _progress(runs), state)
+
+    def _load(self, folder: Path, same: bool) -> ServedRun:
+        known = self._snapshot.runs.get(folder.name)
+        if not same or known is None:
+            known = ServedRun(folder, self.folder.resolve(), known)
+        if reason := self._reasons.get((folder.name, known.version)):
+            raise DataError(reason)
+        return known
+
+
+def describe_damage(error: Exception, folder: Path) -> str:
+    """Return why a run cannot be shown, without paths of this machine."""
+    text = str(error) if isinstance(error, KaratError) else f"{type(error).__name__}: {error}"
+    return text.replace(str(folder.resolve()), "DIR").replace(str(folder), "DIR")[:500]
+
+
+def _reason_not_to_show(run: ServedRun) -> str:
+    """Return the unexpected error when a run is shown alone, or an empty string."""
+    from karat.analysis.leaderboard import leaderboard
+    from karat.reporting.bundle import make_bundle
+
+    try:
+        run.summary()
+        if run.records():
+            run.results()
+            leaderboard([run])
+            make_bundle([run])
+    except KaratError:
+        return ""  # it tells the client what to do
+    except Exception as error:
+        return describe_damage(error, run.root)
+    return ""
+
+
+def _text_hash(text: str) -> str:
+    return short_hash(text.encode("utf-8", "replace"))
 
 
 def _folder_stamp(folder: Path) -> Any:
@@ -430,6 +505,11 @@ class BundleCache:
         self._newest = made
         return made
 
+    @property
+    def version(self) -> str:
+        """The version of the newest bundle; empty if there is none."""
+        return "" if self._newest is None else self._newest.version
+
     def live(self, snapshot: Snapshot) -> tuple[str, bytes]:
         """Return the entity tag and the JSON of bundle and progress."""
         bundle = self.bundle(snapshot)
@@ -468,18 +548,44 @@ def _start_bundle(snapshot: Snapshot) -> Future[Bundle]:
 
 
 def _make_bundle(snapshot: Snapshot) -> Bundle:
-    from karat.reporting.bundle import make_bundle
-
     start = time.thread_time()
-    data = {**EMPTY_BUNDLE, "notes": ["There is no run here yet."]}
-    try:
-        data = make_bundle(list(snapshot.runs.values())) if snapshot.runs else data
-    except KaratError as error:
-        data["notes"] = [str(error)]
+    data = _bundle_data(list(snapshot.runs.values()))
+    data = _with_notes(data, "Damaged, not shown", snapshot.left_out)
     body = to_json(data)
     pause = (time.thread_time() - start) * (1 / BUNDLE_SHARE - 1)
     pause = min(max(MIN_BUNDLE_INTERVAL, pause), MAX_BUNDLE_INTERVAL)
     return Bundle(snapshot.version, data, body, time.monotonic() + pause)
+
+
+def _bundle_data(runs: list[ServedRun]) -> dict[str, Any]:
+    """Return the data of a page, without the runs that cannot be shown."""
+    from karat.reporting.bundle import make_bundle
+
+    if not runs:
+        return {**EMPTY_BUNDLE, "notes": ["There is no run here yet."]}
+    try:
+        return make_bundle(runs)
+    except KaratError as error:
+        together = describe_damage(error, runs[0].root)
+    reasons = {}
+    for run in runs:
+        try:
+            make_bundle([run])
+        except KaratError as error:
+            reasons[run.id] = describe_damage(error, run.root)
+    shown = [run for run in runs if run.id not in reasons]
+    if not shown or not reasons:
+        return {**EMPTY_BUNDLE, "notes": [together]}
+    return _with_notes(_bundle_data(shown), "Not shown", reasons)
+
+
+def _with_notes(data: dict[str, Any], what: str, reasons: Mapping[str, str]) -> dict[str, Any]:
+    """Return the data of a page with notes about the first runs that are not on it."""
+    if not reasons:
+        return data
+    notes = [f"{what}: {name}: {why}" for name, why in reasons.items()]
+    more = [f"{what}: {len(notes) - MAX_NOTES} more."] if len(notes) > MAX_NOTES else []
+    return {**data, "notes": [*data["notes"], *notes[:MAX_NOTES], *more]}
 
 
 def _page_policy(page: str) -> str:

@@ -1,18 +1,21 @@
 """What clients with the token may send: vector files, run folders and evaluations.
 
-Uploads are stored completely or not at all. Evaluations use names that are defined on the server,
-wait in a bounded queue and run one at a time, each as a child process.
+Uploads are stored completely or not at all. Run folders are unpacked by a child process that runs
+this module with limits. Evaluations use names that are defined on the server, wait in a bounded
+queue and run one at a time, each as a child process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -45,6 +48,8 @@ COMPRESSED = (".gz", ".zst")
 RUN_FILE_SUFFIXES = (".json", ".csv", ".txt")
 #: maximum number of files in a run folder, and of its unpacked size relative to the upload limit
 MAX_FILES, MAX_EXPANSION = 100_000, 8
+#: limits of the process that unpacks and checks a run folder
+MAX_UNPACK_SECONDS, MAX_UNPACK_MB = 120.0, 2048
 #: maximum size of all vector files, relative to the upload limit
 MAX_TOTAL = 20
 #: seconds before the speed of an upload is checked, and until an abandoned draft is deleted
@@ -60,6 +65,11 @@ STOP_GRACE = 10.0
 MAX_REMEMBERED, MAX_OUTPUT = 200, 4000
 
 
+NO_SPACE = ApiError(
+    507, "there is no space for more uploads", "DELETE /api/v1/vectors/{name} frees space"
+)
+
+
 # -- uploads --------------------------------------------------------------------------------
 
 
@@ -70,17 +80,16 @@ class Uploads:
         self.settings = settings
         self.vectors = settings.uploads / "vectors"
         self.drafts = settings.uploads / "drafts"
+        self.receiving = 0
 
     async def receive(self, chunks: AsyncIterator[bytes], length: str | None) -> Path:
         """Write a body with this Content-Length to a draft, unless it is too large or slow."""
-        self._check_size(int(length) if length and length.isdecimal() else 0)
-        stored = sum(each["bytes"] for each in self.list_vectors())
-        if stored > MAX_TOTAL * self.settings.max_upload:
-            hint = "DELETE /api/v1/vectors/{name} frees space"
-            raise ApiError(507, "there is no space for more uploads", hint)
+        self._check_size(int(length[:20]) if length and length.isdecimal() else 0)
+        self._check_space()
         self.drafts.mkdir(parents=True, exist_ok=True)
         draft = self.drafts / f"{os.getpid()}-{secrets.token_hex(8)}"
         start, size = time.monotonic(), 0
+        self.receiving += 1
         try:
             with draft.open("xb") as file:
                 async for chunk in chunks:
@@ -92,10 +101,23 @@ class Uploads:
                     file.write(chunk)
             if not size:
                 raise ApiError(400, "the body is empty", "send the file as the body")
-        except BaseException:
+        except BaseException as error:
             draft.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise NO_SPACE from error
             raise
+        finally:
+            self.receiving -= 1
         return draft
+
+    def _check_space(self) -> None:
+        """Raise an ApiError if the vector files and the uploads in progress are too large."""
+        stored = sum(each["bytes"] for each in self.list_vectors())
+        if (
+            stored + self.receiving * self.settings.max_upload
+            > MAX_TOTAL * self.settings.max_upload
+        ):
+            raise NO_SPACE
 
     def _check_size(self, size: int) -> None:
         limit = self.settings.max_upload
@@ -153,27 +175,77 @@ class Uploads:
     def add_run(self, draft: Path, name: str) -> None:
         """Unpack and check a run folder, and move it into the served folder."""
         _check_name(name)
-        limit = min(MAX_EXPANSION * self.settings.max_upload, 2**31)
         scratch = draft.with_name(f"{draft.name}.folder")
         try:
-            _check_archive(draft, limit)
-            unpack(draft, scratch, RUN_FILE_SUFFIXES, MAX_FILES, limit)
+            self._unpack(draft, scratch)
             found = _find_run(scratch)
-            _check_run(ServedRun(found, scratch.resolve()))
-            shutil.rmtree(found / "scores", ignore_errors=True)  # computed from the records
-            Run(found).finish()
             target = self.settings.folder / name
             try:
                 target.mkdir()  # reserves the name; an empty folder can be replaced
             except FileExistsError as error:
                 raise ApiError(409, f'"{name}" already exists', "choose another name") from error
             os.replace(found, target)
-        except (KaratError, UnicodeError, RecursionError) as error:
+        except DataError as error:
             message = str(error).replace(str(draft.parent), "").replace(draft.name, "the archive")
             hint = "send one run folder as zip, tar or tar.gz"
             raise ApiError(422, f"cannot add the run: {message[:500]}", hint) from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _unpack(self, draft: Path, scratch: Path) -> None:
+        """Call ``unpack_run`` in a process with limits of time and memory."""
+        limit = min(MAX_EXPANSION * self.settings.max_upload, 2**31)
+        arguments = [str(draft.absolute()), str(scratch.absolute()), str(MAX_FILES), str(limit)]
+        command = [sys.executable, "-P", "-m", "karat.serve.submissions", *arguments]
+        try:
+            child = subprocess.run(
+                [*command, str(MAX_UNPACK_MB)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env=_environment(),
+                start_new_session=True,
+                timeout=MAX_UNPACK_SECONDS,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise DataError(f"it takes more than {MAX_UNPACK_SECONDS:g} seconds") from error
+        why = child.stderr.decode("utf-8", "replace").strip()
+        if child.returncode == 1 and "Traceback" not in why:
+            raise DataError(why)
+        if child.returncode:
+            raise DataError("it cannot be read, or it needs too much memory")
+
+
+def unpack_run(draft: Path, scratch: Path, files: int, limit: int) -> str:
+    """Unpack a run folder, check it and write its tables; return why this cannot be done.
+
+    It may have this many files and bytes.
+    """
+    try:
+        _check_archive(draft, limit, files)
+        unpack(draft, scratch, RUN_FILE_SUFFIXES, files, limit)
+        found = _find_run(scratch)
+        _check_run(ServedRun(found, scratch.resolve()))
+        shutil.rmtree(found / "scores", ignore_errors=True)  # computed from the records
+        Run(found).finish()
+    except MemoryError:
+        return "it needs too much memory"
+    except KaratError as error:
+        return str(error)
+    except Exception as error:  # the input may be hostile
+        return f"it cannot be read: {type(error).__name__}"
+    return ""
+
+
+def main(arguments: list[str]) -> str:
+    """Call ``unpack_run`` within a limit of memory."""
+    from karat.execution.resources import Limits, limits_enforced
+
+    draft, scratch, files, limit, megabytes = arguments
+    if hasattr(signal, "alarm"):  # should the server be killed
+        signal.alarm(int(2 * MAX_UNPACK_SECONDS))
+    with limits_enforced(Limits(memory_mb=int(megabytes))):
+        return unpack_run(Path(draft), Path(scratch), int(files), int(limit))
 
 
 def _check_name(name: str) -> None:
@@ -182,12 +254,12 @@ def _check_name(name: str) -> None:
         raise ApiError(400, f'invalid name "{name[:200]}"', hint)
 
 
-def _check_archive(path: Path, limit: int) -> None:
+def _check_archive(path: Path, limit: int, files: int) -> None:
     """Raise a DataError unless a file is a zip or a tar that is small enough when unpacked."""
     with path.open("rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
     if compressed:
-        left = limit + 512 * MAX_FILES
+        left = limit + 512 * files
         try:
             with gzip.open(path) as stream:
                 while left >= 0 and (chunk := stream.read(MEGABYTE)):
@@ -489,15 +561,13 @@ class Evaluations:
 
     def _run(self, evaluation: Evaluation) -> tuple[str, int | None]:
         arguments = run_arguments(evaluation.order, self.settings, self.uploads)
-        # models run arbitrary code and must not see the token
-        environment = {k: v for k, v in os.environ.items() if k != TOKEN_VARIABLE}
         with self._log(evaluation).open("wb") as log:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "karat", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=_environment(),
                 start_new_session=True,
             )
         evaluation.child = _process(child.pid)
@@ -536,6 +606,11 @@ class Evaluations:
                 self._end(found, STOPPED)
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment of child processes: models run code and must not see the token."""
+    return {k: v for k, v in os.environ.items() if k != TOKEN_VARIABLE}
+
+
 def _end_process(process: Any) -> None:
     """Stop a Popen or psutil.Process as Ctrl-C does, keeping finished jobs; or kill its tree."""
     from karat.execution.resources import end_tree
@@ -558,3 +633,7 @@ def _process(pid: int) -> list[float]:
 def _is_alive(process: list[float]) -> bool:
     """Return whether a process still runs; its id alone may belong to another process by now."""
     return bool(process) and _process(int(process[0])) == process
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]) or 0)  # a text is printed
