@@ -8,7 +8,7 @@ import pytest
 
 from karat.serve import guard, snapshots
 from karat.serve.guard import Recorded, ResponseCache, Turns
-from karat.serve.settings import client_key
+from karat.serve.settings import ApiError, client_key
 from karat.serve.snapshots import BundleCache, FolderWatcher
 
 KEY = ("/api/v1/board", b"", "", False)
@@ -263,3 +263,13 @@ def test_large_bodies_are_sent_in_parts(reader, monkeypatch):
     whole = reader.get("/").content
     monkeypatch.setattr(guard, "CHUNK", 1000)
     assert reader.get("/").content == whole
+
+
+def test_addresses_and_headers_have_a_limit(reader):
+    headers = [(b"host", b"localhost")]
+    scope = {"method": "GET", "path": "/", "headers": headers, "query_string": b"x" * 70_000}
+    with pytest.raises(ApiError) as error:
+        guard.check_request(scope, reader.service.settings)
+    assert error.value.status == 414
+    assert reader.get(f"{API}/scores", headers={"x": "y" * 70_000}).status_code == 431
+    assert reader.get(f"{API}/scores", headers={"x": "y" * 60_000}).status_code == 200

@@ -480,8 +480,9 @@ def _check_site(headers: Headers, host: str) -> None:
 def _check_header(scope: Any, headers: Headers) -> None:
     """Refuse a header that is too large, or that a proxy may understand in another way."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
-    size += len(scope.get("raw_path") or b"") + len(scope["query_string"])
     close = {"connection": "close"}
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_HEADER:
+        raise ApiError(414, "the address is too long", "", close)
     if size > MAX_HEADER or len(scope["headers"]) > MAX_HEADER_LINES:
         raise ApiError(431, "the header is too large", "", close)
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
