@@ -289,7 +289,8 @@ def finding_lines(found: Findings, where: str) -> list[str]:
     more = len(lines) - MAX_LINES
     last = f"{count(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
     prefix = f"{count(more, 'more check')}; " if more > 0 else ""
-    return [*lines[:MAX_LINES], f"{prefix}karat lint {where} shows all {last}."]
+    every = "all " if len(found) > 1 else ""
+    return [*lines[:MAX_LINES], f"{prefix}karat lint {where} shows {every}{last}."]
 
 
 def print_finding_lines(

@@ -219,7 +219,7 @@ class UlyssesSentEval:
                 prototype = self._embedded(texts, arguments, folder, ignore_cached)
                 data, role, takes = texts.rows(), "encoder", StoredRows.takes
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", KaratWarning)  # told by _check_run
+                warnings.simplefilter("ignore", KaratWarning)  # reported by _check_run
                 (run,) = evaluate(
                     Model(self._name(), prototype, role, takes),
                     Suite(SUITE, (_exact_task(data, head, training),)),
