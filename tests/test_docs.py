@@ -81,7 +81,7 @@ def test_commands_of_the_docs_parse(line):
 #: either run, or the number is changed with it
 NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     "installs, builds or sets something": (
-        19,
+        22,
         (
             *("pip install*", "make *", ".venv/bin/python *", "python benchmarks/*", "curl *"),
             *("gunzip *", "export *", "hf download *"),
@@ -105,11 +105,12 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "reads a run of another example or of earlier": (
-        17,
+        19,
         (
             *("karat robustness adult *", "karat export adult *", "karat robustness encoders *"),
             *("karat export results --as ulysses *", "karat report results/*.taco.* *"),
             *("karat compare imported *", "karat leaderboard imported *", "karat import *"),
+            *("karat leaderboard links *", "karat leaderboard text-search *"),
             *("karat compare -a results/*", "karat compare -a NEW *", "karat compare *--history *"),
         ),
     ),
@@ -157,6 +158,11 @@ def files_of_readers(tmp_path_factory) -> Path:
     churn = np.where(age + rng.normal(0, 9, 400) > 45, "yes", "no")
     table = pd.DataFrame({"id": range(400), "age": age, "plan": ["a", "b"] * 200, "churn": churn})
     table.to_csv(folder / "churn.csv", index=False)
+    more = table.assign(w=1.0, customer=table["id"] // 2)
+    more[:300].to_csv(folder / "train.csv", index=False)
+    more[300:].to_csv(folder / "test.csv", index=False)
+    sales = "".join(f"{i % 28 + 1:02}/01/2024;{i},5;{2 * i},25\n" for i in range(60))
+    (folder / "sales.csv").write_text("day;price;amount\n" + sales)
     vectors = rng.normal(size=(40, 4))
     rows = zip(towns, vectors, strict=True)
     text = "".join(f"{name} {' '.join(map(str, row))}\n" for name, row in rows)

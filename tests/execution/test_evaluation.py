@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import logging
+import os
 from pathlib import Path
 
 import numpy as np
@@ -261,3 +262,25 @@ def test_events_are_logged_and_nothing_is_printed(two_classes, tmp_path, caplog,
     resumed = [r.getMessage() for r in caplog.records if "resuming" in r.getMessage()]
     assert len(resumed) == 2
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_model_that_moves_when_it_is_imported_or_made_moves_no_results(
+    two_classes, tmp_path, monkeypatch, workers
+):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "moving_model.py").write_text(
+        "import os\nfrom sklearn.preprocessing import StandardScaler\n"
+        f"os.chdir({str(tmp_path / 'elsewhere')!r})\n\n"
+        "class Moves(StandardScaler):\n    def __init__(self):\n        super().__init__()\n"
+        f"        os.chdir({str(tmp_path / 'elsewhere')!r})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    runs = karat.evaluate(
+        ["moving_model:Moves", "onehot"], two_classes(), output="out", workers=workers
+    )
+    assert os.getcwd() == str(tmp_path)
+    assert {r["status"] for run in runs for r in run.records()} == {"ok"}
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    assert not list((tmp_path / "elsewhere").iterdir())

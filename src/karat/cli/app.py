@@ -346,12 +346,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.execution.runner import Stopped
     from karat.execution.template import Template
     from karat.execution.workers import available_cores
-    from karat.reporting.terminal import (
-        print_idle_models,
-        print_jobs_left,
-        print_tables,
-        show_runs,
-    )
+    from karat.reporting import terminal
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
@@ -366,14 +361,15 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     try:
         plan = plan_suite(models, tasks, catalog, options)
         if not quiet:
-            print_tables(plan, whole=Path(suite).is_file())
+            terminal.print_tables(plan, whole=Path(suite).is_file())
         runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
         click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
         context.exit(130)
-    code = show_runs(runs, shape, quiet=quiet, ignore=ignored) | print_idle_models(runs, named)
+    code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
+    code |= terminal.print_idle_models(runs, named)
     if options.exit_on_error:
-        print_jobs_left(runs, resume)
+        terminal.print_jobs_left(runs, resume)
     return code
 
 
@@ -426,8 +422,10 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
     from karat.config.catalog import Catalog
     from karat.config.components import change_models, change_tasks, parse
     from karat.execution.evaluation import find_models_and_suite, make_options
+    from karat.execution.resources import restored_folder
 
-    catalog = Catalog(given.pop("define"))
+    with restored_folder():
+        catalog = Catalog(given.pop("define"))
     folder = given.pop("data_dir")
     if folder is not None:
         if not folder.is_dir():

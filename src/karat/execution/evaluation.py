@@ -17,7 +17,7 @@ from karat.core.task import Suite, Task
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
 from karat.execution.progress import Progress, shown_progress
-from karat.execution.resources import Limits
+from karat.execution.resources import Limits, restored_folder
 from karat.execution.runner import Options, Session
 from karat.execution.workers import one_thread
 from karat.models.model import Model
@@ -144,7 +144,8 @@ def evaluate(
     """
     given = locals()
     options = make_options({each.name: given[each.name] for each in dataclasses.fields(Options)})
-    catalog = Catalog(define)
+    with restored_folder():
+        catalog = Catalog(define)
     found, suite = find_models_and_suite(
         catalog, models, tasks, only=options.only, constraint=constraint
     )
@@ -249,6 +250,7 @@ def find_models_and_suite(
     """
     messages: list[str] = []
 
+    @restored_folder()
     def attempt(find: Callable[[], Any], default: Any = None) -> Any:
         try:
             return find()
@@ -308,7 +310,7 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
     if taken:
         message = 'metric name "{}" is a column of results.csv; rename the metric.'
         raise DefinitionError(*map(message.format, sorted(taken)))
-    with one_thread():
+    with one_thread(), restored_folder():
         plan = make_plan(
             models,
             tasks,

@@ -136,6 +136,16 @@ def limits_enforced(limits: Limits | None, slot: int = 0) -> Iterator[None]:
 
 
 @contextmanager
+def restored_folder() -> Iterator[None]:
+    """Restore the current folder, whatever the code of a model does when it is imported."""
+    folder = os.getcwd()
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+
+
+@contextmanager
 def restored_process() -> Iterator[None]:
     """Restore the current folder, ``sys.path`` and the environment, whatever a model changes."""
     folder, path, environment = os.getcwd(), list(sys.path), dict(os.environ)

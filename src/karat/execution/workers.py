@@ -331,7 +331,7 @@ def _new_process() -> Any:
 
 
 def _listen(stream: IO[bytes], output: deque[bytes]) -> None:
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError), stream:
         while piece := os.read(stream.fileno(), 4096):
             output.append(piece)
             while len(output) > 1 and sum(map(len, output)) > 2 * LOG_LENGTH:

@@ -239,6 +239,9 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         types = Counter(column_type(data.items[name]) for name in data.items.columns)
         listed = ", ".join(f"{kind} {number}" for kind, number in types.most_common())
         yield f"{len(data):,} rows, {count(data.items.shape[1], 'feature')}: {listed}"
+        for name in data.items.columns if data.part is None else ():
+            if set(data.items[name].dropna().astype(str).unique()[:9]) == {"train", "test"}:
+                yield f'column "{name}" holds train and test; to use this split: --part {name}'
     else:
         yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"
     target: Any = data.target
