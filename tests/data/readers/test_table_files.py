@@ -109,6 +109,7 @@ def test_broken_file_names_the_line(text, word):
         parse_arff(text, "t.arff")
 
 
+NEW = pytest.mark.skipif(pd.__version__ < "3", reason="older pandas reads huge numbers as text")
 SPEC = DataSpec("toy")
 # Without the time of day in them: test names must be the same in every process.
 GZIPPED = gzip.compress(b"a,b\n1,x\n2,\n", mtime=0)
@@ -273,8 +274,8 @@ def test_target_is_numeric_if_declared_or_if_all_cells_are(tmp_path):
         ("t.arff", "", "t.arff is empty"),
         ("t.json", "[" * 100_000, "line 1"),
         ("t.jsonl", '{"a": 1}\n{"a": ' + "1" * 5_000 + "}", "line 2"),
-        ("t.json", '[{"a": ' + "1" * 400 + "}]", '"a".*row 0'),
-        ("t.csv", "a,b\n1,2\n3," + "1" * 400 + "\n", '"b".*row 1'),
+        pytest.param("t.json", '[{"a": ' + "1" * 400 + "}]", '"a".*row 0', marks=NEW),
+        pytest.param("t.csv", "a,b\n1,2\n3," + "1" * 400 + "\n", '"b".*row 1', marks=NEW),
         ("t.jsonl", "\n".join(f'{{"a{i}": 1}}' for i in range(5_000)), "bytes"),
     ],
 )

@@ -58,7 +58,8 @@ def connected_groups(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarra
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
+    edges = (one.astype(np.int32), other.astype(np.int32))  # scipy before 1.15 takes no others
+    graph = coo_array((np.ones(len(one)), edges), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
