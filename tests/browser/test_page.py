@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 import karat
+from karat.analysis.formatting import rounded
 from karat.reporting.bundle import make_bundle
+from karat.reporting.formats import format_rank
 from karat.stats.paired_tests import corrected_t, holm
 from karat.stats.ranking import interval, rank_models
 
@@ -150,6 +152,16 @@ def test_the_t_test_is_that_of_python(opened):
     expected = holm([0.01, np.nan, 0.04, 0.03]).tolist()
     found = opened.run("return Karat.holm(arguments[0])", given)
     assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
+
+
+def test_numbers_are_those_of_the_terminal(opened):
+    values = [0, -0.0, -8.4e-5, -0.0004, 0.0005, 0.12345, 0.0625, 1.25, -1.0625, 9.9996, 54.916]
+    values += [100.25, 999.96, 1000.5, -1001.5, 12345.6, 1.125e6, -7.2e9, 2e20]
+    shown = opened.run("return arguments[0].map((value) => Karat.number(value))", values)
+    assert shown == [rounded(value) for value in values]
+    ranks = opened.run("return [1.25, 1.35, 2.75, 3].map((rank) => rank.toFixed(1))")
+    assert ranks == [format_rank(rank) for rank in (1.25, 1.35, 2.75, 3)]
+    assert opened.run("return Karat.number(-8.4e-5, 5)") == "-0.000084"  # beside the pointer
 
 
 def test_every_section_is_there_and_in_the_navigation(opened):

@@ -18,7 +18,15 @@ from karat.analysis.formatting import plain, rounded, short
 from karat.core.files import write_atomic
 from karat.reporting.bundle import make_bundle
 from karat.reporting.details import clean, to_json
-from karat.reporting.formats import Cell, Column, Table, metric_label, text_column, to_html
+from karat.reporting.formats import (
+    Cell,
+    Column,
+    Table,
+    format_rank,
+    metric_label,
+    text_column,
+    to_html,
+)
 from karat.reporting.notes import SIGNS
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 
@@ -90,8 +98,9 @@ def leaderboard_table(bundle: Bundle) -> Table:
     models, tasks = bundle["models"], bundle["tasks"]
     small = len(models) * len(tasks) <= MAX_CELLS
     scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
-    ranks = ("–" if m["rank"] is None else f"{m['rank']:.1f}" for m in models)
-    ends = ("–" if m["low"] is None else f"{m['low']:.1f} – {m['high']:.1f}" for m in models)
+    ranks = (format_rank(m["rank"]) for m in models)
+    pairs = ([format_rank(m[end]) for end in ("low", "high")] for m in models)
+    ends = (low if low == "–" else f"{low} – {high}" for low, high in pairs)
     columns = [
         *(text_column("rank", ranks), text_column("95 %", ends)),
         text_column("tie", (model["tie"] or "" for model in models), right=False),

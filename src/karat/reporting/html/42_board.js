@@ -70,7 +70,7 @@
     const best = board.best.get(t) === value;
     return el(
       "td",
-      { class: "number" },
+      { class: "number", title: String(value) },
       best ? el("span", { class: "best", text: Karat.number(value) }) : Karat.number(value),
     );
   }

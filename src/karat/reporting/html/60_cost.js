@@ -6,7 +6,7 @@
   const COSTS = {
     seconds: ["time", Karat.seconds],
     memory_mb: ["memory", Karat.megabytes],
-    dimensions: ["dimensions", (value) => Karat.number(value, 3)],
+    dimensions: ["dimensions", (value) => Karat.fixed(value, 0)],
   };
   const HEIGHT = 430;
 
