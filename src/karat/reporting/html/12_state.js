@@ -110,6 +110,13 @@
     return { node, press };
   };
 
+  // plots are drawn for paper before its styles apply, so the light colors are set for them
+  addEventListener("beforeprint", () => (document.documentElement.dataset.theme = "light"));
+  addEventListener("afterprint", () => {
+    if (Karat.theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = Karat.theme;
+  });
+
   show(remembered());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.emit("theme"));
 })();
