@@ -260,6 +260,8 @@
     board.table.textNode.textContent = captionOf();
     board.narrow.textContent = narrower();
     board.narrow.hidden = !board.narrow.textContent;
+    board.none.textContent = nothingCommon();
+    board.none.hidden = !board.none.textContent;
     board.notes.replaceChildren(...notes());
     board.status.textContent = parts.join(" · ");
   }
@@ -309,6 +311,20 @@
     return el("span", { class: "saves" }, button);
   }
 
+  /** Return why nothing is ranked on common tasks: who has the fewest, and what to do. */
+  function nothingCommon() {
+    const { common, compared, models, chosen } = Karat.ranking;
+    if (!common || compared) return "";
+    if (models.size < 2) return "A comparison on common tasks needs at least two models.";
+    const scored = (m) => chosen.filter((t) => Karat.score(t, m) !== null).length;
+    const least = Karat.sortBy([...models], scored)[0];
+    const who = `${Karat.short(Karat.model(least), 60)} has the fewest, ${scored(least)} of ${chosen.length}`;
+    return (
+      `No selected task has a score of all ${models.size} shown models: ${who}. ` +
+      "Show fewer models with the search, select other tasks, or clear the box above."
+    );
+  }
+
   /** Return that intervals rest on tasks alone, where folds were there but are not in the page. */
   function narrower() {
     const { own, chosen, tasks, metric } = Karat.ranking;
@@ -347,8 +363,9 @@
     board.status = root.querySelector("#status");
     board.status.before(board.shapes.node);
     board.narrow = el("p", { class: "faint", id: "narrower", hidden: true });
+    board.none = el("p", { id: "none-common", role: "status", hidden: true });
     board.notes = el("ul", { class: "notes" });
-    root.append(board.table.node, board.narrow, board.notes);
+    root.append(board.none, board.table.node, board.narrow, board.notes);
     Karat.on("ranking", show);
     Karat.on("intervals", showIntervals);
     Karat.on("marks", () => board.table.fresh());
