@@ -27,7 +27,7 @@
     );
     const wide = el(
       "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": label ?? caption },
+      { class: "wide", tabindex: "0", role: "region", "aria-label": `Table: ${label ?? caption}` },
       table,
     );
     const textNode = caption ? el("p", { class: "lead caption", text: caption }) : null;
