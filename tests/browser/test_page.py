@@ -596,6 +596,110 @@ def test_paper_has_everything_and_no_controls(opened):
     assert opened.count("main .plot:empty") == 0
 
 
+def test_a_free_model_is_in_the_cost_chart(browser, full, write_page, tmp_path):
+    models = [{**model, "few": False} for model in full["models"]]
+    models[2]["seconds"] = 0.0
+    browser.open(write_page({**full, "models": models}, tmp_path / "free.html"))
+    browser.run("Karat.drawAll()")
+    place = (
+        "const dots = [...document.querySelectorAll('#figure-cost circle')];"
+        "const x = (dot) => Number(dot.getAttribute('cx'));"
+        "const free = dots.find((dot) => dot.dataset.tip.startsWith(arguments[0]));"
+        "return [dots.length, x(free), Math.min(...dots.filter((d) => d !== free).map(x))]"
+    )
+    for linear in ("", "1"):
+        browser.run("Karat.set({ linear: arguments[0] }); Karat.redrawAll()", linear)
+        dots, free, others = browser.run(place, models[2]["name"])
+        assert dots == len(models)
+        assert 46 <= free < others  # within the axes
+    ticks = browser.texts("#figure-cost svg text")
+    assert "0" in ticks
+
+
+def test_the_title_does_not_scroll(browser, full, write_page, tmp_path):
+    sizes = (
+        "const h = document.querySelector('h1');"
+        "return [getComputedStyle(h).overflowY, h.clientHeight, h.title]"
+    )
+    browser.width(1280)
+    for title in ("quickstart gypq", "a very long title " * 100):
+        browser.open(write_page({**full, "title": title}, tmp_path / "title.html"))
+        overflow, height, tip = browser.run(sizes)
+        assert overflow == "hidden" and height < 220
+        assert bool(tip) == (len(title) > 80)
+
+
+def test_a_wide_screen_shows_a_wide_leaderboard(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_bundle(5, 14)
+    browser.width(1920)
+    browser.open(write_page(bundle, tmp_path / "wide.html"))
+    script = (
+        "const e = document.querySelector('#board .wide'); return e.scrollWidth - e.clientWidth"
+    )
+    assert browser.count("#board thead th") > 18
+    assert browser.run(script) <= 0
+
+
+def test_escape_closes_the_chooser_and_returns_the_focus(opened):
+    opened.click("#choose-tasks")
+    opened.find("#chooser input[type=search]").send_keys("clas")
+    opened.keys("\ue00c")  # clears the text
+    assert not opened.run("return document.getElementById('chooser').hidden")
+    opened.keys("\ue00c")
+    assert opened.run("return document.getElementById('chooser').hidden")
+    assert opened.run("return document.activeElement.id") == "choose-tasks"
+    opener = "return document.activeElement.getAttribute('aria-expanded')"
+    assert opened.run(opener) == "false"
+
+
+def test_no_common_task_is_explained(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_bundle(3, 3, missing=0)
+    for t in range(3):  # each model lacks another task
+        bundle["states"][t] = "".join("d" if m == t else "." for m in range(3))
+        for row in bundle["scores"][t]:
+            row[t] = None
+        bundle["folds"][t][t] = None
+    browser.open(write_page(bundle, tmp_path / "apart.html"))
+    text = "const p = document.getElementById('none-common'); return p.hidden ? '' : p.textContent"
+    assert browser.run(text) == ""
+    browser.click("#common")
+    assert browser.run("return Karat.ranking.compared") == 0
+    assert "all 3 shown models" in browser.run(text) and "2 of 3" in browser.run(text)
+    browser.find("#find").send_keys("000")
+    browser.until("return Karat.get('find') === '000'")
+    assert "two models" in browser.run(text)
+
+
+def test_landmarks_have_different_names(opened):
+    draw_all(opened)
+    script = """
+      const named = (e) => e.getAttribute('aria-label') ??
+        document.getElementById(e.getAttribute('aria-labelledby')).textContent;
+      const marks = document.querySelectorAll('section[aria-labelledby], [role=region], nav');
+      return [...marks].map(named)"""
+    names = opened.run(script)
+    assert len(names) > 10 and sorted(names) == sorted(set(names))
+
+
+def test_paper_is_light_even_from_a_dark_screen(opened):
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    opened.command("Emulation.setEmulatedMedia", {"features": dark})
+    fill = (
+        "const rect = document.querySelector('#hatch rect');"
+        "return Number(`0x${rect.getAttribute('fill').slice(1, 3)}`)"
+    )
+    theme = "return document.documentElement.dataset.theme ?? 'none'"
+    try:
+        opened.run("Karat.redrawAll(); Karat.drawAll()")
+        assert opened.run(fill) < 0x80
+        opened.run("dispatchEvent(new Event('beforeprint'))")
+        assert opened.run(fill) > 0xC0
+        opened.run("dispatchEvent(new Event('afterprint')); Karat.drawAll()")
+        assert opened.run(fill) < 0x80 and opened.run(theme) == "none"
+    finally:
+        opened.command("Emulation.setEmulatedMedia", {"features": []})
+
+
 def test_names_are_text_and_nothing_runs(browser, bundles, write_page, tmp_path):
     path = write_page(bundles.make_nasty(), tmp_path / "nasty.html")
     browser.width(360)
