@@ -181,7 +181,8 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
         f'content="{escape(policy(scripts, bool(live)))}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title} – Karat</title>{_tags(bundle, title)}<style>{''.join(page_files('.css'))}</style>"
+        f"<title>{title} – Karat</title>{_tags(bundle, title)}"
+        f"<style>{''.join(page_files('.css'))}</style>"
     )
     body = (
         f'<header class="top"><p class="brand">Karat</p><h1>{title}</h1></header>\n'
