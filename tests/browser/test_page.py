@@ -670,6 +670,40 @@ def test_no_common_task_is_explained(browser, bundles, write_page, tmp_path):
     assert "two models" in browser.run(text)
 
 
+def test_back_and_forward_undo_and_repeat_choices(opened, full):
+    opened.find("#find").send_keys("encoder-00")
+    opened.until("return Karat.get('find') === 'encoder-00'")
+    opened.click("#common")
+    opened.choose("metric", "acc")
+    opened.run("Karat.set({ task: 'clas-000' })")
+    opened.until("return document.querySelector('dialog')?.open")
+    back = "history.back()"
+    opened.run(back)
+    opened.until("return !document.querySelector('dialog').open")
+    opened.run(back)
+    opened.until("return document.getElementById('metric').value === ''")
+    assert opened.run("return Karat.ranking.metric(0)") == 0
+    opened.run(back)
+    opened.until("return !document.getElementById('common').checked")
+    assert opened.run("return Karat.ranking.own")
+    opened.run(back)  # all letters at once
+    opened.until("return document.getElementById('find').value === ''")
+    assert len(opened.run(NAMES)) == len(full["models"])
+    opened.run("history.forward()")
+    opened.until("return document.getElementById('find').value === 'encoder-00'")
+    assert opened.run("return document.documentElement.dataset.ready") == "1"
+
+
+def test_a_model_of_the_leaderboard_is_compared_on_click(opened, full):
+    opened.click("#board tbody tr:nth-child(4) th .link")
+    name = opened.run(NAMES)[3]
+    assert opened.run("return Karat.get('a')") == name
+    chosen = "return Karat.model(document.getElementById('compare-a').value)"
+    assert opened.run(chosen) == name
+    assert name in opened.texts("#compared")[0]
+    assert opened.run("return document.activeElement.id") == "compare"
+
+
 def test_landmarks_have_different_names(opened):
     draw_all(opened)
     script = """

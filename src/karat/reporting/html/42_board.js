@@ -27,7 +27,17 @@
       click: () => Karat.mark(m),
     });
     const name = Karat.model(m);
-    const text = el("span", { class: "cut", title: Karat.short(name, 300), text: name });
+    const title = Karat.short(name, 300);
+    if (Karat.data.models.length < 2)
+      return el("th", { scope: "row", class: "stay" }, mark, el("span", { class: "cut", title, text: name }));
+    const click = () => Karat.compare(m);
+    const text = el("button", {
+      class: "link cut",
+      type: "button",
+      title: `${title}: compare with others`,
+      text: name,
+      click,
+    });
     return el("th", { scope: "row", class: "stay" }, mark, text);
   }
 

@@ -119,11 +119,15 @@
   /** Go to a section, and leave the choices in the address as they are. */
   function jump(event, id) {
     event.preventDefault();
+    Karat.jump(id);
+  }
+
+  Karat.jump = (id) => {
     const target = document.getElementById(id);
     target.scrollIntoView();
     target.setAttribute("tabindex", "-1");
     target.focus({ preventScroll: true });
-  }
+  };
 
   function follow(nodes) {
     const links = new Map(
