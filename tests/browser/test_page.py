@@ -734,6 +734,33 @@ def test_paper_is_light_even_from_a_dark_screen(opened):
         opened.command("Emulation.setEmulatedMedia", {"features": []})
 
 
+@pytest.mark.parametrize(("tasks", "all_tasks"), [(2, True), (8, True), (14, False)])
+def test_a_leaderboard_on_paper_is_legible(
+    browser, bundles, write_page, tmp_path, tasks, all_tasks
+):
+    browser.width(1400)
+    browser.open(
+        write_page(bundles.make_bundle(6, tasks), tmp_path / "paper.html"), "columns=tasks"
+    )
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.command("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.width(1032)  # A4 across, without its margins
+    script = (
+        "const table = document.querySelector('#board table');"
+        "const across = table.closest('section').classList.contains('across');"
+        "return [table.style.zoom * 8.5, table.getBoundingClientRect().width, across]"
+    )
+    points, wide, across = browser.run(script)
+    names = browser.texts("#board thead .sort")
+    browser.command("Emulation.setEmulatedMedia", {"media": ""})
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert points >= 7 and wide <= 1032
+    assert across == (tasks > 2)
+    assert ("clas-000" in names) == all_tasks
+    assert "clas-000" in browser.texts("#board thead .sort")  # as before
+    assert browser.count(".across") == 0
+
+
 def test_names_are_text_and_nothing_runs(browser, bundles, write_page, tmp_path):
     path = write_page(bundles.make_nasty(), tmp_path / "nasty.html")
     browser.width(360)

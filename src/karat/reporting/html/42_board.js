@@ -12,6 +12,7 @@
   let board = null;
 
   function shape() {
+    if (board.fewer) return "kinds";
     const fits = Karat.ranking.chosen.length <= WIDE;
     return Karat.get("columns", fits ? "tasks" : "kinds");
   }
@@ -361,11 +362,17 @@
   }
 
   function build(root) {
-    board = { best: new Map(), last: 1, letters: 0 };
+    board = { best: new Map(), last: 1, letters: 0, fewer: false };
     const sort = (key, down) =>
       Karat.set({ sort: key === "rank" ? "" : key, down: down ? "1" : "" });
     const about = { label: "Leaderboard", caption: " " };
     board.table = Karat.table({ ...about, columns: [], sorted: order, sort });
+    // on paper, tasks that do not fit are summarized by kind; the heat map has their scores
+    board.table.fewer = (on) => {
+      if (board.fewer === on) return;
+      board.fewer = on;
+      show();
+    };
     const choose = (value) => Karat.set({ columns: value });
     board.shapes = Karat.choice("Columns", ["tasks", "kinds"], shape, choose);
     root.querySelector(".head").append(saver());
