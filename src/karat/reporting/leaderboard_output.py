@@ -140,8 +140,9 @@ def wrap(text: str, width: int, first: str = " ", rest: str = " ") -> list[str]:
     >>> wrap("no better than tf-idf", 18)
     [' no better than', ' tf-idf']
     """
-    whole = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, **whole)
+    wrapper = textwrap.TextWrapper(width, initial_indent=first, subsequent_indent=rest)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(text)
 
 
 def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
