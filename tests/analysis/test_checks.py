@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from karat.analysis.check_facts import Finding, Findings
 from karat.analysis.checks import RULES, check_runs, render_page, rule_of
 from karat.errors import DefinitionError
 from karat.execution import diagnostics
+from karat.reporting import leaderboard_output
 from karat.reporting.leaderboard_output import finding_lines, summary
 
 from ..score_data import make_view, score_table
@@ -406,6 +408,30 @@ def test_many_findings_of_a_check_are_one_line():
     assert "a on t, u" in summary(runs)
     # control characters are removed
     assert not {"\x1b", "\n", "\x07"} & set(summary([found("KRT102", "a\x1b[1m\nb", "t\x07")]))
+
+
+@pytest.mark.parametrize("show", ["lint", "below"])
+@pytest.mark.parametrize("width", [50, 57, 64])
+def test_words_of_findings_are_not_split_in_a_narrow_terminal(show, width, monkeypatch, capsys):
+    model, task = "a-sentence-encoder", "a-task-name-with-hyphens"
+    made = Findings([found("KRT102", f"the strange {model}", f"first {task}")])
+    monkeypatch.setattr(leaderboard_output, "check_runs", lambda *_: made)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    if show == "lint":
+        leaderboard_output.print_findings([])
+    else:
+        leaderboard_output.print_finding_lines([], "r", None)
+    lines = re.sub("\x1b[^m]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= width
+    assert {model, f"{task}."} <= {word for line in lines for word in line.split()}
+
+
+def test_findings_are_not_wrapped_in_a_pipe(monkeypatch, capsys):
+    made = Findings([found("KRT102", "m" * 30, "t" * 60)])
+    monkeypatch.setattr(leaderboard_output, "check_runs", lambda *_: made)
+    leaderboard_output.print_findings([])
+    assert f"   {made[0].message}" in capsys.readouterr().out.splitlines()
 
 
 def test_six_lines_and_where_the_rest_is():

@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 import karat
+from karat.analysis.formatting import rounded
 from karat.reporting.bundle import make_bundle
+from karat.reporting.formats import format_rank
 from karat.stats.paired_tests import corrected_t, holm
 from karat.stats.ranking import interval, rank_models
 
@@ -150,6 +152,16 @@ def test_the_t_test_is_that_of_python(opened):
     expected = holm([0.01, np.nan, 0.04, 0.03]).tolist()
     found = opened.run("return Karat.holm(arguments[0])", given)
     assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
+
+
+def test_numbers_are_those_of_the_terminal(opened):
+    values = [0, -0.0, -8.4e-5, -0.0004, 0.0005, 0.12345, 0.0625, 1.25, -1.0625, 9.9996, 54.916]
+    values += [100.25, 999.96, 1000.5, -1001.5, 12345.6, 1.125e6, -7.2e9, 2e20]
+    shown = opened.run("return arguments[0].map((value) => Karat.number(value))", values)
+    assert shown == [rounded(value) for value in values]
+    ranks = opened.run("return [1.25, 1.35, 2.75, 3].map((rank) => rank.toFixed(1))")
+    assert ranks == [format_rank(rank) for rank in (1.25, 1.35, 2.75, 3)]
+    assert opened.run("return Karat.number(-8.4e-5, 5)") == "-0.000084"  # beside the pointer
 
 
 def test_every_section_is_there_and_in_the_navigation(opened):
@@ -582,6 +594,171 @@ def test_paper_has_everything_and_no_controls(opened):
     assert len(paper["data"]) > 20_000
     # what was not in view yet was drawn for it
     assert opened.count("main .plot:empty") == 0
+
+
+def test_a_free_model_is_in_the_cost_chart(browser, full, write_page, tmp_path):
+    models = [{**model, "few": False} for model in full["models"]]
+    models[2]["seconds"] = 0.0
+    browser.open(write_page({**full, "models": models}, tmp_path / "free.html"))
+    browser.run("Karat.drawAll()")
+    place = (
+        "const dots = [...document.querySelectorAll('#figure-cost circle')];"
+        "const x = (dot) => Number(dot.getAttribute('cx'));"
+        "const free = dots.find((dot) => dot.dataset.tip.startsWith(arguments[0]));"
+        "return [dots.length, x(free), Math.min(...dots.filter((d) => d !== free).map(x))]"
+    )
+    for linear in ("", "1"):
+        browser.run("Karat.set({ linear: arguments[0] }); Karat.redrawAll()", linear)
+        dots, free, others = browser.run(place, models[2]["name"])
+        assert dots == len(models)
+        assert 46 <= free < others  # within the axes
+    ticks = browser.texts("#figure-cost svg text")
+    assert "0" in ticks
+
+
+def test_the_title_does_not_scroll(browser, full, write_page, tmp_path):
+    sizes = (
+        "const h = document.querySelector('h1');"
+        "return [getComputedStyle(h).overflowY, h.clientHeight, h.title]"
+    )
+    browser.width(1280)
+    for title in ("quickstart gypq", "a very long title " * 100):
+        browser.open(write_page({**full, "title": title}, tmp_path / "title.html"))
+        overflow, height, tip = browser.run(sizes)
+        assert overflow == "hidden" and height < 220
+        assert bool(tip) == (len(title) > 80)
+
+
+def test_a_wide_screen_shows_a_wide_leaderboard(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_bundle(5, 14)
+    browser.width(1920)
+    browser.open(write_page(bundle, tmp_path / "wide.html"))
+    script = (
+        "const e = document.querySelector('#board .wide'); return e.scrollWidth - e.clientWidth"
+    )
+    assert browser.count("#board thead th") > 18
+    assert browser.run(script) <= 0
+
+
+def test_escape_closes_the_chooser_and_returns_the_focus(opened):
+    opened.click("#choose-tasks")
+    opened.find("#chooser input[type=search]").send_keys("clas")
+    opened.keys("\ue00c")  # clears the text
+    assert not opened.run("return document.getElementById('chooser').hidden")
+    opened.keys("\ue00c")
+    assert opened.run("return document.getElementById('chooser').hidden")
+    assert opened.run("return document.activeElement.id") == "choose-tasks"
+    opener = "return document.activeElement.getAttribute('aria-expanded')"
+    assert opened.run(opener) == "false"
+
+
+def test_no_common_task_is_explained(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_bundle(3, 3, missing=0)
+    for t in range(3):  # each model lacks another task
+        bundle["states"][t] = "".join("d" if m == t else "." for m in range(3))
+        for row in bundle["scores"][t]:
+            row[t] = None
+        bundle["folds"][t][t] = None
+    browser.open(write_page(bundle, tmp_path / "apart.html"))
+    text = "const p = document.getElementById('none-common'); return p.hidden ? '' : p.textContent"
+    assert browser.run(text) == ""
+    browser.click("#common")
+    assert browser.run("return Karat.ranking.compared") == 0
+    assert "all 3 shown models" in browser.run(text) and "2 of 3" in browser.run(text)
+    browser.find("#find").send_keys("000")
+    browser.until("return Karat.get('find') === '000'")
+    assert "two models" in browser.run(text)
+
+
+def test_back_and_forward_undo_and_repeat_choices(opened, full):
+    opened.find("#find").send_keys("encoder-00")
+    opened.until("return Karat.get('find') === 'encoder-00'")
+    opened.click("#common")
+    opened.choose("metric", "acc")
+    opened.run("Karat.set({ task: 'clas-000' })")
+    opened.until("return document.querySelector('dialog')?.open")
+    back = "history.back()"
+    opened.run(back)
+    opened.until("return !document.querySelector('dialog').open")
+    opened.run(back)
+    opened.until("return document.getElementById('metric').value === ''")
+    assert opened.run("return Karat.ranking.metric(0)") == 0
+    opened.run(back)
+    opened.until("return !document.getElementById('common').checked")
+    assert opened.run("return Karat.ranking.own")
+    opened.run(back)  # all letters at once
+    opened.until("return document.getElementById('find').value === ''")
+    assert len(opened.run(NAMES)) == len(full["models"])
+    opened.run("history.forward()")
+    opened.until("return document.getElementById('find').value === 'encoder-00'")
+    assert opened.run("return document.documentElement.dataset.ready") == "1"
+
+
+def test_a_model_of_the_leaderboard_is_compared_on_click(opened, full):
+    opened.click("#board tbody tr:nth-child(4) th .link")
+    name = opened.run(NAMES)[3]
+    assert opened.run("return Karat.get('a')") == name
+    chosen = "return Karat.model(document.getElementById('compare-a').value)"
+    assert opened.run(chosen) == name
+    assert name in opened.texts("#compared")[0]
+    assert opened.run("return document.activeElement.id") == "compare"
+
+
+def test_landmarks_have_different_names(opened):
+    draw_all(opened)
+    script = """
+      const named = (e) => e.getAttribute('aria-label') ??
+        document.getElementById(e.getAttribute('aria-labelledby')).textContent;
+      const marks = document.querySelectorAll('section[aria-labelledby], [role=region], nav');
+      return [...marks].map(named)"""
+    names = opened.run(script)
+    assert len(names) > 10 and sorted(names) == sorted(set(names))
+
+
+def test_paper_is_light_even_from_a_dark_screen(opened):
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    opened.command("Emulation.setEmulatedMedia", {"features": dark})
+    fill = (
+        "const rect = document.querySelector('#hatch rect');"
+        "return Number(`0x${rect.getAttribute('fill').slice(1, 3)}`)"
+    )
+    theme = "return document.documentElement.dataset.theme ?? 'none'"
+    try:
+        opened.run("Karat.redrawAll(); Karat.drawAll()")
+        assert opened.run(fill) < 0x80
+        opened.run("dispatchEvent(new Event('beforeprint'))")
+        assert opened.run(fill) > 0xC0
+        opened.run("dispatchEvent(new Event('afterprint')); Karat.drawAll()")
+        assert opened.run(fill) < 0x80 and opened.run(theme) == "none"
+    finally:
+        opened.command("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.parametrize(("tasks", "all_tasks"), [(2, True), (8, True), (14, False)])
+def test_a_leaderboard_on_paper_is_legible(
+    browser, bundles, write_page, tmp_path, tasks, all_tasks
+):
+    browser.width(1400)
+    browser.open(
+        write_page(bundles.make_bundle(6, tasks), tmp_path / "paper.html"), "columns=tasks"
+    )
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    browser.command("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.width(1032)  # A4 across, without its margins
+    script = (
+        "const table = document.querySelector('#board table');"
+        "const across = table.closest('section').classList.contains('across');"
+        "return [table.style.zoom * 8.5, table.getBoundingClientRect().width, across]"
+    )
+    points, wide, across = browser.run(script)
+    names = browser.texts("#board thead .sort")
+    browser.command("Emulation.setEmulatedMedia", {"media": ""})
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert points >= 7 and wide <= 1032
+    assert across == (tasks > 2)
+    assert ("clas-000" in names) == all_tasks
+    assert "clas-000" in browser.texts("#board thead .sort")  # as before
+    assert browser.count(".across") == 0
 
 
 def test_names_are_text_and_nothing_runs(browser, bundles, write_page, tmp_path):

@@ -15,11 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.analysis.formatting import rounded
 from karat.analysis.leaderboard import leaderboard
 from karat.cli.app import karat as group
 from karat.errors import DefinitionError
 from karat.reporting import leaderboard_output as findings
-from karat.reporting.formats import FORMATS, escape_latex, escape_markdown, make_table, render
+from karat.reporting.formats import (
+    FORMATS,
+    escape_latex,
+    escape_markdown,
+    format_rank,
+    make_table,
+    render,
+)
 from karat.reporting.notes import _of_coverage
 from karat.reporting.terminal import leaderboard_text, print_leaderboard, print_table
 
@@ -286,9 +294,25 @@ def test_models_with_too_few_tasks_are_never_marked_best():
     # a: second on t0 and first on three; once: first on its only task
     assert board.index.tolist() == ["a", "b", "once"]
     assert board["rank"].tolist() == [1.25, 2.25, 1.0]
-    assert column(board, "rank") == [("1.2", True), ("2.2", False), ("1.0", False)]
+    assert column(board, "rank") == [("1.3", True), ("2.3", False), ("1.0", False)]
     assert column(board, "score")[2] == ("1.000", False)
     assert "**1.0**" not in render(board, "markdown")
     assert r"\textbf{1.0}" not in render(board, "latex")
     # its score on a task is a score like any other
     assert column(board, "t0")[2] == ("0.900", True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((-0.0004, "0.000"), (-8.4e-5, "0.000"), (0.0625, "0.063"), (-1.0625, "-1.063")),
+        *((12345.6, "12,346"), (1.125e6, "1,125,000"), (np.nan, "–"), (2e20, "2.000e20")),
+        *((-0.4, "-0.400"), (100.25, "100.3")),
+    ],
+)
+def test_scores_are_rounded_without_exponents_and_signed_zeros(value, text):
+    assert rounded(value) == text
+
+
+def test_halves_of_ranks_are_rounded_up():
+    assert [format_rank(rank) for rank in (1.25, 1.75, 2.0, np.nan)] == ["1.3", "1.8", "2.0", "–"]

@@ -30,7 +30,7 @@ EVIL = "<script>alert('x')</script> / & \"q\""
 class Page(HTMLParser):
     """Collects tags and texts, and that every tag is closed."""
 
-    VOID = {"meta", "br"}
+    VOID = {"meta", "br", "link"}
 
     def __init__(self, text):
         super().__init__()
@@ -95,7 +95,8 @@ def test_the_page_is_whole_and_needs_nothing_else(text):
     page = Page(text)
     assert page.open == []
     for _, attributes in page.tags:
-        assert not {"src", "href", "onload", "onclick", "style"} & attributes.keys()
+        assert not {"src", "onload", "onclick", "style"} & attributes.keys()
+        assert attributes.get("href", "data:").startswith("data:")  # the icon
     assert "url(" not in "".join(page_files(".css"))
     assert "@import" not in "".join(page_files(".css"))
     assert len(text.encode()) < 2_000_000
@@ -275,3 +276,14 @@ def test_long_names_are_cut_in_failures(make_run):
     page = "".join(plain_sections(make_bundle(make_run("m" * 10_000, {"t": [0.5, *["x"] * 9]}))))
     assert "m" * 10_000 in page
     assert len(page) < 60_000
+
+
+def test_the_page_has_an_icon_and_describes_itself_to_links(runs):
+    tags = Page(make_page(make_bundle(runs, title=EVIL))).tags
+    meta = {a["property"]: a["content"] for tag, a in tags if tag == "meta" and "property" in a}
+    assert meta["og:title"] == EVIL
+    assert meta["og:type"] == "website" and meta["og:site_name"] == "Karat"
+    (about,) = (a["content"] for tag, a in tags if tag == "meta" and a.get("name") == "description")
+    assert meta["og:description"] == about and about
+    (icon,) = (a["href"] for tag, a in tags if tag == "link" and a["rel"] == "icon")
+    assert icon.startswith("data:image/svg+xml,") and "%3Csvg" in icon

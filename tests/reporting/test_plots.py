@@ -107,6 +107,19 @@ def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
     ]
 
 
+@pytest.mark.parametrize("column", [0, 3])  # higher is better, lower is better
+def test_better_cells_of_a_heat_map_are_brighter_and_legible(column):
+    axes = draw("heatmap").figure.axes[0]
+    image = axes.images[0]
+    light = image.to_rgba(image.get_array())[:, column, :3] @ [0.2126, 0.7152, 0.0722]
+    scores = {int(t.get_position()[1]): t for t in axes.texts if t.get_position()[0] == column}
+    values = [float(scores[row].get_text()) for row in range(len(light))]
+    best, worst = (np.argmax, np.argmin) if column == 0 else (np.argmin, np.argmax)
+    assert light[best(values)] == light.max() > light.min() == light[worst(values)]
+    assert scores[best(values)].get_color() == "black"
+    assert scores[worst(values)].get_color() == "white"
+
+
 def test_heatmap_marks_missing_scores():
     rows = table()
     rows = rows[(rows["model"] != "m1") | (rows["task"] != "t2")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from karat.core.files import write_atomic
 
 #: maximum length of a name
 NAME_WIDTH = 32
+#: from here on, numbers have an exponent
+LARGE = 1e15
 
 
 def count(number: int, noun: str) -> str:
@@ -55,14 +58,32 @@ def signed(value: float) -> str:
     if math.isnan(value):
         return "–"
     text = rounded(abs(value))
-    return text if not float(text) else f"{'-' if value < 0 else '+'}{text}"
+    return text if not float(text.replace(",", "")) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def fixed(value: float, digits: int) -> str:
+    """Return a value with some decimals, a half rounded up; zero has no sign.
+
+    >>> fixed(1.25, 1), fixed(-0.0001, 3), fixed(1125000.0, 0)
+    ('1.3', '0.000', '1,125,000')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
+    unit = Decimal(1).scaleb(-digits)
+    number = Decimal(value).quantize(unit, ROUND_HALF_UP, Context(prec=400))
+    return f"{number if number else abs(number):,}"
 
 
 def rounded(value: float) -> str:
-    """Return a value with three decimals, or four significant digits from 10 on."""
-    if math.isnan(value):
-        return "–"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:#.4g}".rstrip(".")
+    """Return a value with three decimals, from 10 on with fewer: four digits, or a whole number.
+
+    >>> rounded(0.12345), rounded(-8.4e-5), rounded(54.916), rounded(1125000.0), rounded(2e20)
+    ('0.123', '0.000', '54.92', '1,125,000', '2.000e20')
+    """
+    size = abs(value)
+    if LARGE <= size < math.inf:
+        return f"{value:.3e}".replace("e+", "e")
+    return fixed(value, 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0)
 
 
 def format_p(p: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +28,7 @@ from karat.reporting.formats import (
     metric_label,
     text_column,
 )
+from karat.reporting.leaderboard_output import wrap
 from karat.reporting.notes import SIGNS
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
@@ -83,9 +83,8 @@ def _show(
         console = Console(highlight=False)
         console.print(Text(f" {table.caption}\n"), soft_wrap=True)
         print_table(replace(table, notes=[]), console)
-        wrapper = textwrap.TextWrapper(console.width, initial_indent=" ", subsequent_indent=" ")
         for style, texts in (("bold", lines[:1]), ("", lines[1:]), ("dim", table.notes)):
-            for line in (line for text in texts for line in wrapper.wrap(text)):
+            for line in (line for text in texts for line in wrap(text, console.width)):
                 console.print(Text(line, style=style), soft_wrap=True)
             if texts and style != "dim":
                 console.print()

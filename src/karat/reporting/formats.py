@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
-from karat.analysis.formatting import plain, records, rounded
+from karat.analysis.formatting import fixed, plain, records, rounded
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
 from karat.reporting.notes import SIGNS, caption, notes, scored_tasks
@@ -140,8 +140,8 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
         ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
     best = best_of(-_compared(rows, "rank", starts), starts)
     return [
-        _numbers("rank", rows["rank"], best, _fixed),
-        _interval(rows["rank_low"], rows["rank_high"], _fixed),
+        _numbers("rank", rows["rank"], best, format_rank),
+        _interval(rows["rank_low"], rows["rank_high"], format_rank),
         text_column("tie", ties, right=False),
     ]
 
@@ -236,6 +236,15 @@ def _form(form: str, unit: float = 1.0) -> Callable[[float], str]:
     return lambda value: "–" if pd.isna(value) else form.format(value * unit)
 
 
+def format_rank(value: float | None) -> str:
+    """Format a mean rank.
+
+    >>> format_rank(1.25), format_rank(None)
+    ('1.3', '–')
+    """
+    return "–" if value is None else fixed(value, 1)
+
+
 def _count(value: float) -> str:
     return "0" if pd.isna(value) else f"{value:.0f}"
 
@@ -253,7 +262,7 @@ def duration(value: float) -> str:
     return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:,.1f} h"
 
 
-_fixed, _whole = _form("{:.1f}"), _form("{:,.0f}")
+_whole = _form("{:,.0f}")
 #: formats of points
 _POINTS: dict[str, Callable[[float], str]] = {
     "borda": lambda value: _form("{:,.1f}")(value).removesuffix(".0"),

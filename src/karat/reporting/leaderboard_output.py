@@ -130,9 +130,19 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
     parts: list[RenderableType] = []
     for group in _arranged(columns, width - _width(model)):
         parts += [*_grids(table, [model, *group]), Text()]
-    wrapper = textwrap.TextWrapper(width, initial_indent=" ", subsequent_indent=" ")
-    below = [line for note in table.notes for line in wrapper.wrap(note)]
+    below = [line for note in table.notes for line in wrap(note, width)]
     return Group(*parts, *(Text(line, style="dim") for line in below))
+
+
+def wrap(text: str, width: int, first: str = " ", rest: str = " ") -> list[str]:
+    """Return the lines of a text; names with hyphens and long words are never split.
+
+    >>> wrap("no better than tf-idf", 18)
+    [' no better than', ' tf-idf']
+    """
+    wrapper = textwrap.TextWrapper(width, initial_indent=first, subsequent_indent=rest)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(text)
 
 
 def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
@@ -305,12 +315,11 @@ def print_finding_lines(
         click.echo(lines_below(lines, shape), nl=False)
         return
     console = Console(highlight=False)
-    wrapper = textwrap.TextWrapper(console.width, initial_indent=" ", subsequent_indent=" " * 8)
-    wrapped = [row for line in lines for row in wrapper.wrap(line)]
+    wrapped = [row for line in lines for row in wrap(line, console.width, rest=" " * 8)]
     for row in ["", *wrapped] if wrapped else ():
         text = Text(row)
         text.highlight_regex("^ KRT[0-9]+", "bold")
-        console.print(text)
+        console.print(text, soft_wrap=True)
 
 
 def summary(group: Sequence[Finding]) -> str:
@@ -376,13 +385,21 @@ def _show_groups(found: Findings) -> None:
         level = click.style(f"{group[0].level:<7}", fg=COLORS[group[0].level])
         click.echo(f"{click.style(code, bold=True)} {level}  {rule_of(code).title}")
         for message, runs in Counter(plain(each.message) for each in group).items():
-            click.echo(f"   {message}" + (f" (in {runs} runs)" if runs > 1 else ""))
-        click.echo(f"   → {group[0].advice}\n")
+            _echo(message + (f" (in {runs} runs)" if runs > 1 else ""), "   ", "     ")
+        _echo(group[0].advice, "   → ", "     ")
+        click.echo()
     levels = [finding.level for finding in found]
     counts = [count(levels.count(level), level) for level in LEVELS if level in levels]
     ignored = sum(found.silenced.values())
     suffix = f"; {ignored:,} ignored" if ignored else ""
     click.echo(f"{', '.join(counts) or 'no findings'}{suffix}.")
+
+
+def _echo(text: str, first: str, rest: str) -> None:
+    """Print a text, wrapped to a terminal but not in a pipe, for grep."""
+    console = Console()
+    lines = wrap(text, console.width, first, rest) if console.is_terminal else [first + text]
+    click.echo("\n".join(lines))
 
 
 def print_checks() -> int:

@@ -13,12 +13,21 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from karat.analysis.formatting import plain, rounded, short
 from karat.core.files import write_atomic
 from karat.reporting.bundle import make_bundle
 from karat.reporting.details import clean, to_json
-from karat.reporting.formats import Cell, Column, Table, metric_label, text_column, to_html
+from karat.reporting.formats import (
+    Cell,
+    Column,
+    Table,
+    format_rank,
+    metric_label,
+    text_column,
+    to_html,
+)
 from karat.reporting.notes import SIGNS
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 
@@ -90,8 +99,9 @@ def leaderboard_table(bundle: Bundle) -> Table:
     models, tasks = bundle["models"], bundle["tasks"]
     small = len(models) * len(tasks) <= MAX_CELLS
     scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
-    ranks = ("–" if m["rank"] is None else f"{m['rank']:.1f}" for m in models)
-    ends = ("–" if m["low"] is None else f"{m['low']:.1f} – {m['high']:.1f}" for m in models)
+    ranks = (format_rank(m["rank"]) for m in models)
+    pairs = ([format_rank(m[end]) for end in ("low", "high")] for m in models)
+    ends = (low if low == "–" else f"{low} – {high}" for low, high in pairs)
     columns = [
         *(text_column("rank", ranks), text_column("95 %", ends)),
         text_column("tie", (model["tie"] or "" for model in models), right=False),
@@ -171,7 +181,8 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
         f'content="{escape(policy(scripts, bool(live)))}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title} – Karat</title><style>{''.join(page_files('.css'))}</style>"
+        f"<title>{title} – Karat</title>{_tags(bundle, title)}"
+        f"<style>{''.join(page_files('.css'))}</style>"
     )
     body = (
         f'<header class="top"><p class="brand">Karat</p><h1>{title}</h1></header>\n'
@@ -185,6 +196,23 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
         f'<!doctype html>\n<html lang="en" {kind}><head>{head}</head>\n'
         f"<body>\n{body}</body></html>\n"
     )
+
+
+#: the diamond beside the name
+ICON = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
+    "<path d='M8 1l7 7-7 7-7-7z' fill='#c8951a'/></svg>"
+)
+
+
+def _tags(bundle: Mapping[str, Any], title: str) -> str:
+    """Return the icon of the page, and what links to the page show."""
+    about = escape(clean(plain(next(iter(bundle["notes"]), ""))))
+    texts = {"og:type": "website", "og:site_name": "Karat", "og:title": title}
+    texts |= {"og:description": about} if about else {}
+    meta = "".join(f'<meta property="{name}" content="{text}">' for name, text in texts.items())
+    named = f'<meta name="description" content="{about}">' if about else ""
+    return f'{named}{meta}<link rel="icon" href="data:image/svg+xml,{quote(ICON)}">'
 
 
 def policy(scripts: Sequence[str], live: bool = False) -> str:

@@ -293,7 +293,7 @@ MAX_WRITTEN = 12
 
 
 def heatmap(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot one cell per model and task; darker is a better rank."""
+    """Plot one cell per model and task; brighter is a better rank, as in the report."""
     names = list(data.board([]).index)
     models = names[: options.models(HEATMAP_MAX_MODELS)]
     tasks = data.tasks[:MAX_TASKS]
@@ -305,7 +305,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
     figure, ((axes,),) = make_figure(size=(WIDTH, high))
     from matplotlib import colormaps
 
-    colors = colormaps["cividis_r"].with_extremes(bad="#F2F2F2")
+    colors = colormaps["cividis"].with_extremes(bad="#F2F2F2")
     axes.imshow(np.ma.masked_invalid(share), cmap=colors, vmin=0, vmax=1, aspect="auto")
     name_rows(axes, models, grid=False)
     few = len(tasks) <= MAX_WRITTEN
@@ -319,7 +319,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
     axes.spines[:].set_visible(False)
     note(
         figure,
-        "Darker cells have a better rank within the task. Models are ordered by mean rank.",
+        "Brighter cells have a better rank within the task. Models are ordered by mean rank.",
         cut(len(models), len(names), "models"),
         cut(len(tasks), len(data.tasks), "tasks", "first"),
     )
@@ -334,7 +334,7 @@ def _write(
     states = data.table("status", models, tasks)
     for (row, column), score in np.ndenumerate(scores):
         text = SIGNS.get(str(states[row, column]), "–") if np.isnan(score) else rounded(score)
-        color = "white" if share[row, column] > 0.5 else "black"
+        color = "white" if share[row, column] < 0.5 else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color=color)
 
 

@@ -394,7 +394,9 @@ def _cells(row: dict[str, object]) -> list[str]:
     kinds = [f"{row[name]} {name}" for name in FAILURES[1:] if row[name]]
     failed = sum(int(str(row[name])) for name in FAILURES)
     failures = f"{failed}" + (f" ({', '.join(kinds)})" if kinds else "")
-    done = f"{row['ok']} of {row['planned']}"
+    # failed jobs are done too: what is not done is left
+    planned = int(str(row["planned"]))
+    done = f"{planned - int(str(row['left']))} of {planned}"
     counts = [str(row[name]) for name in ("declined", "running", "left")]
     return [str(row["model"]), done, failures, *counts, str(row["state"]), ago(str(row["last"]))]
 

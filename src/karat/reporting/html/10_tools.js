@@ -3,6 +3,8 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const SVG = "http://www.w3.org/2000/svg";
+  /** from here on, numbers have an exponent */
+  const LARGE = 1e15;
 
   /** Set attributes; null and false are left out, functions become event listeners. */
   function dress(node, attributes) {
@@ -40,15 +42,27 @@
     return text.length <= width ? text : text.slice(0, width - 1) + "…";
   };
 
-  /** Return a number with four significant digits. */
+  /** Return a value with some decimals, a half rounded up; zero has no sign. */
+  Karat.fixed = (value, digits) => {
+    const text = Math.abs(value).toFixed(digits);
+    const [whole, rest] = text.split(".");
+    const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+    const sign = value < 0 && Number(text) !== 0 ? "-" : "";
+    return sign + grouped + (rest ? `.${rest}` : "");
+  };
+
+  /**
+   * Return a number with three decimals, from 10 on with fewer, as in the terminal. With more than
+   * four digits, as beside the pointer, small numbers have as many decimals as they need.
+   */
   Karat.number = (value, digits = 4) => {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-    if (value === 0) return "0";
     const size = Math.abs(value);
-    if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
-    if (size >= 1000) return Math.round(value).toLocaleString("en-US");
-    const before = size >= 1 ? Math.floor(Math.log10(size)) + 1 : 1;
-    return value.toFixed(Math.max(0, digits - before));
+    if (size >= LARGE) return value.toExponential(3).replace("e+", "e");
+    if (digits > 4 && size < 1e-3)
+      return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+    const before = size < 10 ? 1 : size < 100 ? 2 : size < 1000 ? 3 : digits;
+    return Karat.fixed(value, Math.max(0, digits - before));
   };
 
   /** Return a count with its noun: 1 task, 2 tasks. */

@@ -2,6 +2,8 @@
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
+  /** state of the dialog, which shows it without the page being rebuilt */
+  const IN_DIALOG = ["task", "model"];
   let words = read();
 
   /** Return the state in the address; a section's name alone is not state. */
@@ -23,13 +25,25 @@
       changed.push(name);
     }
     if (!changed.length) return;
+    remember(changed.join());
+    Karat.emit("state", changed);
+  };
+
+  let last = "";
+  let within = false;
+
+  /** Write the state to the address; Back undoes a click, or all letters typed into a search. */
+  function remember(names) {
+    const same = within || (names === "find" && last === "find");
+    last = names;
+    within = true;
+    setTimeout(() => (within = false));
     try {
-      history.replaceState(null, "", `#${words}`);
+      history[same ? "replaceState" : "pushState"](null, "", `#${words}`);
     } catch {
       /* a page inside a frame may have no address */
     }
-    Karat.emit("state", changed);
-  };
+  }
 
   /** The address changed: a section's name is an anchor, the rest is state. */
   addEventListener("hashchange", () => {
@@ -39,7 +53,9 @@
     words = read();
     const names = new Set([...before.keys(), ...words.keys()]);
     const changed = [...names].filter((name) => before.get(name) !== words.get(name));
-    if (changed.length) Karat.emit("state", changed);
+    last = "";
+    if (changed.every((name) => IN_DIALOG.includes(name))) Karat.emit("state", changed);
+    else Karat.rebuild();
   });
 
   Karat.ranges = (numbers) => {
@@ -109,6 +125,13 @@
     const node = Karat.el("div", { class: "switch", role: "group", "aria-label": label }, buttons);
     return { node, press };
   };
+
+  // plots are drawn for paper before its styles apply, so the light colors are set for them
+  addEventListener("beforeprint", () => (document.documentElement.dataset.theme = "light"));
+  addEventListener("afterprint", () => {
+    if (Karat.theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = Karat.theme;
+  });
 
   show(remembered());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => Karat.emit("theme"));

@@ -6,8 +6,12 @@
   const MANY = 120;
   const HEIGHT = 35;
   const AROUND = 12;
+  /** width of an A4 page, upright and across */
   const PAPER = 690;
-  const SMALLER = 0.82;
+  const ACROSS = 1020;
+  const SMALLER = 0.86;
+  /** letters of a leaderboard on paper have 8.5 points times this or more */
+  const LEAST = 7 / 8.5;
   let tables = [];
 
   /**
@@ -27,7 +31,7 @@
     );
     const wide = el(
       "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": label ?? caption },
+      { class: "wide", tabindex: "0", role: "region", "aria-label": `Table: ${label ?? caption}` },
       table,
     );
     const textNode = caption ? el("p", { class: "lead caption", text: caption }) : null;
@@ -62,21 +66,33 @@
     for (const shown of tables) {
       shown.whole = true;
       shown.fresh();
-      shown.table.style.zoom = shrink(shown.table);
+      shown.table.style.zoom = shown.fewer ? legible(shown) : shrink(shown.table, PAPER);
     }
   });
+
   /** Return by how much a table must shrink to fit on paper, where its letters are smaller anyway. */
-  function shrink(table) {
+  function shrink(table, paper) {
     table.style.minWidth = "0";
     const natural = table.scrollWidth * SMALLER;
     table.style.minWidth = "";
-    return Math.max(0.4, Math.min(1, PAPER / natural));
+    return Math.max(0.4, Math.min(1, paper / natural));
+  }
+
+  /** Return the same for a table that may stand across the page and, if need be, have fewer columns. */
+  function legible(shown) {
+    const upright = shrink(shown.table, PAPER);
+    if (upright >= LEAST) return upright;
+    shown.node.closest("section")?.classList.add("across");
+    if (shrink(shown.table, ACROSS) < LEAST) shown.fewer(true);
+    return shrink(shown.table, ACROSS);
   }
 
   addEventListener("afterprint", () => {
     for (const shown of tables) {
       shown.whole = false;
       shown.table.style.zoom = "";
+      shown.node.closest("section")?.classList.remove("across");
+      shown.fewer?.(false);
       shown.fresh();
     }
   });

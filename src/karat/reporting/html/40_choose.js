@@ -10,10 +10,10 @@
       "",
       () => {
         Karat.set({ choosing: panel.hidden ? "1" : "" });
-        open();
       },
       { "aria-controls": "chooser", id: "choose-tasks" },
     );
+    Karat.on("state", (names) => names.includes("choosing") && open());
     const open = () => {
       panel.hidden = !Karat.get("choosing");
       opener.setAttribute("aria-expanded", String(!panel.hidden));
@@ -35,6 +35,15 @@
       panel,
     ];
   };
+
+  /** Escape closes the panel; in a search field with a text it first clears the text. */
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !Karat.get("choosing")) return;
+    const { target } = event;
+    if (document.querySelector("dialog[open]") || (target.type === "search" && target.value)) return;
+    Karat.set({ choosing: "" });
+    document.getElementById("choose-tasks")?.focus();
+  });
 
   function selection() {
     const [chosen, all] = [Karat.chosen().length, Karat.data.tasks.length];

@@ -12,6 +12,7 @@
   let board = null;
 
   function shape() {
+    if (board.fewer) return "kinds";
     const fits = Karat.ranking.chosen.length <= WIDE;
     return Karat.get("columns", fits ? "tasks" : "kinds");
   }
@@ -27,7 +28,17 @@
       click: () => Karat.mark(m),
     });
     const name = Karat.model(m);
-    const text = el("span", { class: "cut", title: Karat.short(name, 300), text: name });
+    const title = Karat.short(name, 300);
+    if (Karat.data.models.length < 2)
+      return el("th", { scope: "row", class: "stay" }, mark, el("span", { class: "cut", title, text: name }));
+    const click = () => Karat.compare(m);
+    const text = el("button", {
+      class: "link cut",
+      type: "button",
+      title: `${title}: compare with others`,
+      text: name,
+      click,
+    });
     return el("th", { scope: "row", class: "stay" }, mark, text);
   }
 
@@ -70,7 +81,7 @@
     const best = board.best.get(t) === value;
     return el(
       "td",
-      { class: "number" },
+      { class: "number", title: String(value) },
       best ? el("span", { class: "best", text: Karat.number(value) }) : Karat.number(value),
     );
   }
@@ -260,6 +271,8 @@
     board.table.textNode.textContent = captionOf();
     board.narrow.textContent = narrower();
     board.narrow.hidden = !board.narrow.textContent;
+    board.none.textContent = nothingCommon();
+    board.none.hidden = !board.none.textContent;
     board.notes.replaceChildren(...notes());
     board.status.textContent = parts.join(" · ");
   }
@@ -309,6 +322,20 @@
     return el("span", { class: "saves" }, button);
   }
 
+  /** Return why nothing is ranked on common tasks: who has the fewest, and what to do. */
+  function nothingCommon() {
+    const { common, compared, models, chosen } = Karat.ranking;
+    if (!common || compared) return "";
+    if (models.size < 2) return "A comparison on common tasks needs at least two models.";
+    const scored = (m) => chosen.filter((t) => Karat.score(t, m) !== null).length;
+    const least = Karat.sortBy([...models], scored)[0];
+    const who = `${Karat.short(Karat.model(least), 60)} has the fewest, ${scored(least)} of ${chosen.length}`;
+    return (
+      `No selected task has a score of all ${models.size} shown models: ${who}. ` +
+      "Show fewer models with the search, select other tasks, or clear the box above."
+    );
+  }
+
   /** Return that intervals rest on tasks alone, where folds were there but are not in the page. */
   function narrower() {
     const { own, chosen, tasks, metric } = Karat.ranking;
@@ -335,11 +362,17 @@
   }
 
   function build(root) {
-    board = { best: new Map(), last: 1, letters: 0 };
+    board = { best: new Map(), last: 1, letters: 0, fewer: false };
     const sort = (key, down) =>
       Karat.set({ sort: key === "rank" ? "" : key, down: down ? "1" : "" });
     const about = { label: "Leaderboard", caption: " " };
     board.table = Karat.table({ ...about, columns: [], sorted: order, sort });
+    // on paper, tasks that do not fit are summarized by kind; the heat map has their scores
+    board.table.fewer = (on) => {
+      if (board.fewer === on) return;
+      board.fewer = on;
+      show();
+    };
     const choose = (value) => Karat.set({ columns: value });
     board.shapes = Karat.choice("Columns", ["tasks", "kinds"], shape, choose);
     root.querySelector(".head").append(saver());
@@ -347,8 +380,9 @@
     board.status = root.querySelector("#status");
     board.status.before(board.shapes.node);
     board.narrow = el("p", { class: "faint", id: "narrower", hidden: true });
+    board.none = el("p", { id: "none-common", role: "status", hidden: true });
     board.notes = el("ul", { class: "notes" });
-    root.append(board.table.node, board.narrow, board.notes);
+    root.append(board.none, board.table.node, board.narrow, board.notes);
     Karat.on("ranking", show);
     Karat.on("intervals", showIntervals);
     Karat.on("marks", () => board.table.fresh());

@@ -159,6 +159,7 @@
           Karat.score(chosen[place], m) === null
             ? "failed"
             : Karat.number(Karat.score(chosen[place], m), wide < 46 ? 3 : 4);
+        if (Karat.width(text, 10.5) > wide) return;
         const style = `fill:${Karat.over(share)}`;
         group.append(
           Karat.label(left + (j + 0.5) * wide, top + i * tall + tall / 2 + 3.5, text, {

@@ -40,7 +40,9 @@
     const known = line.x.map((_, i) => i).filter((i) => line.mean[i] !== null);
     return known.map((i) => {
       const name = Karat.short(Karat.model(line.model), 60);
-      const tip = `${name}\n${Karat.number(line.x[i], 3)}: ${Karat.number(line.mean[i], 4)}`;
+      const small = Math.abs(line.mean[i]) < 1e-3;
+      const at = Karat.number(line.x[i], 3).replace(/\.0+$/, "");
+      const tip = `${name}\n${at}: ${Karat.number(line.mean[i], small ? 5 : 4)}`;
       const place = { cx: x(line.x[i]), cy: y(line.mean[i]) };
       return svg("circle", { class: "dot", ...place, r: 3.2, "data-tip": tip });
     });

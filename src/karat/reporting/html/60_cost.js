@@ -6,15 +6,21 @@
   const COSTS = {
     seconds: ["time", Karat.seconds],
     memory_mb: ["memory", Karat.megabytes],
-    dimensions: ["dimensions", (value) => Karat.number(value, 3)],
+    dimensions: ["dimensions", (value) => Karat.fixed(value, 0)],
   };
   const HEIGHT = 430;
+  /** room left of a logarithmic axis for models that cost nothing */
+  const FREE = 34;
 
   /** Return the costs that are known of more than one model. */
   function known() {
     return Object.keys(COSTS).filter(
-      (key) => Karat.data.models.filter((model) => model[key] > 0).length > 1,
+      (key) => Karat.data.models.filter((model) => isCost(model[key])).length > 1,
     );
+  }
+
+  function isCost(value) {
+    return value !== null && value !== undefined && value >= 0;
   }
 
   function costOf() {
@@ -28,7 +34,9 @@
     return Karat.order()
       .filter(
         (m) =>
-          Karat.ranking.mean[m] !== null && !Karat.ranking.few[m] && Karat.data.models[m][key] > 0,
+          Karat.ranking.mean[m] !== null &&
+          !Karat.ranking.few[m] &&
+          isCost(Karat.data.models[m][key]),
       )
       .map((m) => [m, Karat.data.models[m][key], Karat.ranking.mean[m]]);
   }
@@ -52,25 +60,37 @@
     const [name, format] = COSTS[costOf()];
     const box = { left: 46, right: width - 16, top: 22, bottom: HEIGHT - 44 };
     const costs = all.map((point) => point[1]);
-    const logs = Karat.get("linear") !== "1";
-    const span = logs
-      ? [Math.min(...costs) / 1.25, Math.max(...costs) * 1.5]
-      : [0, Math.max(...costs) * 1.08];
-    const x = (logs ? Karat.log : Karat.linear)(span, [box.left, box.right]);
+    const logs = Karat.get("linear") !== "1" && Math.max(...costs) > 0;
+    const { x, ticks } = scaleOf(costs, logs, box);
     const [low, high] = Karat.extent(
       all.map((point) => point[2]),
       0.08,
     );
     const y = Karat.linear([Math.max(0.8, low), high], [box.top, box.bottom]);
     const sheet = Karat.sheet(width, HEIGHT, `Mean rank against ${name}`);
-    const ticks = ticksOf(x, span, logs, width < 560 ? 3 : 6);
-    const write = (value) => format(value).replace(".0 ", " ");
+    const write = (value) => (value ? format(value).replace(".0 ", " ") : "0");
     sheet.append(
       Karat.xAxis(x, box, { title: `${name}${logs ? " (log)" : ""} →`, format: write, ticks }),
     );
     sheet.append(Karat.yAxis(y, box, { title: "mean rank ↑ better" }));
     sheet.append(...frontOf(all, x, y, box), ...dots(all, x, y, format), ...labels(all, x, y, box));
     return sheet;
+  }
+
+  /** Return the scale of costs and its ticks; on a log scale zero has a place of its own. */
+  function scaleOf(costs, logs, box) {
+    const count = box.right < 544 ? 3 : 6;
+    const most = Math.max(...costs) || 1;
+    if (!logs) {
+      const x = Karat.linear([0, most * 1.08], [box.left, box.right]);
+      return { x, ticks: x.ticks(count) };
+    }
+    const some = costs.filter((cost) => cost > 0);
+    const free = some.length < costs.length;
+    const span = [Math.min(...some) / 1.25, most * 1.5];
+    const scale = Karat.log(span, [box.left + (free ? FREE : 0), box.right]);
+    const x = (cost) => (cost > 0 ? scale(cost) : box.left + FREE / 3);
+    return { x, ticks: [...(free ? [0] : []), ...ticksOf(scale, span, logs, count)] };
   }
 
   /** Return the ticks of a cost; those of time go by minutes and hours. */

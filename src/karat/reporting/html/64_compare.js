@@ -229,7 +229,6 @@
     const list = (key, label, place) => {
       const node = Karat.select(label, options, pair()[place], (value) => {
         Karat.set({ [key]: Karat.keyOf(models, Number(value)) });
-        show();
       });
       node.querySelector("select").id = `compare-${key}`;
       return node;
@@ -241,9 +240,20 @@
       origins,
     );
     Karat.on("ranking", show);
+    Karat.on("state", (names) => {
+      if (!names.includes("a") && !names.includes("b")) return;
+      ["a", "b"].forEach((key, i) => (root.querySelector(`#compare-${key}`).value = pair()[i]));
+      show();
+    });
     Karat.on("marks", picture.redraw);
     show();
   }
+
+  /** Show a model beside the best other one, in the section that compares two. */
+  Karat.compare = (m) => {
+    Karat.set({ a: Karat.keyOf(Karat.data.models, m), b: "" });
+    Karat.jump("compare");
+  };
 
   Karat.section({
     id: "compare",

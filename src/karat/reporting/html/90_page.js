@@ -4,6 +4,8 @@
   const Karat = (window.Karat ??= {});
   const { el } = Karat;
   const RANKED_BY = ["tasks", "metrics", "common"];
+  /** longer titles may be cut */
+  const LONG = 80;
 
   // -- head -----------------------------------------------------------------------------------
 
@@ -88,6 +90,7 @@
   }
 
   function head() {
+    const title = Karat.plain(Karat.data.title || "Leaderboard");
     const sentence = el("p", { class: "verdict", id: "verdict" });
     const refresh = () => sentence.replaceChildren(...verdict());
     Karat.on("ranking", refresh);
@@ -97,7 +100,7 @@
       "header",
       { class: "top" },
       el("div", { class: "crown" }, el("p", { class: "brand", text: "Karat" }), Karat.themes()),
-      el("h1", { text: Karat.plain(Karat.data.title || "Leaderboard") }),
+      el("h1", { text: title, title: title.length > LONG ? Karat.short(title, 600) : null }),
       sentence,
       facts(),
       Karat.progress?.() ?? null,
@@ -116,11 +119,15 @@
   /** Go to a section, and leave the choices in the address as they are. */
   function jump(event, id) {
     event.preventDefault();
+    Karat.jump(id);
+  }
+
+  Karat.jump = (id) => {
     const target = document.getElementById(id);
     target.scrollIntoView();
     target.setAttribute("tabindex", "-1");
     target.focus({ preventScroll: true });
-  }
+  };
 
   function follow(nodes) {
     const links = new Map(

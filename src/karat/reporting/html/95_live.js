@@ -53,6 +53,13 @@
     back();
   }
 
+  /** Build the page again after Back or Forward, so that all controls show the state. */
+  Karat.rebuild = () => {
+    const back = stay();
+    Karat.build();
+    back();
+  };
+
   /** Return how to go back to where the reader is: in the page, the board, and with the focus. */
   function stay() {
     const { id, selectionStart } = document.activeElement ?? {};
