@@ -285,7 +285,9 @@ def test_a_worker_that_is_stopped_starts_no_process(tmp_path):
 def test_one_thread_restores_the_environment(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
     with one_thread():
         assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+        assert os.environ["NUMBA_NUM_THREADS"] == "2"  # numba may have started its threads
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ

@@ -100,8 +100,10 @@ def one_thread() -> Iterator[None]:
     """Let BLAS and OpenMP use one thread: faster for small jobs, and reproducible scores."""
     from threadpoolctl import threadpool_limits
 
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    # numba refuses to compile when this variable changes after its threads were started
+    names = [name for name in THREADS if name != "NUMBA_NUM_THREADS"]
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
     try:
         with threadpool_limits(1):
             yield
