@@ -50,7 +50,7 @@ def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
 
 
 def choose_split(data: Dataset, how: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the split that ``auto`` stands for; any other is returned as it is.
+    """Return the split that ``auto`` selects; any other is returned unchanged.
 
     It is the dataset's own train and test part, if there is one, and k-fold cross-validation
     otherwise, or if a parameter of that is given.

@@ -198,7 +198,7 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
     )
 
 
-#: the diamond beside the name
+#: the diamond next to the name
 ICON = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
     "<path d='M8 1l7 7-7 7-7-7z' fill='#c8951a'/></svg>"

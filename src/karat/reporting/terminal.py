@@ -268,7 +268,7 @@ def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> N
     spec.check_options(*OPTIONS)
     data = None if target is None else load_user_table(file, target, settings)
     with warnings.catch_warnings():
-        warnings.simplefilter("always" if data is None else "ignore")  # said when it was loaded
+        warnings.simplefilter("always" if data is None else "ignore")  # shown when it was loaded
         frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
         frame = infer_columns(frame, spec)
     table = Grid(box=None, header_style="bold")

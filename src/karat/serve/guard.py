@@ -1,4 +1,4 @@
-"""What stands between the clients and the application: protection, a queue, cached responses.
+"""A layer in front of the application: protection, a queue, cached responses.
 
 A response that depends on the served folder only is made once until the folder changes, however
 many clients ask for it. Other requests wait for their turn, so that no client can keep all threads
