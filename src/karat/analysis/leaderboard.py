@@ -615,10 +615,8 @@ def leaderboard(
         groups = split_kinds(given, cells, groups)
         frame = by_group(given, compared, groups, asked.look_up(cells.models))
     frame.index.names = [by or GROUP, "model"]
-    if len(boards) == 1:
-        frame, boards = frame.droplevel(GROUP), {}
     facts = _facts(given, cells, compared, headings)
-    facts |= {"by": GROUP if boards else by, "normalize": asked.normalize, "anchor": asked.anchor}
+    facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
     facts |= {"groups": groups, "boards": boards}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["positive"] = {
@@ -631,6 +629,10 @@ def leaderboard(
 
 def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:
     """Return a leaderboard with its Pareto front, sorted, with the requested columns and attrs."""
+    if len(facts["boards"]) > 1:
+        facts["by"] = GROUP
+    elif facts["boards"]:
+        frame, facts["boards"] = frame.droplevel(GROUP), {}
     if asked.wants("pareto"):
         place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
         frame.insert(place, "pareto", pareto(frame, asked.cost))

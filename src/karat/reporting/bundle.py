@@ -78,11 +78,8 @@ def make_bundle(
     costs = ["costs", "pareto"] if len(given.jobs) else []
     board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
     parts = split_groups(board)
-    # a model of several groups has the numbers of the first
-    whole = pd.concat(parts) if len(parts) > 1 else board
-    whole = whole[~whole.index.duplicated()]
-    chosen = given.chosen({})
-    cells = make_cells(given, chosen)
+    whole = _first_rows(parts)
+    cells = make_cells(given, chosen := given.chosen({}))
     order = pd.Index(cells.models).get_indexer(whole.index)
     metrics = metrics_of(given, chosen)
     shown = _shown(found, given, whole, list(chosen))
@@ -140,6 +137,12 @@ def _title(shown: PageIndex) -> str:
     rest = len(suites) - MAX_SUITES
     more = [f"{rest} more"] if rest > 0 else []
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
+
+
+def _first_rows(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return one row per model: that of its first group."""
+    whole = pd.concat(parts) if len(parts) > 1 else parts[0]
+    return whole[~whole.index.duplicated()]
 
 
 def _notes(board: pd.DataFrame) -> list[str]:
