@@ -136,7 +136,9 @@ def test_two_models_by_name(cli, there):
     # folds of 16 and 17.6 minus 20 and 22: -4.2 ± 12.706 √(0.08 (1/2 + 10/40))
     rmse = ["rmse", "rmse ↓", "16.80", "21.00", "-4.200 [-7.312, -1.088]", "0.037", "a"]
     assert line(result, "rmse") == rmse
-    assert line(result, "t3")[2:] == ["0.740", "0.540", "+0.200", "–", "not tested"]
+    assert line(result, "t3")[2:] == [
+        *("0.740", "0.540", "+0.200", "–", "not tested: no spread over folds")
+    ]
     assert "a is better than [red]b over 7 tasks (p 0.016)" in result.out
     assert "7 won, 0 tied, 0 lost" in result.out
 
@@ -202,13 +204,17 @@ def test_two_models_on_common_questions(cli, runs):
     first, less, _ = (run.folder for run in runs)
     pair = ("compare", "-a", first, "-b", less, "--metric", "mae")
     result = cli(*pair)
-    assert line(result, ODD[:5])[-5:] == ["0.300", "0.200", "+0.100", "–", "not tested"]
+    untested = ["0.300", "0.200", "+0.100", "–", "not tested: one fold"]
+    assert line(result, ODD[:5])[-5:] == untested
     assert "--on common" in result.out
     result = cli(*pair, "--on", "common")
-    assert line(result, ODD[:5])[-5:] == ["0.100", "0.200", "-0.100", "–", "not tested"]
-    # errors of 0.1 against 0.2 on each of three questions: equal in every resample
+    assert line(result, ODD[:5])[-5:] == [
+        *("0.100", "0.200", "-0.100", "–", "not tested: one fold")
+    ]
+    # three questions are too few for a test on items
     result = cli(*pair, "--on", "rows")
-    assert line(result, ODD[:5])[-3:] == ["-0.100 [-0.100, -0.100]", "0.002", "mine"]
+    assert line(result, ODD[:5])[-3:] == ["-0.100", "–", "not tested: one fold"]
+    assert "fewer than 6 items" in result.out
 
 
 def test_all_models(cli, there):
