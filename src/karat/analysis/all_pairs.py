@@ -81,11 +81,11 @@ class AllPairs:
             # even a model that wins every task could not differ
             differ += f"; {len(tested)} pairs need more than {most} common tasks for significance"
         if np.isnan(self.many.p):
-            return f"{differ} (no Friedman test: no task has a score of every model)."
+            return f"{differ} (no task has a score of two models)."
         differs = "differ" if self.many.p < ALPHA else "do not differ"
         return (
-            f"The models {differs} significantly over {self.many.tasks} tasks (Friedman p "
-            f"{self.many.p:.3g}); {differ}."
+            f"The models {differs} significantly over {self.many.tasks} tasks ("
+            f"{self.many.omnibus} p {self.many.p:.3g}); {differ}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +95,10 @@ class AllPairs:
         return {
             "models": self.models,
             "ranks": ranks,
-            "friedman": {"statistic": test[0], "p": test[1], "tasks": self.many.tasks},
+            "friedman": {
+                **{"test": self.many.omnibus, "statistic": test[0], "p": test[1]},
+                "tasks": self.many.tasks,
+            },
             "verdict": self.sentence,
             "cliques": self.cliques,
             "pairs": records(self.pairs),
@@ -199,7 +202,7 @@ def compare_all(
     if missing:
         notes.append(
             f"{missing} of {found.values.size} scores are missing: a pair is tested on the tasks "
-            f"that both have, Friedman's test uses those that all have."
+            f"that both have; {found.many.omnibus} tests all models with those that each task has."
         )
     return replace(found, notes=notes)
 
