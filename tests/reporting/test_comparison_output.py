@@ -221,9 +221,12 @@ def test_all_models(cli, there):
     result = cli("compare", "results")
     assert result.code == 0
     assert line(result, "a ")[:3] == ["a", "1.0", "a"]
-    # b and c are equal: ranks 2.5 each; against a the least p of 7 tasks, times 3
-    assert line(result, "c ") == ["c", "2.5", "b", "7", "0.047"]
-    assert "2 of 3 pairs" in result.out
+    # b and c are equal: ranks 2.5 each; against a 2 of 128 sign patterns
+    assert line(result, "c ") == ["c", "2.5", "b", "7", "0.016"]
+    assert "2 of 3 pairs" in result.out and "max-T" in result.out
+    # the least p of 7 tasks, times 3
+    other = cli("compare", "results", "--test", "wilcoxon")
+    assert line(other, "c ") == ["c", "2.5", "b", "7", "0.047"] and "Wilcoxon" in other.out
     found = json.loads(cli("compare", "--format", "json").out)
     assert found["cliques"] == [["[red]b", "c"]] and len(found["pairs"]) == 3
     some = json.loads(cli("compare", "-m", "a", "-m", "c", "--format", "json").out)

@@ -412,6 +412,19 @@ def separate(items: Separation, folds: Separation) -> Separation:
     return folds
 
 
+def separate_task(
+    runs: Any, about: tuple[str, str], models: Sequence[str], values: np.ndarray, ratio: float
+) -> Separation:
+    """Return which models of a task differ, and the test that decided.
+
+    On the items of stored predictions if there are any of all models, else over folds, else not
+    tested. ``about`` are the names of the task and its metric, ``values`` the scores, models ×
+    folds, higher is better, and ``ratio`` is n_test / n_train.
+    """
+    folds = fold_separation(values, ratio)
+    return separate(item_separation(runs, *about, models), folds)
+
+
 def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
     """Return the newest run of each model with the task, and the task's name in that run."""
     given = named_runs(runs)

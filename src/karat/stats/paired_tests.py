@@ -26,6 +26,7 @@ EQUAL = 1e-12
 #: relative tolerance below which the sizes of differences share a rank
 TIE = 1e-9
 FRIEDMAN, SKILLINGS_MACK = "Friedman", "Skillings-Mack"
+WILCOXON = "Wilcoxon, Holm"
 #: pairs per block, which bounds memory whatever the number of models
 BLOCK = 4096
 
@@ -219,7 +220,7 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ManyModels:
-    """Many models on many tasks: a test of all, Wilcoxon's test of all pairs, cliques.
+    """Many models on many tasks: a test of all models, a test of all pairs, cliques.
 
     Attributes
     ----------
@@ -229,14 +230,18 @@ class ManyModels:
     ranks, order
         Mean rank of each model over its tasks (1 is best), and the models, best first.
     pairs
-        p of each pair, corrected after Holm; 1 on the diagonal, NaN where a pair shares no task.
+        p of each pair, corrected for all pairs; 1 on the diagonal, NaN where it is not tested.
     raw
-        The same before the correction.
+        p of Wilcoxon's test before a correction.
     difference
         Mean of row minus column over the shared tasks; positive where the row is better.
     cliques
-        Maximal groups of two or more models, adjacent in rank, of which no pair differs
-        significantly at ``alpha``; best first.
+        Maximal groups of two or more models of which no pair differs significantly at ``alpha``;
+        best first.
+    omnibus, test
+        Names of the test of all models, and of that of the pairs, empty if none was tested.
+    letters
+        The letters of each model's cliques, empty if it was not tested.
     """
 
     statistic: float
@@ -250,10 +255,12 @@ class ManyModels:
     cliques: list[list[int]]
     alpha: float = ALPHA
     omnibus: str = FRIEDMAN
+    test: str = WILCOXON
+    letters: tuple[str, ...] = ()
 
 
 def compare_models(values: Any, alpha: float = ALPHA) -> ManyModels:
-    """Return a test of all models and all pairwise tests of models × tasks; higher is better.
+    """Return a test of all models and Wilcoxon's of all pairs of models × tasks; higher is better.
 
     NaN is missing. All tasks must be on one scale: pairs are tested on the sizes of differences.
 
@@ -323,9 +330,17 @@ def mean_ranks(values: np.ndarray) -> np.ndarray:
 
     Tasks with a value of one model only are ignored.
     """
-    contested = values[:, (~np.isnan(values)).sum(axis=0) > 1]
-    ranks = rankdata(-_snapped(contested), axis=0, nan_policy="omit")
-    return mean_of(ranks)
+    return mean_of(rank_tasks(values))
+
+
+def rank_tasks(values: np.ndarray) -> np.ndarray:
+    """Return models × tasks: the rank of each value in its task; NaN where it is the only one.
+
+    >>> rank_tasks(np.array([[0.9, 0.5], [0.9, np.nan], [0.1, np.nan]])).tolist()
+    [[1.5, nan], [1.5, nan], [3.0, nan]]
+    """
+    ranks = np.asarray(rankdata(-_snapped(values), axis=0, nan_policy="omit"))
+    return np.where((~np.isnan(values)).sum(axis=0) > 1, ranks, np.nan)
 
 
 def _snapped(values: np.ndarray) -> np.ndarray:
