@@ -341,6 +341,12 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
     type=click.Choice(["folds", "common", "rows"]),
 )
+@option(
+    "--test",
+    "Of all pairs: step-down max-T on ranks, as the leaderboard's letters, or Wilcoxon's test with "
+    "Holm's correction.  [default: max-t]",
+    type=click.Choice(["max-t", "wilcoxon"]),
+)
 @option("--views", "With --history: on corrupted test folds too.", is_flag=True)
 @option(
     "--rope SIZE",
@@ -405,7 +411,7 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     names = {
         "-a and -b": {"metric", "on", "rope", "tolerance"},
         "--history": {"metric", "on", "views"},
-        "a comparison of all models": {"metric", "models"},
+        "a comparison of all models": {"metric", "models", "test"},
     }
     two = bool(given["a"] or given["b"])
     question = list(names)[0 if two else 1 if given["history"] else 2]

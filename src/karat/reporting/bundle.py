@@ -43,7 +43,7 @@ from karat.results.load import (
     make_cells,
     named_runs,
 )
-from karat.stats.paired_tests import compare_models, friedman
+from karat.stats.paired_tests import compare_models, omnibus_name, skillings_mack
 from karat.stats.ranking import CONFIDENCE
 
 SCHEMA = 1
@@ -445,8 +445,8 @@ def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
     are too many models, only the best are compared.
     """
     values = scale_scores(apply_missing_rule(cells, rule))[order]
-    statistic, p, tasks = friedman(values)
-    overall = {"statistic": statistic, "p": p, "tasks": tasks}
+    statistic, p, tasks = skillings_mack(values)
+    overall = {"test": omnibus_name(values), "statistic": statistic, "p": p, "tasks": tasks}
     best = values[:MAX_MODELS]
     found = compare_models(best) if len(best) > 1 else None
     tests: dict[str, Any] = {

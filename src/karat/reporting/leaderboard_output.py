@@ -52,8 +52,8 @@ SCORES = (
 )
 MEANS = {False: "mean over corruptions of the mean over severities", True: "mean over severities"}
 ERRORS = (
-    "{ce}: sum of errors over severities divided by that of {baseline}; below 1 is more robust. "
-    "rel. {ce}: the same for the increase of the error over clean data."
+    "{ce}: mean error divided by that of {baseline}; below 1 is more robust. rel. {ce}: the same "
+    "for the increase of the error over clean data."
 )
 TITLES = {"mce": "mCE", "relative_mce": "rel. mCE", "ce": "CE", "relative_ce": "rel. CE"}
 
@@ -89,12 +89,7 @@ def _notes(found: pd.DataFrame, baselines: list[str]) -> list[str]:
     if baselines:
         name = " or ".join(baselines)
         lines.append(ERRORS.format(ce="CE" if single else "mCE", baseline=name))
-    if not single:
-        most = found.groupby("task", sort=False)["corruptions"].transform("max")
-        for row in found[found["corruptions"] < most].itertuples():
-            lines.append(
-                f"{row.model} on {row.task}: {row.corruptions} of {most[row.Index]} corruptions."
-            )
+    lines += found.attrs.get("notes", [])
     return lines
 
 

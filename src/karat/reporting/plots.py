@@ -188,10 +188,10 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
 
 def _sentences(found: ManyModels) -> list[str]:
     if np.isnan(found.p):
-        first = "Friedman test not applicable: no task has scores of all models."
+        first = "No test of all models: no task has scores of two."
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
-        first = f"Friedman: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
+        first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
     return [
         first,
         f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
