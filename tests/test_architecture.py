@@ -49,7 +49,6 @@ RECORDS = {
     "execution/evaluation.py:evaluate",
     "analysis/leaderboard.py:leaderboard",
     "reporting/plots.py:plot",
-    "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
     "probes/heads/stacked_training.py:_epoch",
     # signatures that scripts written for GEval and TACO call
