@@ -454,6 +454,7 @@ def leaderboard(
     normalize: str | None = None,
     sort: str | None = None,
     columns: Iterable[str] | str | None = None,
+    pool: str = "variant",
 ) -> pd.DataFrame:
     """Rank the models of some runs.
 
@@ -484,6 +485,10 @@ def leaderboard(
         request: ``"borda"``, ``"wins"``, ``"elo"``, ``"pareto"``; ``"elo:MODEL"`` puts that model
         at 1500, ``"pareto:memory_mb"`` uses another cost than time; ``"tasks"`` and ``"costs"``
         stand for all of them.
+    pool
+        Which runs are one row. ``"variant"``: runs of one model with the same constraint, version
+        and parameters; of a repeated job the newest counts. ``"model"``: all runs of one name.
+        ``"none"``: each run folder.
 
     Returns
     -------
@@ -507,7 +512,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    given = gather_scores(runs)
+    given = gather_scores(runs, pool)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
