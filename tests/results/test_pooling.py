@@ -234,3 +234,27 @@ def test_questions_of_a_run_are_named_after_its_tasks(make):
         "t": "t",
         "u": "u",
     }
+
+
+def test_the_leaderboard_has_the_spread_over_seeds_and_partial_scores(make):
+    runs = [
+        make("a", {"t": [0.5, 0.7]}, task=split(KFOLD, "r"), seed=1),
+        make("a", {"t": [0.7, 0.9]}, task=split(KFOLD, "r"), seed=2),
+        make("b", {"t": [0.5, {"acc": None}]}, task=split(KFOLD, "r"), seed=1),
+    ]
+    attrs = leaderboard(runs).attrs
+    assert attrs["seed_spread"] == {"a": {"t": pytest.approx(0.2 / np.sqrt(2))}}
+    assert attrs["partial"] == {"b": {"t": (1, 2)}}
+    by_task = leaderboard(runs, by="task")
+    assert by_task[["folds", "planned"]].to_dict("index") == {
+        ("t", "a"): {"folds": 2, "planned": 2},
+        ("t", "b"): {"folds": 1, "planned": 2},
+    }
+    assert by_task["seed_spread"].notna().tolist() == [True, False]
+    assert "planned" not in leaderboard(runs[:2], by="task")
+
+
+def test_repeated_jobs_are_counted(make):
+    runs = [make("a", {"t": [0.1, 0.2]}), make("a", {"t": [0.1, 0.2]}), make("b", {"t": [0.1, 0.1]})]
+    assert leaderboard(runs).attrs["repeats"] == {"a": 2}
+    assert leaderboard(runs, pool="none").attrs["repeats"] == {}

@@ -289,7 +289,8 @@ class Cells:
     """Models × tasks. ``folds[t]`` holds models × folds, negated if lower is better.
 
     ``means`` are the scores as measured; ``tried[t]`` is which folds were run, ``takes`` whether
-    any was, ``states`` one of STATES per cell. ``planned`` is the number of folds planned.
+    any was, ``states`` one of STATES per cell. ``planned`` is the number of folds planned, and
+    ``seed_spread`` the standard deviation of a score over seeds.
     """
 
     models: list[str]
@@ -301,15 +302,17 @@ class Cells:
     takes: np.ndarray
     states: np.ndarray
     planned: np.ndarray
+    seed_spread: np.ndarray
 
     @property
     def partial(self) -> dict[str, dict[str, tuple[int, int]]]:
         """Scores over fewer folds than planned: (folds with a score, planned) by model and task."""
-        have = np.stack([(~np.isnan(table)).sum(axis=1) for table in self.folds], axis=-1)
         found: dict[str, dict[str, tuple[int, int]]] = {}
-        for m, t in np.argwhere((have > 0) & (have < self.planned)):
-            counts = (int(have[m, t]), int(self.planned[m, t]))
-            found.setdefault(self.models[m], {})[self.tasks[t]] = counts
+        for t, table in enumerate(self.folds):
+            have = (~np.isnan(table)).sum(axis=1)
+            for m in np.flatnonzero((have > 0) & (have < self.planned[:, t])):
+                counts = (int(have[m]), int(self.planned[m, t]))
+                found.setdefault(self.models[m], {})[self.tasks[t]] = counts
         return found
 
     @property
@@ -342,7 +345,8 @@ def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
         tried.append(run)
     states = _states(given, tasks, means, takes)
     planned = _count_planned(given, tasks, tried)
-    return Cells(models, tasks, higher, means, every, tried, takes, states, planned)
+    further = (takes, states, planned, _seed_spread(given, chosen))
+    return Cells(models, tasks, higher, means, every, tried, *further)
 
 
 def _count_planned(given: Gathered, tasks: list[str], tried: list[np.ndarray]) -> np.ndarray:
@@ -352,6 +356,17 @@ def _count_planned(given: Gathered, tasks: list[str], tried: list[np.ndarray]) -
         planned = [given.planned.get((model, task), 0) for model in given.models]
         counts[:, t] = np.maximum(planned, tried[t].sum(axis=1))
     return counts
+
+
+def _seed_spread(given: Gathered, chosen: Mapping[str, str]) -> np.ndarray:
+    """Return models × tasks: the standard deviation of the score over seeds, NaN for one seed."""
+    spread = np.full((len(given.models), len(chosen)), np.nan)
+    if len(given.by_seed):
+        used = given.by_seed[given.by_seed["metric"] == given.by_seed["task"].map(chosen)]
+        found = used.groupby(["model", "task"], sort=False)["mean"].std().reset_index()
+        places = _codes(found["model"], given.models), _codes(found["task"], chosen)
+        spread[places] = found["mean"]
+    return spread
 
 
 def _states(given: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndarray) -> np.ndarray:
