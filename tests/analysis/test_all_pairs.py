@@ -12,7 +12,8 @@ from scipy import stats
 import karat
 from karat.analysis.all_pairs import compare_all, compare_pairs
 from karat.errors import DataError, DefinitionError
-from karat.stats.paired_tests import benjamini_hochberg, holm
+from karat.stats.paired_tests import benjamini_hochberg, holm, rank_tasks
+from karat.stats.ranking import step_down
 
 from ..score_data import score_table
 
@@ -34,15 +35,50 @@ def test_every_pair_once_the_better_ranked_first(missing):
     for _, pair in found.pairs.iterrows():
         apart = (frame.loc[pair["first"]] - frame.loc[pair["second"]]).dropna()
         assert pair["tasks"] == len(apart) and pair["difference"] == pytest.approx(apart.mean())
-        assert pair["p"] == pytest.approx(stats.wilcoxon(apart, method="exact").pvalue)
+        exact = stats.wilcoxon(apart, method="exact").pvalue
+        assert pair["p_wilcoxon"] == pytest.approx(exact)
         assert (pair["wins"], pair["losses"]) == ((apart > 0).sum(), (apart < 0).sum())
         assert pair["superiority"] == pytest.approx((apart > 0).mean())
         assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
-        error = apart.std() / np.sqrt(len(apart))
-        width = pair["difference_high"] - pair["difference_low"]
-        assert width == pytest.approx(2 * 1.96 * error, rel=0.25)
-    assert found.pairs["p_holm"].to_numpy() == pytest.approx(holm(found.pairs["p"]))
-    assert found.pairs["p_bh"].to_numpy() == pytest.approx(benjamini_hochberg(found.pairs["p"]))
+        ends = stats.t.interval(0.95, len(apart) - 1, apart.mean(), stats.sem(apart))
+        assert (pair["difference_low"], pair["difference_high"]) == pytest.approx(ends)
+    raw = found.pairs["p_wilcoxon"]
+    assert found.pairs["p_holm"].to_numpy() == pytest.approx(holm(raw))
+    assert found.pairs["p_bh"].to_numpy() == pytest.approx(benjamini_hochberg(raw))
+
+
+def test_p_is_that_of_the_chosen_test():
+    frame = table(tasks=30, missing=0.1)
+    found = compare_pairs(frame)
+    places = {name: i for i, name in enumerate(found.models)}
+    expected = step_down(rank_tasks(frame.to_numpy()))
+    for _, pair in found.pairs.iterrows():
+        assert pair["p"] == expected[places[pair["first"]], places[pair["second"]]]
+    assert set(found.pairs["test"]) == {"step-down max-T"}
+    other = compare_pairs(frame, "wilcoxon")
+    assert other.pairs["p"].to_numpy() == pytest.approx(other.pairs["p_holm"].to_numpy())
+    assert set(other.pairs["test"]) == {"Wilcoxon, Holm"}
+    assert other.to_dict()["procedure"] == "Wilcoxon, Holm"
+    with pytest.raises(DefinitionError, match='Did you mean "max-t"'):
+        compare_pairs(frame, "max-T")
+
+
+def test_letters_and_cliques_agree_with_the_test():
+    found = compare_pairs(table(8, 40))
+    letters = found.many.letters
+    for i in range(8):
+        for j in range(i):
+            differs = found.many.pairs[i, j] < 0.05
+            assert bool(set(letters[i]) & set(letters[j])) != differs
+            assert any(i in group and j in group for group in found.many.cliques) != differs
+
+
+def test_too_few_tasks_are_not_tested():
+    found = compare_pairs(table(4, 5))
+    assert found.pairs["p"].isna().all() and set(found.pairs["test"]) == {""}
+    assert found.cliques == [] and set(found.many.letters) == {""}
+    assert found.why.startswith("too few tasks") and "not differ" not in found.sentence
+    assert found.to_dict()["not_tested"] and found.to_dict()["procedure"] == ""
 
 
 def test_cliques_and_the_sentence():
@@ -62,7 +98,7 @@ def test_a_pair_without_a_task_in_common():
     found = compare_pairs(frame)
     apart = found.pairs.set_index(["first", "second"]).loc[("a", "b")]
     assert apart["tasks"] == 0 and np.isnan(apart["p"]) and np.isnan(apart["difference_low"])
-    assert "no Friedman test" in found.sentence
+    assert found.to_dict()["friedman"]["test"] == "Skillings-Mack"
     json.dumps(found.to_dict(), allow_nan=False)
     with pytest.raises(DataError, match="2 models"):
         compare_pairs(frame[:1])

@@ -20,10 +20,10 @@ from karat.stats.paired_tests import (
     compare_models,
     corrected_t,
     correlated_t,
-    friedman,
     holm,
     mean_ranks,
     signed_rank,
+    skillings_mack,
     superiority,
     wilcoxon,
 )
@@ -311,19 +311,48 @@ def test_effect_sizes_by_hand():
 def test_friedman_by_hand():
     # three models, always in the same order on four tasks: 12/(4·3·4) · (16+64+144) - 3·4·4 = 8
     values = np.array([[0.9] * 4, [0.5] * 4, [0.1] * 4])
-    assert friedman(values) == (pytest.approx(8.0), pytest.approx(np.exp(-4)), 4)
-    assert friedman(np.ones((3, 4))) == (0.0, 1.0, 4)
+    assert skillings_mack(values) == (pytest.approx(8.0), pytest.approx(np.exp(-4)), 4)
+    assert skillings_mack(np.ones((3, 4))) == (0.0, 1.0, 4)
 
 
-def test_friedman_uses_the_tasks_that_all_have():
+@given(arrays(float, (4, 7), elements=TENTHS))
+def test_without_missing_values_it_is_friedmans(values):
+    if (values == values[0]).all():
+        return
+    expected = stats.friedmanchisquare(*values)
+    found = skillings_mack(values)
+    assert found[:2] == pytest.approx((expected.statistic, expected.pvalue), abs=1e-9)
+
+
+def test_missing_values_as_skillings_and_mack():
+    """The example of Skillings and Mack (1981): four ways of assembly, 15.493, 3 degrees."""
+    nan = np.nan
+    rows = [[3.2, 4.1, 3.8, 4.2], [3.1, 3.9, 3.4, 4.0], [4.3, 3.5, 4.6, 4.8], [3.5, 3.6, 3.9, 4.0]]
+    rows += [[3.6, 4.2, 3.7, 3.9], [4.5, 4.7, 3.7, nan], [nan, 4.2, 3.4, nan], [4.3, 4.6, 4.4, 4.9]]
+    rows += [[3.5, nan, 3.7, 3.9]]
+    statistic, p, tasks = skillings_mack(np.array(rows).T)
+    assert (statistic, tasks) == (pytest.approx(15.493, abs=1e-3), 9)
+    assert p == pytest.approx(stats.chi2.sf(15.493, 3), rel=1e-3)
+
+
+def test_models_and_tasks_without_a_pair_change_nothing():
     values = table(4, 10)
-    holes = values.copy()
-    holes[1, 3] = holes[2, 7] = np.nan
-    whole = np.delete(values, [3, 7], axis=1)
-    assert friedman(holes) == pytest.approx((*friedman(whole)[:2], 8))
     nobody = np.vstack([values, np.full(10, np.nan)])
-    assert friedman(nobody) == pytest.approx(friedman(values)), "who has nothing is left out"
-    assert np.isnan(friedman(np.full((3, 2), np.nan))[1])
+    assert skillings_mack(nobody) == pytest.approx(skillings_mack(values))
+    alone = np.hstack([values, [[0.5], [np.nan], [np.nan], [np.nan]]])
+    assert skillings_mack(alone) == pytest.approx(skillings_mack(values))
+    assert np.isnan(skillings_mack(np.full((3, 2), np.nan))[1])
+
+
+def test_equal_models_with_missing_values_differ_as_often_as_they_should():
+    rng = np.random.default_rng(0)
+    p = []
+    for _ in range(1000):
+        values = rng.random((6, 20))
+        values[rng.random(values.shape) < 0.2] = np.nan
+        p.append(skillings_mack(values)[1])
+    # 5 % ± three standard errors
+    assert 0.029 <= np.mean(np.array(p) < 0.05) <= 0.071
 
 
 def test_pairs_equal_those_of_scikit_posthocs():
@@ -435,4 +464,4 @@ def test_published_examples():
     ranks = mean_ranks(values)
     uncorrected = 12 * 14 / 20 * ((ranks**2).sum() - 25)
     assert uncorrected == pytest.approx(9.28, abs=0.01)
-    assert friedman(values)[0] > uncorrected
+    assert skillings_mack(values)[0] > uncorrected

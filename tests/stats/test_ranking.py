@@ -1,6 +1,8 @@
 """Ranks, tie letters and ratings by hand, and ratings against choix."""
 
+import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from karat.stats import ranking
 from karat.stats.ranking import (
     CENTER,
     EQUAL_TASKS,
+    FEWEST_TASKS,
+    PATTERNS,
     POINTS,
     RESAMPLES,
     _ranked,
@@ -18,9 +23,13 @@ from karat.stats.ranking import (
     _weights,
     borda,
     bradley_terry,
+    compact_letters,
     elo,
     letters_of,
     rank_models,
+    sign_patterns,
+    step_down,
+    top_set,
 )
 
 NAN = np.nan
@@ -293,3 +302,174 @@ def test_the_order_of_models_and_a_change_of_scale_change_nothing():
         assert getattr(turned, name) == pytest.approx(getattr(found, name)[order], abs=0.1)
         assert getattr(scaled, name) == pytest.approx(getattr(found, name), abs=0.1)
     assert (found.low < found.high).all()
+
+
+# -- which models differ: step-down max-T, letters, top set ----------------------------------
+
+
+def rank_table(rng, models, tasks, missing=0.0, step=0.0):
+    scores = rng.normal(size=(models, tasks)) - step * np.arange(models)[:, None]
+    scores[rng.random(scores.shape) < missing] = NAN
+    return rankdata(-scores, axis=0, nan_policy="omit")
+
+
+def by_definition(ranks):
+    """Return adjusted p after Westfall and Young, pair by pair."""
+    models, tasks = ranks.shape
+    signs = sign_patterns(tasks)
+    found = {}
+    for one, other in itertools.combinations(range(models), 2):
+        apart = ranks[one] - ranks[other]
+        both = ~np.isnan(apart)
+        if both.sum() >= FEWEST_TASKS:
+            square = (apart[both] ** 2).sum() + models / 2
+            found[one, other] = (apart[both] @ signs[both]) ** 2 / square
+    p = np.full((models, models), NAN)
+    np.fill_diagonal(p, 1.0)
+    least = 0.0
+    for pair in sorted(found, key=lambda pair: -found[pair][0]):
+        family = [each for each in found.values() if each[0] <= found[pair][0]]
+        least = max(least, float((np.max(family, axis=0) >= found[pair][0]).mean()))
+        p[pair] = p[pair[::-1]] = least
+    return p
+
+
+@pytest.mark.parametrize(
+    "models, tasks, missing", [(5, 7, 0), (6, 12, 0.2), (9, 20, 0), (8, 30, 0.3)]
+)
+def test_step_down_is_that_of_westfall_and_young(models, tasks, missing):
+    ranks = rank_table(np.random.default_rng(tasks), models, tasks, missing, step=0.4)
+    np.testing.assert_array_equal(step_down(ranks), by_definition(ranks))
+
+
+def test_blocks_of_pairs_change_nothing(monkeypatch):
+    ranks = rank_table(np.random.default_rng(1), 12, 15, 0.1, step=0.3)
+    whole = step_down(ranks)
+    monkeypatch.setattr(ranking, "_PAIRS_BLOCK", 1)
+    np.testing.assert_array_equal(step_down(ranks), whole)
+
+
+def test_two_models_have_the_sign_test():
+    # a wins 9 of 10: sums of at least 8 in size, 2 · (1 + 10) of 1024 sign patterns
+    ranks = np.array([[1.0] * 9 + [2], [2.0] * 9 + [1]])
+    assert step_down(ranks)[0, 1] == 22 / 1024
+
+
+def test_equal_models_have_p_1_and_few_shared_tasks_no_p():
+    ranks = np.full((2, 8), 1.5)
+    assert step_down(ranks).tolist() == [[1, 1], [1, 1]]
+    ranks = np.array([[1.0] * 8, [2.0] * 5 + [NAN] * 3, [NAN] * 2 + [3.0] * 6])
+    p = step_down(ranks)
+    assert np.isnan(p).tolist() == [[False, True, False], [True, False, True], [False, True, False]]
+    assert np.isnan(step_down(np.array([[1.0] * 5, [2.0] * 5]))[0, 1])
+    assert step_down(np.empty((0, 0))).shape == (0, 0)
+
+
+def test_a_constant_difference_is_found_with_enough_tasks():
+    # two models that are next to each other on every task, among twenty that change places
+    rng = np.random.default_rng(0)
+    order = np.array([rng.permutation(20) for _ in range(40)]).T
+    ranks = np.vstack([order * 1.0, order[0] * 1.0])
+    ranks = rankdata(ranks + np.arange(21)[:, None] / 100, axis=0)
+    assert (ranks[20] - ranks[0] == 1).all()
+    p = step_down(ranks)
+    assert p[0, 20] < 0.001 and (p[1:20, 1:20] >= 0.05).all()
+
+
+def test_the_order_of_models_changes_no_p():
+    rng = np.random.default_rng(3)
+    ranks = rank_table(rng, 8, 25, 0.1, step=0.3)
+    order = rng.permutation(8)
+    np.testing.assert_array_equal(step_down(ranks[order]), step_down(ranks)[np.ix_(order, order)])
+    np.testing.assert_array_equal(top_set(ranks[order]), top_set(ranks)[order])
+
+
+def test_sign_patterns_are_all_or_well_mixed():
+    for tasks in (1, 6, 12):
+        columns = {tuple(each) for each in sign_patterns(tasks).T}
+        assert len(columns) == 2 ** (tasks - 1)
+        assert not columns & {tuple(-s for s in each) for each in columns}
+    signs = sign_patterns(200)
+    assert signs.shape == (200, PATTERNS) and (signs[:, 0] == 1).all()
+    # sums of 200 random signs have the variance 200; 2047 of them estimate it within 15 %
+    assert signs[:, 1:].sum(axis=0).var() == pytest.approx(200, rel=0.15)
+    between = signs[:, 1:] @ signs[:, 1:].T / (PATTERNS - 1) - np.eye(200)
+    assert np.abs(between).max() < 0.13  # of 19,900 correlations with deviation 0.022
+
+
+def test_the_best_model_is_in_the_top_set_and_a_clear_loser_is_not():
+    assert top_set(np.array([[1.0] * 6, [2.0] * 6])).tolist() == [True, False]
+    ranks = rank_table(np.random.default_rng(0), 6, 20, step=0.0)
+    ranks = np.vstack([ranks, np.full(20, 7.0)])
+    top = top_set(ranks)
+    assert top[ranks.mean(axis=1).argmin()] and not top[6]
+    # five tasks are too few, as is a model without enough shared tasks
+    assert not top_set(ranks[:, :5]).any()
+    ranks[1, 5:] = NAN
+    assert not top_set(ranks)[1]
+
+
+@pytest.mark.parametrize("models, tasks", [(30, 40), (200, 40)])
+def test_a_bound_of_the_top_set_agrees_with_its_patterns(models, tasks, monkeypatch):
+    ranks = rank_table(np.random.default_rng(0), models, tasks, 0.05, step=6 / models)
+    bounded = top_set(ranks)
+    monkeypatch.setattr(ranking, "_certain", lambda *_: False)
+    np.testing.assert_array_equal(top_set(ranks), bounded)
+    assert 0 < bounded.sum() < models
+
+
+GROUP = re.compile(r"[a-z]|\[\d+\]")
+
+
+def shares_letter(one, other):
+    return bool({*GROUP.findall(one)} & {*GROUP.findall(other)})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 14), st.floats(0, 1), st.integers(0, 10_000))
+def test_models_share_a_letter_if_and_only_if_they_do_not_differ(models, share, seed):
+    rng = np.random.default_rng(seed)
+    differ = np.triu(rng.random((models, models)) < share, 1)
+    differ |= differ.T
+    order = rng.permutation(models)
+    letters = compact_letters(order, differ)
+    for one, other in itertools.combinations(range(models), 2):
+        assert shares_letter(letters[one], letters[other]) != differ[one, other]
+    assert all(letters)
+    # letters begin in the order of rank
+    used = [each for m in order for each in GROUP.findall(letters[m])]
+    first = list(dict.fromkeys(used))
+    assert first == [chr(97 + i) if i < 26 else f"[{i + 1}]" for i in range(len(first))]
+
+
+def test_letters_need_no_exponential_number_of_groups():
+    # 60 models in 30 pairs that differ: 2^30 maximal groups, of which few are needed
+    differ = np.zeros((60, 60), dtype=bool)
+    for m in range(0, 60, 2):
+        differ[m, m + 1] = differ[m + 1, m] = True
+    letters = compact_letters(np.arange(60), differ)
+    for one, other in itertools.combinations(range(60), 2):
+        assert shares_letter(letters[one], letters[other]) != differ[one, other]
+    assert len({each for text in letters for each in GROUP.findall(text)}) <= 60
+
+
+@pytest.mark.parametrize(
+    "mean, pairs, letters",
+    [
+        ([1, 2, 3], [], ["a", "b", "c"]),
+        ([1, 2, 3], [(0, 1), (1, 2), (0, 2)], ["a", "a", "a"]),
+        ([1, 2, 3], [(0, 1), (1, 2)], ["a", "ab", "b"]),
+        ([1, 2, 3, 4], [(0, 1), (2, 3)], ["a", "a", "b", "b"]),
+        ([3, 1, 2], [(1, 2)], ["b", "a", "a"]),
+        # the first and the last do not differ, although the second differs from both
+        ([1, 2, 3], [(0, 2)], ["a", "b", "a"]),
+    ],
+)
+def test_letters_by_hand(mean, pairs, letters):
+    assert compact_letters(np.argsort(mean), ~tied(len(mean), *pairs)) == letters
+
+
+def test_models_outside_the_order_get_no_letter_and_after_z_come_numbers():
+    assert compact_letters(np.array([2, 0]), np.zeros((3, 3), dtype=bool)) == ["a", "", "a"]
+    letters = compact_letters(np.arange(30), ~tied(30))
+    assert letters[25:28] == ["z", "[27]", "[28]"] and len(set(letters)) == 30

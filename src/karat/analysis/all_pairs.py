@@ -1,7 +1,11 @@
-"""Every pair of many models tested over their common tasks, and groups that do not differ."""
+"""Every pair of many models tested over their common tasks, and groups that do not differ.
+
+The same tests decide the letters of a leaderboard, the diagrams and the report.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -10,32 +14,42 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
-from karat.analysis.formatting import records, write_tables
+from karat.analysis.formatting import count, records, write_tables
+from karat.analysis.item_tests import Separation, separate_task
+from karat.analysis.leaderboard import fold_ratios
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
-from karat.errors import DataError, DefinitionError
-from karat.results.load import OK, Cells, choose_metric, gather_scores, make_cells
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.load import OK, Cells, Gathered, choose_metric, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.selection import unknown_model
 from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
+    WILCOXON,
     ManyModels,
     benjamini_hochberg,
     compare_models,
+    corrected_t,
+    holm,
     paired_blocks,
+    rank_tasks,
     superiority,
     wilcoxon,
 )
-from karat.stats.ranking import ranked_on_few
+from karat.stats.ranking import (
+    FEWEST_TASKS,
+    compact_letters,
+    rank_each,
+    ranked_on_few,
+    step_down,
+)
 
-#: resamples of tasks, and their seed
-RESAMPLES = 1000
-SEED = 0
+#: tests of all pairs, and their names
+TESTS = {"max-t": "step-down max-T", "wilcoxon": WILCOXON}
 COLUMNS = (
-    *("first", "second", "tasks", "difference", "difference_low", "difference_high"),
-    *("p", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
+    *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
+    *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
 )
 
 
@@ -50,13 +64,16 @@ class AllPairs:
     values
         Models × tasks, higher is better, NaN is missing.
     many
-        Friedman's test, ranks, corrected p of all pairs, cliques.
+        The test of all models, ranks, corrected p of all pairs, cliques.
     pairs
         One row per pair, the better ranked first: mean ``difference`` over the shared tasks with a
-        95 % interval by resampling tasks, p of Wilcoxon's test, raw and corrected after Holm and
-        after Benjamini and Hochberg, wins, ties, losses and effect sizes.
+        95 % t interval, ``p`` corrected for all pairs and the ``test`` that made it (NaN and empty
+        if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
+        Benjamini and Hochberg, wins, ties, losses and effect sizes.
     notes
         What was left out and why.
+    why
+        Why no pair was tested, such as "too few tasks"; empty if one was.
     """
 
     models: list[str]
@@ -64,6 +81,7 @@ class AllPairs:
     many: ManyModels
     pairs: pd.DataFrame
     notes: list[str] = field(default_factory=list)
+    why: str = ""
 
     @property
     def cliques(self) -> list[list[str]]:
@@ -73,19 +91,20 @@ class AllPairs:
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        count = int((self.pairs["p_holm"] < ALPHA).sum())
-        differ = f"{count} of {len(self.pairs)} pairs differ significantly"
-        tested = self.pairs["tasks"][self.pairs["tasks"] > 0]
-        most = int(tested.max()) if len(tested) else 0
-        if 2.0 ** (1 - most) * len(tested) >= ALPHA:
-            # even a model that wins every task could not differ
-            differ += f"; {len(tested)} pairs need more than {most} common tasks for significance"
-        if np.isnan(self.many.p):
-            return f"{differ} (no Friedman test: no task has a score of every model)."
+        tested = self.pairs["p"].notna()
+        if not tested.any():
+            return f"No pair of models was tested: {self.why}."
+        several = int((self.pairs["p"] < ALPHA).sum())
+        differ = f"{several} of {int(tested.sum())} pairs differ significantly ({self.many.test})"
+        untested = int((~tested).sum())
+        if untested:
+            differ += f"; {count(untested, 'pair')} not tested"
+        if self.values.shape[1] < 2 or np.isnan(self.many.p):
+            return f"{differ}."
         differs = "differ" if self.many.p < ALPHA else "do not differ"
         return (
-            f"The models {differs} significantly over {self.many.tasks} tasks (Friedman p "
-            f"{self.many.p:.3g}); {differ}."
+            f"The models {differs} significantly over {self.many.tasks} tasks ("
+            f"{self.many.omnibus} p {self.many.p:.3g}); {differ}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,8 +114,13 @@ class AllPairs:
         return {
             "models": self.models,
             "ranks": ranks,
-            "friedman": {"statistic": test[0], "p": test[1], "tasks": self.many.tasks},
+            "friedman": {
+                **{"test": self.many.omnibus, "statistic": test[0], "p": test[1]},
+                "tasks": self.many.tasks,
+            },
             "verdict": self.sentence,
+            "procedure": self.many.test,
+            "not_tested": self.why,
             "cliques": self.cliques,
             "pairs": records(self.pairs),
             "notes": self.notes,
@@ -116,23 +140,83 @@ class AllPairs:
         return f"<p>{escape(self.sentence)}</p>{self.pairs.to_html(index=False)}"
 
 
-def compare_pairs(values: pd.DataFrame | np.ndarray) -> AllPairs:
+def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> AllPairs:
     """Return every pair of models tested on the tasks that both have.
 
-    Values are models × tasks on one scale, higher is better; NaN is missing.
+    Values are models × tasks on one scale, higher is better; NaN is missing. Pairs with fewer than
+    six shared tasks are not tested.
 
-    >>> found = compare_pairs(pd.DataFrame([[0.9, 0.8], [0.5, 0.6]], index=["one", "other"]))
-    >>> found.pairs[["first", "second", "wins"]].values.tolist(), found.cliques
-    ([['one', 'other', 2]], [['one', 'other']])
+    >>> frame = pd.DataFrame([[0.9, 0.8, 0.7] * 2, [0.5, 0.6, 0.6] * 2], index=["one", "other"])
+    >>> found = compare_pairs(frame)
+    >>> found.pairs[["first", "second", "wins", "p"]].values.tolist(), found.cliques
+    ([['one', 'other', 6, 0.03125]], [])
     """
     frame = pd.DataFrame(values).astype(float)
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
+    return _all_pairs(frame, rank_tasks(frame.to_numpy()), test)
+
+
+def _all_pairs(
+    frame: pd.DataFrame, ranks: np.ndarray, test: str, given: Separation | None = None
+) -> AllPairs:
     models = [str(name) for name in frame.index]
-    found = compare_models(frame.to_numpy())
+    found = compare_ranked(frame.to_numpy(), ranks, test, given)
     pairs = _pairs(frame.to_numpy(), found)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
-    return AllPairs(models, frame, found, pairs.assign(**named))
+    why = "" if found.test else given.why if given else f"too few tasks (fewer than {FEWEST_TASKS})"
+    return AllPairs(models, frame, found, pairs.assign(**named), why=why)
+
+
+def compare_ranked(
+    values: np.ndarray, ranks: np.ndarray, test: str = "max-t", given: Separation | None = None
+) -> ManyModels:
+    """Return the tests of all models and of all pairs, with letters and cliques.
+
+    ``values`` are models × tasks on one scale, higher is better; ``ranks`` are models × tasks, 1 is
+    best; NaN is missing. ``given`` is the test of the items or folds of a single task, which
+    decides instead of a test over tasks.
+    """
+    if test not in TESTS:
+        hint = did_you_mean(str(test), TESTS)
+        raise DefinitionError(f"test must be one of {', '.join(TESTS)}, got {test!r}.{hint}")
+    found = compare_models(values)
+    if given is not None:
+        adjusted, name = given.p, given.test
+    elif test == "max-t":
+        adjusted, name = step_down(ranks), TESTS[test]
+    else:
+        adjusted, name = _corrected(found.raw, values), TESTS[test]
+    outside = ~np.eye(len(adjusted), dtype=bool)
+    tested = (~np.isnan(adjusted) & outside).any(axis=1)
+    order = found.order[tested[found.order]]
+    letters = compact_letters(order, adjusted < ALPHA)
+    name = name if tested.any() else ""
+    groups = letter_groups(letters, order)
+    return replace(found, pairs=adjusted, test=name, letters=tuple(letters), cliques=groups)
+
+
+def _corrected(raw: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return Wilcoxon's p after Holm; NaN where a pair shares too few tasks."""
+    known = (~np.isnan(values)).astype(float)
+    upper = np.triu_indices(len(raw), 1)
+    few = (known @ known.T)[upper] < FEWEST_TASKS
+    corrected = np.eye(len(raw))
+    corrected[upper] = corrected[upper[::-1]] = holm(np.where(few, np.nan, raw[upper]))
+    return corrected
+
+
+def letter_groups(letters: Sequence[str], order: Sequence[int] | np.ndarray) -> list[list[int]]:
+    """Return the models of each letter that two or more share, in this order.
+
+    >>> letter_groups(["a", "ab", "b", "c"], [0, 1, 2, 3])
+    [[0, 1], [1, 2]]
+    """
+    groups: dict[str, list[int]] = {}
+    for m in order:
+        for letter in re.findall(r"[a-z]|\[\d+\]", letters[m]):
+            groups.setdefault(letter, []).append(int(m))
+    return [group for group in groups.values() if len(group) > 1]
 
 
 # -- of runs --------------------------------------------------------------------------------
@@ -143,12 +227,15 @@ def compare_all(
     *,
     models: Sequence[str] = (),
     metric: str | None = None,
+    test: str = "max-t",
 ) -> AllPairs:
     """Test which of many models differ, over all tasks.
 
-    Friedman's test of all models, then Wilcoxon's signed-rank test of each pair, corrected after
-    Holm. Scores are scaled task by task: 1 is the best model, 0 the worst. A failed fold counts as
-    the worst of its fold. Models with fewer than three tasks are left out where others have more.
+    A test of all models (Friedman, or Skillings-Mack where scores are missing), then one of each
+    pair, which needs six shared tasks. A single task is tested on the items of its stored
+    predictions, or over its folds. For differences, scores are scaled task by task: 1 is the best
+    model, 0 the worst. A failed fold counts as the worst of its fold. Models with fewer than three
+    tasks are left out where others have more.
 
     Parameters
     ----------
@@ -159,6 +246,9 @@ def compare_all(
         each task. Default: all, each run by itself.
     metric
         Compare on this metric only. Default: each task's primary metric.
+    test
+        ``"max-t"``: step-down max-T on paired rank differences, as the letters of the leaderboard.
+        ``"wilcoxon"``: Wilcoxon's signed-rank test of the scaled scores, corrected after Holm.
 
     Returns
     -------
@@ -188,20 +278,39 @@ def compare_all(
     if models:
         cells = _named(cells, list(dict.fromkeys(models)), notes)
     compared = apply_missing_rule(cells, RULES[0])
+    compared = compared.only(sorted(range(len(cells.tasks)), key=cells.tasks.__getitem__))
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
-    values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=cells.tasks)[~few]
-    found = compare_pairs(values.dropna(axis=1, how="all"))
+    values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
+    if len(values) < 2:
+        raise DataError(f"a comparison needs at least 2 models, got {len(values)}.")
+    one_task = _one_task(runs, given, compared, chosen, list(values.index))
+    ranks = rank_each(compared.values, compared.takes)[~few]
+    found = _all_pairs(values.dropna(axis=1, how="all"), ranks, test, one_task)
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:
         notes.append(
             f"{missing} of {found.values.size} scores are missing: a pair is tested on the tasks "
-            f"that both have, Friedman's test uses those that all have."
+            f"that both have; {found.many.omnibus} tests all models with those that each task has."
         )
     return replace(found, notes=notes)
+
+
+def _one_task(
+    runs: Any, given: Gathered, compared: RankedScores, metrics: dict[str, str], models: list[str]
+) -> Separation | None:
+    """Return the tests of these models on the items or folds, if they share a single task."""
+    places = [compared.models.index(name) for name in models]
+    contested = np.flatnonzero(compared.takes[places].sum(axis=0) > 1)
+    if len(contested) != 1:
+        return None
+    t = int(contested[0])
+    task, values = compared.tasks[t], compared.values[t][places]
+    ratio = fold_ratios(given, [task])[0]
+    return separate_task(runs, (task, metrics[task]), models, values, ratio)
 
 
 def scale_scores(compared: RankedScores) -> np.ndarray:
@@ -249,34 +358,27 @@ def _named(cells: Cells, models: Sequence[str], notes: list[str]) -> Cells:
 
 def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
     """Return a row per pair, as indices of the models, the better ranked first."""
-    ranked = values[found.order]
-    rng = np.random.default_rng(SEED)
-    tasks = values.shape[1]
-    weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=RESAMPLES).astype(float)
     parts = []
-    for one, other, apart in paired_blocks(ranked):
+    for one, other, apart in paired_blocks(values[found.order]):
         first, second = found.order[one], found.order[other]
         tested = wilcoxon(apart)
-        low, high = _bounds(apart, weights)
+        low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
+        p, raw = found.pairs[first, second], found.raw[first, second]
         columns = (
             *(first, second, tested.tasks, found.difference[first, second], low, high),
-            *(found.raw[first, second], found.pairs[first, second], found.raw[first, second]),
+            *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),
             *(*signs, tested.effect, superiority(apart)),
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(p_bh=benjamini_hochberg(table["p"]))
+    raw = table["p_wilcoxon"]
+    return table.assign(p_holm=holm(raw), p_bh=benjamini_hochberg(raw))
 
 
-def _bounds(apart: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return each pair's interval of the mean difference over resampled tasks; NaN for one task."""
-    known = ~np.isnan(apart)
-    whole, few = bool(known.all()), known.sum(axis=1) < 2
-    with threadpool_limits(1), np.errstate(invalid="ignore", divide="ignore"):
-        total = weights @ np.where(known, apart, 0.0).T
-        means = total / (weights.shape[1] if whole else weights @ known.T.astype(float))
-    means[:, few] = 0.0
-    cut = np.quantile if whole else np.nanquantile
-    bounds = cut(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
-    return np.where(few, np.nan, bounds)
+def _bounds(apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the t interval of each pair's mean difference; NaN for fewer than two tasks."""
+    found = corrected_t(apart, 0.0, CONFIDENCE)
+    same = (found.folds > 1) & np.isnan(found.error)
+    half = np.where(same, 0.0, found.high - found.mean)
+    return found.mean - half, found.mean + half

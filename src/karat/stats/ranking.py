@@ -13,14 +13,14 @@ import numpy as np
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from karat.stats.paired_tests import tie_groups
+from karat.stats.paired_tests import ALPHA, tie_groups
 
 #: resamples of the bootstrap, its confidence and its seed
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 SEED = 0
-#: models that share fewer tasks than this are never significantly different
-FEWEST_TASKS = 3
+#: models with fewer tasks come last
+_FEWEST = 3
 #: number of models compared in one block
 _BLOCK = 50
 _TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
@@ -62,7 +62,7 @@ def ranked_on_few(takes: np.ndarray) -> np.ndarray:
     [False, True]
     """
     counts = takes.sum(axis=1)
-    enough = counts >= FEWEST_TASKS
+    enough = counts >= _FEWEST
     usual = 2 * enough.sum() >= (counts > 0).sum()
     return np.asarray(~enough & bool(enough.any() and usual))
 
@@ -167,7 +167,7 @@ def _tied(drawn: Drawn) -> np.ndarray:
             first = _divided(_sums(weighted[rows], there), count)
             second = _divided(_sums(weighted[columns], here).swapaxes(0, 1), count)
             low, high = quantiles(second - first)
-            differ = ((low > 0) | (high < 0)) & (here.astype(int) @ there.T >= FEWEST_TASKS)
+            differ = ((low > 0) | (high < 0)) & (here.astype(int) @ there.T >= _FEWEST)
             tied[rows, columns], tied[columns, rows] = ~differ, ~differ.T
     return tied
 
@@ -221,6 +221,220 @@ def quantiles(values: np.ndarray) -> np.ndarray:
         if not np.isnan(row).all():
             found[(slice(None), *place)] = np.quantile(row[~np.isnan(row)], _TAILS)
     return found
+
+
+#: pairs that share fewer tasks are not tested: with five, no sign pattern is rarer than 5 %
+FEWEST_TASKS = 6
+#: up to this many tasks all sign patterns are used, beyond that a fixed number of random ones
+EXACT_TASKS = 12
+PATTERNS = 2048
+#: added to the sum of squares of a pair's rank differences, per model
+PRIOR = 0.5
+#: numbers per block of pairs × sign patterns
+_PAIRS_BLOCK = 200_000
+
+
+def sign_patterns(tasks: int) -> np.ndarray:
+    """Return tasks × patterns of ±1, the signs under which the statistics are computed again.
+
+    The first pattern is all 1, the data as observed. A pattern and its negative give the same
+    two-sided statistics, so only one of the two is used. Random signs are a hash of the numbers of
+    pattern and task, which the page computes as well.
+
+    >>> sign_patterns(3)
+    array([[ 1., -1.,  1., -1.],
+           [ 1.,  1., -1., -1.],
+           [ 1.,  1.,  1.,  1.]])
+    """
+    if tasks <= EXACT_TASKS:
+        patterns = np.arange(2 ** max(tasks - 1, 0))
+        negative = (patterns >> np.arange(tasks)[:, None]) & 1
+    else:
+        negative = _hashed(np.arange(tasks)[:, None], np.arange(PATTERNS)) >> np.uint32(31)
+        negative[:, 0] = 0
+    return 1.0 - 2.0 * negative
+
+
+def _hashed(task: np.ndarray, pattern: np.ndarray) -> np.ndarray:
+    """Return 32 well-mixed bits per task and pattern (the finalizer of MurmurHash3)."""
+    bits = pattern.astype(np.uint32) * np.uint32(0x9E3779B1)
+    bits = bits + (task + 1).astype(np.uint32) * np.uint32(0x85EBCA77)
+    bits = (bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return bits ^ (bits >> np.uint32(16))
+
+
+class _Paired:
+    """Paired rank differences of models over tasks, and their sums under sign patterns.
+
+    Ranks are multiples of 0.5, so sums and squares are exact, and equal statistics are equal bits.
+    ``sums`` and ``shared`` are models × models: the sum of rank differences over shared tasks, and
+    the number of these tasks.
+    """
+
+    def __init__(self, ranks: np.ndarray) -> None:
+        ranks = ranks[:, (~np.isnan(ranks)).sum(axis=0) > 1]
+        # sums of this size are exact in single precision
+        exact = np.float32 if ranks.size < 2**22 else np.float64
+        self.there = ~np.isnan(ranks)
+        self.ranks = np.where(self.there, ranks, 0.0).astype(exact)
+        self.signs = sign_patterns(ranks.shape[1]).astype(exact)
+        self.flipped = self.ranks @ self.signs if self.there.all() else None
+        takes, wide = self.there.astype(float), self.ranks.astype(float)
+        self.shared = takes @ takes.T
+        self.sums = wide @ takes.T - takes @ wide.T
+        squares = wide**2 @ takes.T
+        # the prior keeps pairs that differ by a single rank from dominating few tasks
+        prior = np.count_nonzero(self.there.any(axis=1)) * PRIOR
+        self.squares = squares + squares.T - 2 * wide @ wide.T + prior
+
+    def observed(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return the statistic of each pair, with the sign of its sum."""
+        sums = self.sums[one, other]
+        return np.asarray(sums * np.abs(sums) / self.squares[one, other])
+
+    def resampled(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return pairs × patterns: the sums under every sign pattern."""
+        if self.flipped is not None:
+            return np.subtract(self.flipped[one], self.flipped[other], dtype=float)
+        both = self.there[one] & self.there[other]
+        return ((self.ranks[one] - self.ranks[other]) * both @ self.signs).astype(float)
+
+
+def step_down(ranks: np.ndarray) -> np.ndarray:
+    """Return models × models: the p of each pair, corrected for all pairs (step-down max-T).
+
+    ``ranks`` are models × tasks, NaN where a model does not take a task. The statistic of a pair
+    is the squared sum of its rank differences over shared tasks, divided by the sum of their
+    squares (plus half the number of models). It is compared with the maximum over all pairs with
+    no larger statistic when the signs of whole tasks are flipped (Westfall and Young 1993), which
+    keeps the correlation between pairs. The diagonal is 1; NaN, not tested, where a pair shares
+    fewer than ``FEWEST_TASKS`` tasks. Random signs depend on the order of tasks: sort them.
+
+    >>> step_down(np.array([[1.0] * 6, [2.0] * 6])).tolist()  # 2 of 64 sign patterns
+    [[1.0, 0.03125], [0.03125, 1.0]]
+    """
+    paired = _Paired(np.asarray(ranks, dtype=float))
+    adjusted = np.full(paired.shared.shape, np.nan)
+    np.fill_diagonal(adjusted, 1.0)
+    one, other = np.nonzero(np.triu(paired.shared >= FEWEST_TASKS, 1))
+    observed = np.abs(paired.observed(one, other))
+    order = np.argsort(observed, kind="stable")
+    one, other, observed = one[order], other[order], observed[order]
+    with threadpool_limits(1):  # small products: more threads only add overhead
+        shares = _exceeded(paired, one, other, observed)
+    p = np.maximum.accumulate(shares[::-1])[::-1]
+    adjusted[one, other] = adjusted[other, one] = p
+    return adjusted
+
+
+def _exceeded(
+    paired: _Paired, one: np.ndarray, other: np.ndarray, observed: np.ndarray
+) -> np.ndarray:
+    """Return how often the maximum of a pair and those before it reaches what was observed."""
+    patterns = paired.signs.shape[1]
+    highest = np.zeros(patterns)
+    shares = np.empty(len(observed))
+    step = max(1, _PAIRS_BLOCK // patterns)
+    for start in range(0, len(observed), step):
+        here = slice(start, start + step)
+        found = paired.resampled(one[here], other[here])
+        found *= found
+        found /= paired.squares[one[here], other[here]][:, None]
+        for place, row in enumerate(found, start):
+            highest = np.maximum(row, highest, out=row)
+            shares[place] = np.count_nonzero(row >= observed[place]) / patterns
+    return shares
+
+
+def top_set(ranks: np.ndarray) -> np.ndarray:
+    """Return which models may be the best, with 95 % confidence.
+
+    A model is left out if some other is significantly better: the maximum over all others of the
+    one-sided statistic of ``step_down``, when the signs of whole tasks are flipped (Hsu 1981,
+    Mogstad and others 2024). Models that share ``FEWEST_TASKS`` tasks with no other are not in it.
+
+    >>> top_set(np.array([[1.0] * 6, [2.0] * 6])).tolist()
+    [True, False]
+    """
+    paired = _Paired(np.asarray(ranks, dtype=float))
+    tested = paired.shared >= FEWEST_TASKS
+    np.fill_diagonal(tested, False)
+    top = np.zeros(len(tested), dtype=bool)
+    with threadpool_limits(1):
+        for m in np.flatnonzero(tested.any(axis=1)):
+            others = np.flatnonzero(tested[m])
+            behind = paired.observed(m, others).max()
+            if _certain(behind, len(others)):
+                continue
+            found = paired.resampled(m, others)
+            found *= np.abs(found)
+            found /= paired.squares[m, others][:, None]
+            # a pattern and its negative
+            reached = (found.max(axis=0) >= behind).mean() + (-found.min(axis=0) >= behind).mean()
+            top[m] = reached / 2 >= ALPHA
+    return top
+
+
+def _certain(statistic: float, pairs: int) -> bool:
+    """Return whether Hoeffding's bound shows that a maximum over pairs rarely gets this high."""
+    return pairs * math.exp(-statistic / 2) < ALPHA
+
+
+def compact_letters(order: np.ndarray, differ: np.ndarray) -> list[str]:
+    """Return letters such that two models share one if and only if they do not differ.
+
+    ``order`` holds the models, best first; models that are not in it get no letter. ``differ`` is
+    models × models. This is the compact letter display of Piepho (2004). All its maximal groups
+    may be exponentially many, so groups are added only for pairs that share no letter yet, which
+    needs at most one per pair.
+
+    >>> differ = np.zeros((3, 3), dtype=bool)
+    >>> differ[0, 2] = differ[2, 0] = True
+    >>> compact_letters(np.arange(3), differ)
+    ['a', 'ab', 'b']
+    """
+    tied = ~differ[np.ix_(order, order)]
+    np.fill_diagonal(tied, True)
+    letters = [""] * len(differ)
+    for i, group in enumerate(_cover(tied)):
+        for place in np.flatnonzero(group):
+            letters[order[place]] += chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
+    return letters
+
+
+def _cover(tied: np.ndarray) -> list[np.ndarray]:
+    """Return groups of models that all tie, which together hold every pair that ties."""
+    groups: list[np.ndarray] = []
+    covered = np.zeros(tied.shape, dtype=int)
+    for one, row in enumerate(tied):
+        # a model that ties with no other has the pair with itself
+        for other in np.flatnonzero(row[one:]) + one:
+            if not covered[one, other]:
+                groups.append(_grown(tied, tied & (covered == 0), [one, other]))
+                covered[np.ix_(groups[-1], groups[-1])] += 1
+    kept = []
+    for group in groups[::-1]:
+        pairs = np.ix_(group, group)
+        if (covered[pairs] > 1).all():  # all its pairs are in other groups
+            covered[pairs] -= 1
+        else:
+            kept.append(group)
+    return sorted(kept, key=lambda group: np.flatnonzero(group).tolist())
+
+
+def _grown(tied: np.ndarray, wanted: np.ndarray, pair: list[int]) -> np.ndarray:
+    """Return a pair with others that tie with all members: those with most wanted pairs first."""
+    group = np.zeros(len(tied), dtype=bool)
+    group[pair] = True
+    could = tied[pair].all(axis=0) & ~group
+    gain = wanted[pair].sum(axis=0)
+    while could.any():
+        added = int(np.where(could, gain, -1).argmax())
+        group[added] = True
+        could &= tied[added] & ~group
+        gain += wanted[added]
+    return group
 
 
 #: rating of the mean of all models, or of the anchor
