@@ -333,7 +333,7 @@ def test_a_job_records_statistics_in_its_first_fold(tmp_path, two_classes):
     assert first.record["observed"]["dimensions"] == 1
     assert first.record["observed"]["items"] == 20
     assert (first.record["unconverged"], second.record["unconverged"]) == (0, 0)
-    assert first.files["sample.csv"].startswith("label,c0\n")
+    assert first.files["sample.csv"].startswith("label,c0,key\n")
     assert len(first.files["sample.csv"].splitlines()) == 11
     assert "observed" not in second.record and "sample.csv" not in second.files
 

@@ -20,6 +20,7 @@ from ..score_data import score_table
 
 KEYS = {
     *("schema", "title", "karat", "made", "confidence", "rule", "notes", "models", "tasks"),
+    "groups",
     *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
     *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
 }
@@ -70,7 +71,10 @@ def test_tables_of_any_shape_have_the_promised_one(models, tasks, folds, missing
         return
     found = make_bundle(table)
     check_shape(found)
-    assert [model["name"] for model in found["models"]] == list(leaderboard(table).index)
+    board = leaderboard(table).reset_index()
+    assert [model["name"] for model in found["models"]] == list(board["model"].unique())
+    named = [found["models"][m]["name"] for group in found["groups"] for m in group["models"]]
+    assert named == list(board["model"])
     means = table.groupby(["task", "model"])["value"].mean()
     for t, task in enumerate(found["tasks"]):
         for m, model in enumerate(found["models"]):

@@ -478,8 +478,12 @@ def _hit_limit(estimator: Any) -> bool:
     return bool(np.max(done, initial=0) >= most) and not type(estimator).__name__.startswith(GROWN)
 
 
-def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
+def sample_csv(
+    test: Dataset, vectors: Vectors, seed: int, keys: np.ndarray | None = None
+) -> str | None:
     """Return up to 300 test items as ``label,c0,c1,…``: scores on their principal components.
+
+    With the ``keys`` of the items, ``key`` is the last column.
 
     The items depend on seed and dataset, so all models show the same ones. The label is the
     target; empty for classes beyond the 30 largest. None for questions about several items and
@@ -496,9 +500,12 @@ def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
         return None
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["label", *(f"c{i}" for i in range(scores.shape[1]))])
-    for label, row in zip(_labels(test.take(chosen[known])), scores.tolist(), strict=True):
-        writer.writerow([label, *(f"{value:.5g}" for value in row)])
+    names = [[]] * len(scores) if keys is None else [[key] for key in keys[chosen[known]]]
+    components = [f"c{i}" for i in range(scores.shape[1])]
+    writer.writerow(["label", *components, *([] if keys is None else ["key"])])
+    labels = _labels(test.take(chosen[known]))
+    for label, row, name in zip(labels, scores.tolist(), names, strict=True):
+        writer.writerow([label, *(f"{value:.5g}" for value in row), *name])
     return out.getvalue()
 
 

@@ -14,7 +14,7 @@ from karat import __version__
 from karat.analysis.all_pairs import scale_scores
 from karat.analysis.checks import check_runs
 from karat.analysis.formatting import count, short
-from karat.analysis.leaderboard import leaderboard
+from karat.analysis.leaderboard import leaderboard, split_groups
 from karat.analysis.robustness import curves, robustness
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.errors import FAILURES, DataError, KaratError
@@ -28,8 +28,8 @@ from karat.reporting.details import (
     make_maps,
     size,
 )
+from karat.reporting.formats import make_tables
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.notes import caption, notes
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -77,19 +77,21 @@ def make_bundle(
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
     board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
-    chosen = given.chosen({})
-    cells = make_cells(given, chosen)
-    order = pd.Index(cells.models).get_indexer(board.index)
+    parts = split_groups(board)
+    whole = _first_rows(parts)
+    cells = make_cells(given, chosen := given.chosen({}))
+    order = pd.Index(cells.models).get_indexer(whole.index)
     metrics = metrics_of(given, chosen)
-    shown = _shown(found, given, board, list(chosen))
+    shown = _shown(found, given, whole, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
     sections = _sections(found, shown, umap)
     unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
     made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     bundle = {
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__, "made": made},
-        **{"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]},
-        "models": _models(board, shown),
+        **{"confidence": CONFIDENCE, "rule": RULE, "notes": _notes(board)},
+        "models": _models(whole, shown),
+        "groups": _groups(parts, shown),
         "tasks": _tasks(given, cells, metrics, shown),
         "scores": means_of(given, cells, metrics, order),
         "spread": spread_of(cells, order),
@@ -137,18 +139,52 @@ def _title(shown: PageIndex) -> str:
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
 
 
+def _first_rows(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return one row per model: that of its first group."""
+    whole = pd.concat(parts) if len(parts) > 1 else parts[0]
+    return whole[~whole.index.duplicated()]
+
+
+def _notes(board: pd.DataFrame) -> list[str]:
+    tables = make_tables(board)
+    return [*(table.caption for table in tables), *tables[-1].notes]
+
+
 def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
-    few = set(board.attrs.get("few", ()))
     runs = {run.model: run for run in shown.runs}
+    rows = zip(shown.models, _numbers(board), strict=True)
+    return [
+        {"name": name, **_origin(runs.get(place), name), **row}
+        for place, (name, row) in enumerate(rows)
+    ]
+
+
+def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]:
+    """Return the groups of models that can be compared, with the numbers of each in its group."""
+    places = {task: t for t, task in enumerate(shown.tasks)}
+    headings = {f"{task} (task)": t for task, t in places.items()} | places
+    return [
+        {
+            "name": str(part.attrs.get("group", "")),
+            "models": [shown.models.index(name) for name in part.index],
+            "tasks": [headings[task] for task in part.attrs["tasks"]],
+            "rows": _numbers(part),
+        }
+        for part in parts
+    ]
+
+
+def _numbers(board: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the columns of the leaderboard that a page has for each model."""
+    few = set(board.attrs.get("few", ()))
     columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
     found = []
-    for place, name in enumerate(shown.models):
+    for place, name in enumerate(board.index):
         numbers = {
             key: None if pd.isna(each[place]) else each[place] for key, each in columns.items()
         }
         row = {**dict.fromkeys(COLUMNS), **numbers, "few": name in few}
-        row["pareto"] = bool(numbers.get("pareto"))
-        found.append({"name": name, **_origin(runs.get(place), name), **row})
+        found.append({**row, "pareto": bool(numbers.get("pareto"))})
     return found
 
 
