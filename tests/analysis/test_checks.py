@@ -257,12 +257,38 @@ def test_differences_of_the_environment_are_named(made):
     assert found.level == "error"
     for word in ("acc was 0.8 and is 0.9", "numpy 1 → 2", "python 3.11 → 3.12"):
         assert word in found.message
-    assert "was 0.9 and is 0.8" in check_runs([new, old])[0].message
+    assert "was 0.8 and is 0.9" in check_runs([new, old])[0].message  # the run's place is no age
     later = made("m", [0.9], record={"utc": "2026-01-02"})
     before = made("m", [0.8], record={"utc": "2026-01-01"})
     assert "was 0.8 and is 0.9" in check_runs([later, before])[0].message
     other = made("m", [0.7], record={"spec": "other"})
-    assert codes([old, other]) == []
+    (found,) = check_runs([old, other])  # not identical: a changed model, for example
+    assert (found.code, found.level) == ("KRT401", "note")
+
+
+def test_repeats_are_counted_with_their_largest_difference(made):
+    old = made("m", [0.8, 0.7, 0.6, 0.5])
+    new = made("m", [0.8, 0.75, 0.5, 0.5])
+    (message,) = messages([old, new], "KRT401")
+    for words in ("4 repeated jobs, 2 with", "fold 2", "was 0.6 and is 0.5"):
+        assert words in message
+    assert codes([old, old]) == codes([old, made("m", [0.8, 0.7, 0.6, 0.5])]) == []
+
+
+def test_a_task_asked_in_several_ways(made):
+    kfold = {"split": {"use": "kfold", "folds": 2, "count": 2, "rows": "r"}}
+    holdout = {"split": {"use": "holdout", "test": 0.2, "count": 1, "rows": "s"}}
+    runs = [made("a", [0.6, 0.7], task=kfold), made("b", [0.7], task=holdout)]
+    (message,) = messages(runs, "KRT407")
+    assert "t · 2-fold, t · holdout 0.2" in message
+    assert messages([runs[0], made("b", [0.5, 0.6], task=kfold)], "KRT407") == []
+
+
+def test_a_score_over_fewer_folds_than_planned(made):
+    undefined = [0.6, 0.7, 0.8, {"acc": None}, {"acc": None}]
+    (message,) = messages(made("a", undefined), "KRT408")
+    assert "3 of 5 folds" in message
+    assert codes(made("b", [0.6, 0.7, None])) == ["KRT402"]
 
 
 def test_failed_jobs_are_counted(made):

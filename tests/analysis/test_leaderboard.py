@@ -301,10 +301,13 @@ def test_folders_paths_and_runs_are_deduplicated(make, tmp_path):
     assert leaderboard(one).index.tolist() == ["a"]
 
 
-def test_two_runs_of_one_model_are_two_rows(make):
+def test_runs_of_one_model_are_one_row_or_one_each(make):
     runs = [make("a", {"t": [0.5]}), make("a", {"t": [0.6]}), make("a", {"t": [0.7]}, stamp="X")]
     names = ["a (X)", "a (20260101T000000-2)", "a (20260101T000000)"]
-    assert leaderboard(runs).index.tolist() == names
+    assert leaderboard(runs, pool="none").index.tolist() == names
+    assert leaderboard(runs)["t"].to_dict() == {"a": 0.7}
+    with pytest.raises(DefinitionError, match='"variant"'):
+        leaderboard(runs, pool="variants")
 
 
 def test_one_name_on_other_data_is_another_column(make):
@@ -338,7 +341,7 @@ def test_runs_without_any_score_make_a_leaderboard_but_no_views(make):
 def test_why_a_score_is_missing(make):
     runs = [
         make("a", {"t": [0.5], "u": "declined"}),
-        make("b", {"t": [None, None], "u": [0.1]}),
+        make("b", {"t": [None], "u": [0.1]}),
         make("c", {"t": [0.3]}, tasks={"u": {}}),
     ]
     board = leaderboard(runs)
@@ -373,8 +376,8 @@ def test_kinds_data_sets_and_seeds_come_from_the_runs(make):
     facts = {"dataset": "shared"}
     runs = [make(m, tasks[m], task=facts, seed=s) for m, s in (("a", 7), ("b", 8))]
     kinds = leaderboard(runs, by="kind")
-    assert kinds.index.tolist() == [("classification", "b"), ("classification", "a")]
-    assert kinds["tasks"].tolist() == [1, 1]
+    assert kinds.index.tolist() == [("classification", "a"), ("classification", "b")]
+    assert kinds["tasks"].tolist() == [0, 0]  # no fold in common
     assert kinds.attrs["seeds"] == [7, 8]
     assert leaderboard(runs, by="dataset").index.unique(0).tolist() == ["shared"]
 

@@ -400,13 +400,25 @@ def by_task(
     }
     if asked.normalize is not None:
         columns["normalized"] = normalize(compared, asked.baseline).T.ravel()
-    columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
+    columns["folds"] = np.concatenate(counts)
+    columns |= _pooled_columns(cells)
+    columns["status"] = cells.states.T.ravel()
     frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
     frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
     missing = (frame["status"] != OK).to_numpy()
     return frame.iloc[np.lexsort((frame["rank"].fillna(np.inf), missing, task))]
+
+
+def _pooled_columns(cells: Cells) -> dict[str, Any]:
+    """Return the folds planned, if some are missing, and the spread over seeds, if there is one."""
+    columns: dict[str, Any] = {}
+    if cells.partial:
+        columns["planned"] = cells.planned.T.ravel()
+    if not np.isnan(cells.seed_spread).all():
+        columns["seed_spread"] = cells.seed_spread.T.ravel()
+    return columns
 
 
 def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
@@ -543,6 +555,7 @@ def leaderboard(
     normalize: str | None = None,
     sort: str | None = None,
     columns: Iterable[str] | str | None = None,
+    pool: str = "variant",
 ) -> pd.DataFrame:
     """Rank the models of some runs.
 
@@ -573,6 +586,10 @@ def leaderboard(
         request: ``"borda"``, ``"wins"``, ``"elo"``, ``"pareto"``; ``"elo:MODEL"`` puts that model
         at 1500, ``"pareto:memory_mb"`` uses another cost than time; ``"tasks"`` and ``"costs"``
         stand for all of them.
+    pool
+        Which runs are one row. ``"variant"``: runs of one model with the same constraint, version
+        and parameters; of a repeated job the newest counts. ``"model"``: all runs of one name.
+        ``"none"``: each run folder.
 
     Returns
     -------
@@ -581,7 +598,9 @@ def leaderboard(
         interval, tie letters, a score per task.
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
-        data were missing, and where), ``coverage`` and ``seeds``.
+        data were missing, and where), ``coverage`` and ``seeds``; by model and task ``partial``,
+        the folds with a score and the folds planned where these are more, and ``seed_spread``,
+        the standard deviation over seeds; by model ``repeats``, the number of older jobs.
 
     Raises
     ------
@@ -596,7 +615,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    given = gather_scores(runs)
+    given = gather_scores(runs, pool)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
@@ -686,9 +705,25 @@ def _facts(
         "cells": lost,
         "few": [cells.models[m] for m in np.flatnonzero(few)],
         "seeds": given.seeds,
+        **_pooled_facts(given, cells, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]
             for why, where in given.lacking.items()
         },
         "twins": {columns[task]: twins for task, twins in given.twins.items() if task in columns},
     }
+
+
+def _pooled_facts(given: Gathered, cells: Cells, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return scores over fewer folds than planned, repeated jobs and spreads over seeds."""
+    repeats = given.repeated["model"].value_counts() if len(given.repeated) else {}
+    partial = {
+        model: {columns[task]: counts for task, counts in own.items()}
+        for model, own in cells.partial.items()
+    }
+    spread: dict[str, dict[str, float]] = {}
+    for m, t in np.argwhere(~np.isnan(cells.seed_spread)):
+        name = columns[cells.tasks[t]]
+        spread.setdefault(cells.models[m], {})[name] = float(cells.seed_spread[m, t])
+    counts = {str(model): int(number) for model, number in repeats.items()}
+    return {"partial": partial, "seed_spread": spread, "repeats": counts}
