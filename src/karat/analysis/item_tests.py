@@ -405,7 +405,7 @@ def fold_separation(values: np.ndarray, ratio: float) -> Separation:
     return Separation(p, CORRECTED)
 
 
-def separate(items: Separation, folds: Separation) -> Separation:
+def deciding(items: Separation, folds: Separation) -> Separation:
     """Return the test that decides: on items if all pairs were tested there, else over folds."""
     if items.test and (not np.isnan(items.p).any() or not folds.test):
         return items
@@ -422,7 +422,7 @@ def separate_task(
     folds, higher is better, and ``ratio`` is n_test / n_train.
     """
     folds = fold_separation(values, ratio)
-    return separate(item_separation(runs, *about, models), folds)
+    return deciding(item_separation(runs, *about, models), folds)
 
 
 def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
