@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,11 @@ import pandas as pd
 
 from karat import __version__
 from karat.analysis.all_pairs import scale_scores
-from karat.analysis.checks import check_runs
+from karat.analysis.check_facts import Finding
+from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, short
 from karat.analysis.leaderboard import leaderboard
-from karat.analysis.robustness import curves, robustness
+from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
@@ -30,6 +30,13 @@ from karat.reporting.details import (
 )
 from karat.reporting.leaderboard_output import robustness_table
 from karat.reporting.notes import caption, notes
+from karat.reporting.verdict import (
+    Evidence,
+    command_text,
+    find_robustness,
+    make_evidence,
+    make_verdict,
+)
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -83,12 +90,15 @@ def make_bundle(
     metrics = metrics_of(given, chosen)
     shown = _shown(found, given, board, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
-    sections = _sections(found, shown, umap)
+    facts = {"findings": check_runs(found), "robust": find_robustness(found), **_facts(shown)}
+    evidence = make_evidence(given, cells, apply_missing_rule(cells, RULE), **facts)
+    sections = _sections(found, shown, evidence, umap)
     unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
     made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     bundle = {
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__, "made": made},
         **{"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]},
+        **_answers(board, evidence, shown),
         "models": _models(board, shown),
         "tasks": _tasks(given, cells, metrics, shown),
         "scores": means_of(given, cells, metrics, order),
@@ -102,20 +112,78 @@ def make_bundle(
     return dict(compact(bundle))
 
 
-def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
+def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> dict[str, Any]:
     """Return all sections but the scores, and notes on what was left out."""
     limited = {
         "curves": make_curves(found, shown),
-        "robustness": make_robustness(found),
+        "robustness": make_robustness(evidence.robust),
         "learning": make_learning(found, shown),
         "details": make_details(shown),
         "failures": make_failures(shown),
         "maps": make_maps(shown, umap),
-        "checks": make_checks(found, shown),
+        "checks": make_checks(evidence.findings, shown),
     }
     whole = {"cards": make_cards(shown), "runs": make_runs(shown)}
     cut = [sentence for _, sentences in limited.values() for sentence in sentences]
     return {**{name: value for name, (value, _) in limited.items()}, **whole, "cut": cut}
+
+
+# -- groups and verdicts ---------------------------------------------------------------------
+
+#: columns of the leaderboard that each group of models has
+OF_GROUP = {"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie", "top": "top"}
+
+
+def _answers(board: pd.DataFrame, evidence: Evidence, shown: PageIndex) -> dict[str, Any]:
+    """Return the groups of models, a verdict on each, and scores over fewer folds than planned."""
+    groups = find_groups(board, shown)
+    verdicts = make_verdict(board, evidence, groups)
+    for verdict in verdicts:
+        verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
+        verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
+    partial = [
+        [shown.model_place(model), shown.task_place(task), *counts]
+        for model, tasks in board.attrs.get("partial", {}).items()
+        for task, counts in tasks.items()
+    ]
+    return {
+        "groups": [_group(group, board, shown) for group in groups],
+        "verdict": verdicts,
+        "partial": [each for each in partial if None not in each],
+    }
+
+
+def find_groups(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
+    """Return the groups of models that share tasks, as the leaderboard has them, or all as one."""
+    whole = {"name": "", "models": shown.models, "tasks": shown.tasks}
+    return list(board.attrs.get("model_groups") or [whole])
+
+
+def _group(group: Mapping[str, Any], board: pd.DataFrame, shown: PageIndex) -> dict[str, Any]:
+    """Return a group with indices and the ranks of its models, best first."""
+    own = group.get("board", board)
+    names = [name for name in own.index if name in set(group["models"])]
+    part = own.loc[names]
+    columns = {
+        key: part[name].astype(object).where(part[name].notna(), None).tolist()
+        for key, name in OF_GROUP.items()
+        if name in part
+    }
+    places = [shown.model_place(name) for name in names]
+    tasks = [shown.task_place(task) for task in group["tasks"]]
+    return {"name": str(group["name"]), "models": places, "tasks": tasks, **columns}
+
+
+def _facts(shown: PageIndex) -> dict[str, Any]:
+    """Return the test items of tasks, the commands of models, and the folder of the runs."""
+    commands = {
+        shown.models[run.model]: command_text(run.run.about.get("command")) or ""
+        for run in shown.runs
+    }
+    items = {shown.tasks[task]: number for task, number in _questions(shown).items()}
+    parents = {run.run.folder.resolve().parent.name for run in shown.runs}
+    where = parents.pop() if len(parents) == 1 else "RUN..." if parents else ""
+    return {"commands": commands, "items": items, "where": where}
 
 
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
@@ -156,7 +224,7 @@ def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
     about: Mapping[str, Any] = shown.run.about if shown else {}
     keys = {key: about.get(key) for key in ("suite", "constraint", "stamp", "seed")}
     folder = shown.run.folder.resolve().name if shown else None
-    command = text_of(about.get("command"))
+    command = command_text(about.get("command"))
     return {"model": about.get("model", name), "run": folder, **keys, "command": command}
 
 
@@ -311,12 +379,11 @@ def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     return found, cut
 
 
-def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
+def make_robustness(found: pd.DataFrame | None) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the robustness table as texts, or None without corrupted views."""
-    try:
-        table = robustness_table(robustness(runs))
-    except DataError:
+    if found is None:
         return None, []
+    table = robustness_table(found)
     columns = table.all_columns
     rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
     cut = []
@@ -423,12 +490,14 @@ def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
     return tests
 
 
-def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+def make_checks(
+    found: Sequence[Finding], shown: PageIndex
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the findings with indices of model and task, and notes on what was left out."""
-    found = check_runs(runs)
     rows = [
         {
             "code": finding.code,
+            "title": rule_of(finding.code).title,
             "level": finding.level,
             "model": shown.model_place(finding.model),
             "task": shown.task_place(finding.task),
@@ -456,7 +525,7 @@ def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
         {
             "model": each.model,
             "folder": each.run.folder.resolve().name,
-            "command": text_of(each.run.about.get("command")),
+            "command": command_text(each.run.about.get("command")),
             "seed": each.run.about.get("seed"),
             "versions": versions(each.run.about),
             "platform": each.run.about.get("platform"),
@@ -476,17 +545,6 @@ def versions(about: Mapping[str, Any]) -> dict[str, str]:
     libraries = about.get("versions")
     found |= libraries if isinstance(libraries, Mapping) else {}
     return {str(name): str(each) for name, each in found.items() if each}
-
-
-def text_of(command: Any) -> str | None:
-    """Return a command as one line, whether it is stored as a text or as a list.
-
-    >>> text_of(["karat", "run", "my suite"])
-    "karat run 'my suite'"
-    """
-    if isinstance(command, list | tuple):
-        return shlex.join(map(str, command))
-    return str(command) if command else None
 
 
 def make_failures(shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
