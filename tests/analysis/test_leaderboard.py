@@ -15,6 +15,7 @@ from karat.analysis.leaderboard import (
     leaderboard,
     pareto,
     sort_leaderboard,
+    split_groups,
     within_limits,
 )
 from karat.errors import DataError, DefinitionError
@@ -310,9 +311,10 @@ def test_one_name_on_other_data_is_another_column(make):
     runs = [make("a", {"t": [0.5]}), make("b", {"t": [0.6]})]
     board = leaderboard([*runs, make("c", {"t": [0.9]}, task={"fingerprint": "222222bb"})])
     assert board.attrs["tasks"] == ["t", "t [222222]"]
-    assert board.loc["c"].notna()[["t", "t [222222]"]].tolist() == [False, True]
-    assert board["rank"].to_dict()["b"] == 1.0
-    assert np.isnan(board.loc["c", "rank"])
+    found = board.loc[("group 2", "c")]
+    assert found.notna()[["t", "t [222222]"]].tolist() == [False, True]
+    assert board["rank"].to_dict()["group 1", "b"] == 1.0
+    assert np.isnan(found["rank"])
 
 
 def test_the_direction_of_an_unregistered_metric_comes_from_the_run(make):
@@ -754,3 +756,52 @@ def test_scores_are_between_the_worst_and_the_best(tasks):
         assert len(known) == 0 or {known.min(), known.max()} == {0, 1}
         # who is ranked higher is never lower on the scale
         assert (rows.sort_values("rank")["normalized"].diff().dropna() <= 0).all()
+
+
+# -- models that were never compared ---------------------------------------------------------
+
+#: a and b take two tasks, c and d two others, and "dummy" takes all
+APART = {
+    "t": {"a": 0.9, "b": 0.8, "dummy": 0.5},
+    "u": {"a": 0.7, "b": 0.8, "dummy": 0.5},
+    "v": {"c": 0.6, "d": 0.9, "dummy": 0.7},
+    "w": {"c": 0.6, "d": 0.9, "dummy": 0.5},
+}
+
+
+def test_models_that_share_no_task_are_ranked_in_groups():
+    board = leaderboard(score_table(APART), columns=["tasks", "borda"])
+    first, second = {"a": 1.5, "b": 1.5, "dummy": 3}, {"d": 1, "c": 2.5, "dummy": 2.5}
+    named = {("group 1", m): r for m, r in first.items()}
+    assert board["rank"].to_dict() == named | {("group 2", m): r for m, r in second.items()}
+    assert board.attrs["by"] == "group"
+    # points of a task are the models beaten in the group
+    assert board["borda"].to_dict()["group 2", "d"] == 4
+
+
+def test_each_group_is_the_leaderboard_of_its_models_and_tasks():
+    parts = split_groups(leaderboard(score_table(APART)))
+    for part, tasks in zip(parts, (["t", "u"], ["v", "w"]), strict=True):
+        alone = leaderboard(score_table({task: APART[task] for task in tasks}))
+        pd.testing.assert_frame_equal(part, alone.loc[part.index])
+        assert part.attrs["tasks"] == tasks and part.attrs["missing"] == alone.attrs["missing"]
+
+
+def test_one_group_is_a_plain_leaderboard():
+    board = leaderboard(score_table({task: APART[task] for task in "tu"}))
+    assert board.index.names == ["model"] and split_groups(board)[0] is board
+
+
+def test_a_baseline_outside_a_group_normalizes_nothing_there():
+    board = leaderboard(score_table(APART), normalize="baseline:a")
+    assert board["score"].notna().groupby(level=0).any().to_dict() == {
+        "group 1": True,
+        "group 2": False,
+    }
+
+
+def test_a_kind_is_split_where_its_models_were_never_compared():
+    board = leaderboard(score_table(APART, kind="k"), by="kind")
+    ranked = board["rank"].dropna()
+    assert set(ranked.index.get_level_values(0)) == {"k · group 1", "k · group 2"}
+    assert ranked["k · group 2"].to_dict() == {"d": 1, "c": 2.5, "dummy": 2.5}

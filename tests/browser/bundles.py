@@ -304,9 +304,8 @@ def make_groups() -> dict[str, Any]:
     tables, texts = ([0, 2, 4, 6], [0, 1, 2, 3]), ([1, 3, 5, 6], [4, 5, 6, 7])
     groups = []
     for name, (models, tasks) in (("tables", tables), ("texts", texts)):
-        ranks = {"rank": [1.0, 2.0, 3.0, 4.0], "low": [1.0] * 4, "high": [4.0] * 4}
-        places = {"name": name, "models": models, "tasks": tasks}
-        groups.append({**places, **ranks, "tie": list("abcd"), "top": [True, *[False] * 3]})
+        rows = [{"rank": 1 + i, "low": 1, "high": 4, "tie": "abcd"[i]} for i in range(4)]
+        groups.append({"name": name, "models": models, "tasks": tasks, "rows": rows})
     verdicts = [make_verdict(0, 2, name="tables"), make_verdict(1, 3, name="texts")]
     return {
         **bundle,

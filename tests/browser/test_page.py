@@ -314,7 +314,8 @@ def test_groups_are_shown_one_at_a_time(browser, bundles, write_page, tmp_path):
     for place, group in enumerate(bundle["groups"]):
         browser.click(f"#group-{place}")
         assert browser.run(NAMES) == [name[m] for m in group["models"]]
-        assert browser.run("return Karat.ranking.mean") == group["rank"]
+        assert browser.run("return Karat.ranking.mean") == [1, 2, 3, 4]
+        assert browser.find("#board .caption").text == bundle["notes"][place]
         tasks = [bundle["tasks"][t]["name"] for t in group["tasks"]]
         assert browser.run("return Karat.data.tasks.map((task) => task.name)") == tasks
         scores = browser.run("return Karat.data.scores.map((task) => task[0])")

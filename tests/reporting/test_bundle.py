@@ -20,6 +20,7 @@ from ..score_data import score_table
 
 KEYS = {
     *("schema", "title", "karat", "made", "confidence", "rule", "notes", "models", "tasks"),
+    "groups",
     *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
     *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
     *("groups", "verdict", "partial"),
@@ -56,7 +57,9 @@ def check_shape(found):
         scored = [sign == "." for sign in found["states"][t]]
         assert scored == [value is not None for value in found["scores"][t][0]]
     for group, verdict in zip(found["groups"], found["verdict"], strict=True):
-        assert set(group["models"]) <= set(range(models)) and len(group["rank"]) <= models
+        assert set(group["models"]) <= set(range(models)) and len(group["rows"]) == len(
+            group["models"]
+        )
         assert set(group["tasks"]) <= set(range(tasks))
         assert {verdict["winner"], verdict["next"]} <= {None, *group["models"]}
     places = [each["model"] for part in ("failures", "maps", "runs") for each in found[part]]
@@ -75,7 +78,10 @@ def test_tables_of_any_shape_have_the_promised_one(models, tasks, folds, missing
         return
     found = make_bundle(table)
     check_shape(found)
-    assert [model["name"] for model in found["models"]] == list(leaderboard(table).index)
+    board = leaderboard(table).reset_index()
+    assert [model["name"] for model in found["models"]] == list(board["model"].unique())
+    named = [found["models"][m]["name"] for group in found["groups"] for m in group["models"]]
+    assert named == list(board["model"])
     means = table.groupby(["task", "model"])["value"].mean()
     for t, task in enumerate(found["tasks"]):
         for m, model in enumerate(found["models"]):
@@ -462,22 +468,19 @@ def test_states_of_missing_scores(make_run):
     assert signs == ["..d", "f..", "n.."]
 
 
-def test_groups_have_their_models_ranks_and_verdicts(monkeypatch):
-    tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(4)}
-    texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(4)}
-    groups = [
-        {"name": "tables", "models": ["a", "b", "dummy"], "tasks": list(tables)},
-        {"name": "texts", "models": ["c", "d", "dummy"], "tasks": list(texts)},
-    ]
-    monkeypatch.setattr(module, "find_groups", lambda board, shown: groups)
+def test_groups_have_their_models_ranks_and_verdicts():
+    tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(6)}
+    texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(6)}
     found = make_bundle(score_table({**tables, **texts}))
     check_shape(found)
     names = [model["name"] for model in found["models"]]
-    for group, made in zip(found["groups"], groups, strict=True):
-        assert {names[m] for m in group["models"]} == set(made["models"])
-        assert [found["tasks"][t]["name"] for t in group["tasks"]] == made["tasks"]
-        assert group["rank"] == sorted(group["rank"])
+    expected = [(["a", "b", "dummy"], list(tables)), (["c", "d", "dummy"], list(texts))]
+    for group, (models, tasks) in zip(found["groups"], expected, strict=True):
+        assert [names[m] for m in group["models"]] == models
+        assert [found["tasks"][t]["name"] for t in group["tasks"]] == tasks
+        assert [row["rank"] for row in group["rows"]] == [1, 2, 3]
     assert [names[each["winner"]] for each in found["verdict"]] == ["a", "c"]
+    assert len(found["notes"]) > len(found["groups"])  # a caption for each group
 
 
 def test_scores_over_fewer_folds_than_planned_are_marked(monkeypatch):

@@ -11,13 +11,17 @@ from karat.reporting.verdict import FEW_TASKS, find_evidence, make_verdict, verd
 from ..score_data import make_view, score_table, write_run
 
 
-def verdict(runs, groups=None, **attrs):
+def verdicts(runs, **attrs):
     board = leaderboard(runs)
     board.attrs.update(attrs)
-    evidence = find_evidence(runs, "results")
-    found = make_verdict(board, evidence, groups)
+    found = make_verdict(board, find_evidence(runs, "results"))
     assert all(set(line) == {"what", "text"} for each in found for line in each["lines"])
-    return found if groups else found[0]
+    return found
+
+
+def verdict(runs, **attrs):
+    (found,) = verdicts(runs, **attrs)
+    return found
 
 
 def whats(found):
@@ -134,8 +138,8 @@ def test_a_baseline_that_wins_weakens_the_verdict():
 def test_a_single_model_and_models_without_common_tasks_have_no_winner():
     alone = verdict(score_table({"t": {"a": 0.5}}))
     assert (alone["state"], alone["winner"], whats(alone)) == ("alone", None, ["answer"])
-    apart = verdict(score_table({"t": {"a": 0.5}, "u": {"b": 0.5}}))
-    assert (apart["state"], apart["winner"], apart["next_step"]) == ("none", None, None)
+    apart = verdicts(score_table({"t": {"a": 0.5}, "u": {"b": 0.5}}))
+    assert {(each["winner"], each["next_step"]) for each in apart} == {(None, None)}
 
 
 def test_scores_over_fewer_folds_than_planned_weaken_the_verdict():
@@ -188,16 +192,13 @@ def test_robustness_leads_where_data_was_corrupted(tmp_path):
 def test_groups_have_their_own_winner():
     tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(6)}
     texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(6)}
-    groups = [
-        {"name": "tables", "models": ["a", "b", "dummy"], "tasks": list(tables)},
-        {"name": "texts", "models": ["c", "d", "dummy"], "tasks": list(texts)},
-    ]
-    table = score_table({**tables, **texts})
-    found = verdict(table, groups)
-    assert [(each["name"], each["winner"]) for each in found] == [("tables", "a"), ("texts", "c")]
-    assert all("6 tasks" in text_of(each, "basis") for each in found)
+    found = verdicts(score_table({**tables, **texts}))
+    assert [each["winner"] for each in found] == ["a", "c"]
+    assert all("3 models, 6 tasks" in text_of(each, "basis") for each in found)
+    starts = [f"{each['name']}: {each['winner']} " for each in found]
     lines = verdict_lines(found)
-    assert lines[0].startswith("tables: a ") and any(line.startswith("texts: c ") for line in lines)
+    assert all(each["name"] for each in found)
+    assert [sum(line.startswith(start) for line in lines) for start in starts] == [1, 1]
 
 
 def test_names_are_one_line_and_short():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from karat.analysis.score_matrix import (
     BASELINE,
     REFERENCES,
     RULES,
+    ModelGroup,
     RankedScores,
     apply_missing_rule,
     check_rule,
+    connected_groups,
     count_missing,
     find_baseline,
     normalize,
@@ -100,7 +102,7 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
     more = np.full(len(frame), sort in MORE)
     if "task" in frame.index.names and sort in OF_METRIC:
         more = np.array([higher[task] for task in frame.index.get_level_values("task")])
-    elif frame.index.nlevels == 1 and sort in higher:
+    elif frame.index.names[0] in ("model", GROUP) and sort in higher:
         more[:] = higher[sort]
     return np.where(more, -1.0, 1.0)
 
@@ -113,6 +115,10 @@ COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
 ALWAYS = {*RANKS, "metric", "status", "failed"}
 #: further columns of each view
 OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "dataset": ("tasks",)}
+
+
+#: index of a model that is not there
+NO_MODEL = -1
 
 
 @dataclass(frozen=True)
@@ -154,10 +160,22 @@ class RequestedColumns:
         shown = None if columns is None else names
         return cls(shown, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
 
+    def check(self, models: list[str]) -> None:
+        """Raise ``DefinitionError`` if it names an unknown model."""
+        find_baseline("normalize", self.normalize or "", models)
+        find_baseline("elo", f"{BASELINE}{self.anchor}" if self.anchor else "", models)
+
     def look_up(self, models: list[str]) -> RequestedColumns:
-        """Return the request with the indices of the models that it names."""
-        zero = find_baseline("normalize", self.normalize or "", models)
-        anchor = find_baseline("elo", f"{BASELINE}{self.anchor}" if self.anchor else "", models)
+        """Return the request with the indices of the models that it names.
+
+        Without the baseline among the models, no score is normalized; without the anchor, the mean
+        of the models has 1500 points.
+        """
+        named = (self.normalize or "").removeprefix(BASELINE)
+        zero = None
+        if named != self.normalize and self.normalize is not None:
+            zero = models.index(named) if named in models else NO_MODEL
+        anchor = models.index(self.anchor) if self.anchor in models else None
         return replace(self, baseline=zero, anchor_index=anchor)
 
     def wants(self, name: str) -> bool:
@@ -171,7 +189,7 @@ class RequestedColumns:
             return frame
         known = [str(name) for name in frame.columns]
         tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
-        several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by is None else {})
+        several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by in (None, GROUP) else {})
         chosen = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
         for name in self.names:
             if name not in (*several, *known):
@@ -252,6 +270,10 @@ def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric:
 
 
 BY = ("task", "kind", "dataset")
+#: the view over all tasks of models that cannot all be compared
+GROUP = "group"
+#: names of groups by what their items are
+MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
 #: group of tasks whose kind or dataset is not recorded
 OTHER = "other"
 
@@ -269,6 +291,73 @@ def overall(
     frame = pd.concat([_summary(compared, asked), means, _whole(costs)], axis=1)
     frame.index.name = "model"
     return frame.iloc[_order(frame, compared)]
+
+
+def connected(given: Gathered, cells: Cells) -> dict[str, ModelGroup]:
+    """Return the groups of models that can be ranked together, by name; see ``connected_groups``.
+
+    A group is named after what its items are, or by its number.
+    """
+    found = connected_groups(cells.takes)
+    names = []
+    for group in found:
+        known = {given.modalities.get(cells.tasks[t]) or "" for t in group.tasks}
+        words = [word for name, word in MODALITIES.items() if name in known]
+        names.append(" and ".join(words) if known <= {*MODALITIES} else "")
+    if "" in names or len(set(names)) < len(names):
+        names = [f"group {place + 1}" for place in range(len(names))]
+    return dict(zip(names, found, strict=True))
+
+
+def split_kinds(given: Gathered, cells: Cells, group_of: Mapping[str, str]) -> dict[str, str]:
+    """Return the kind or dataset of each task, split where its models cannot be compared."""
+    every = range(len(cells.models))
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(group_of.values()):
+        places = [t for t, task in enumerate(cells.tasks) if group_of[task] == name]
+        parts = connected(given, cells.only(places, every))
+        for label, part in parts.items():
+            whole = name if len(parts) == 1 else f"{name} · {label}"
+            found |= {cells.tasks[places[t]]: whole for t in part.tasks}
+    return found
+
+
+def by_connection(
+    given: Gathered,
+    cells: Cells,
+    compared: RankedScores,
+    headings: Mapping[str, str],
+    asked: RequestedColumns,
+) -> tuple[pd.DataFrame, dict[str, dict[str, Any]]]:
+    """Return the leaderboards of all groups below each other, and the facts of each."""
+    boards, facts = {}, {}
+    groups = connected(given, cells)
+    for name, group in groups.items():
+        part, ranked = cells.only(group.tasks, group.models), compared.only(*astuple(group))
+        own = given.of_tasks(part.tasks) if len(groups) > 1 else given
+        columns = {task: headings[task] for task in part.tasks}
+        boards[name] = overall(own, part, ranked, columns, asked.look_up(part.models))
+        facts[name] = {"group": name, **_facts(own, part, ranked, columns)}
+    whole = pd.concat(boards, names=[GROUP, "model"])
+    last = [name for name in COSTS if name in whole]
+    return whole[[*whole.columns.drop(last), *last]], facts
+
+
+def split_groups(board: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the leaderboard of each group of models that cannot be compared with the others.
+
+    A leaderboard whose models can all be compared is returned as it is.
+    """
+    if board.attrs.get("by") != GROUP:
+        return [board]
+    found = []
+    for name, facts in board.attrs["boards"].items():
+        part = board.xs(name, level=GROUP)
+        others = set(board.attrs["tasks"]) - set(facts["tasks"])
+        part = part.drop(columns=[task for task in others if task in part])
+        part.attrs = {**board.attrs, **facts, "by": None}
+        found.append(part)
+    return found
 
 
 def by_group(
@@ -516,24 +605,27 @@ def leaderboard(
         given = _costs_of(given, compared)
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
-    asked = asked.look_up(cells.models)
+    asked.check(cells.models)
+    boards: dict[str, dict[str, Any]] = {}
     if by is None:
-        frame = overall(given, cells, compared, headings, asked)
+        frame, boards = by_connection(given, cells, compared, headings, asked)
     elif by == "task":
-        frame = by_task(given, cells, compared, chosen, asked)
+        frame = by_task(given, cells, compared, chosen, asked.look_up(cells.models))
     else:
-        frame = by_group(given, compared, groups, asked)
-    frame.index.names = ["model"] if by is None else [by, "model"]
+        groups = split_kinds(given, cells, groups)
+        frame = by_group(given, compared, groups, asked.look_up(cells.models))
+    frame.index.names = [by or GROUP, "model"]
+    if len(boards) == 1:
+        frame, boards = frame.droplevel(GROUP), {}
     facts = _facts(given, cells, compared, headings)
-    facts |= {"by": by, "normalize": asked.normalize, "groups": groups, "anchor": asked.anchor}
+    facts |= {"by": GROUP if boards else by, "normalize": asked.normalize, "anchor": asked.anchor}
+    facts |= {"groups": groups, "boards": boards}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["positive"] = {
         headings[task]: label
         for task, label in given.positive.items()
         if task in headings and has_positive_class(chosen.get(task, ""))
     }
-    facts["missing"] = count_missing(cells, compared, rule)
-    facts["uneven"] &= rule != "exclude"
     return _finish(frame, asked, facts)
 
 
@@ -546,8 +638,8 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
     if asked.sort is not None:
         frame = sort_leaderboard(frame, asked.sort, facts["higher_is_better"])
     frame = asked.pick(frame, facts["by"])
-    if facts["by"] is None:
-        facts["tasks"] = [task for task in facts["tasks"] if task in frame]
+    for each in (facts, *facts["boards"].values()) if facts["by"] in (None, GROUP) else ():
+        each["tasks"] = [task for task in each["tasks"] if task in frame]
     shared = {name: Shared(v) if isinstance(v, dict) else v for name, v in facts.items()}
     frame.attrs.update(shared)
     return frame
@@ -584,7 +676,8 @@ def _facts(
     coverage = covered.groupby(["model", "task"], sort=False)["coverage"].mean()
     return {
         "tasks": names,
-        "uneven": bool((ran != ran[:1]).any()),
+        "missing": count_missing(cells, compared),
+        "uneven": bool((ran != ran[:1]).any()) and compared.rule != "exclude",
         "higher_is_better": dict(zip(names, cells.higher, strict=True)),
         # by model and task, where it is below 1
         "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},

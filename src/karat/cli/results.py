@@ -256,6 +256,10 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     "pareto: seconds, memory_mb, dimensions.",
 )
 @option("--missing RULE", "How to count missing scores, see karat leaderboard.", default="worst")
+@option(
+    "--group NAME",
+    "Plot this group of models that share tasks.  [default: a file for each]",
+)
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
@@ -270,7 +274,8 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
     """
     from karat.reporting.plots import save_plot
 
-    click.echo(save_plot(list(runs), kind, output, **given))
+    for path in save_plot(list(runs), kind, output, **given):
+        click.echo(path)
 
 
 @click.command(context_settings=SETTINGS)

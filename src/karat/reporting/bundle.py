@@ -14,7 +14,7 @@ from karat.analysis.all_pairs import scale_scores
 from karat.analysis.check_facts import Finding
 from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, short
-from karat.analysis.leaderboard import leaderboard
+from karat.analysis.leaderboard import leaderboard, split_groups
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.errors import FAILURES, DataError, KaratError
@@ -28,8 +28,8 @@ from karat.reporting.details import (
     make_maps,
     size,
 )
+from karat.reporting.formats import make_tables
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.notes import caption, notes
 from karat.reporting.verdict import (
     Evidence,
     command_text,
@@ -84,32 +84,37 @@ def make_bundle(
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
     board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
+    whole = _one_row_each(parts := split_groups(board))
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
-    order = pd.Index(cells.models).get_indexer(board.index)
+    order = pd.Index(cells.models).get_indexer(whole.index)
     metrics = metrics_of(given, chosen)
-    shown = _shown(found, given, board, list(chosen))
+    shown = _shown(found, given, whole, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
-    facts = {"findings": check_runs(found), "robust": find_robustness(found), **_facts(shown)}
-    evidence = make_evidence(given, cells, apply_missing_rule(cells, RULE), **facts)
+    compared = apply_missing_rule(cells, RULE)
+    evidence = make_evidence(given, cells, compared, **_facts(found, shown))
     sections = _sections(found, shown, evidence, umap)
     unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
-    made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     bundle = {
-        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__, "made": made},
-        **{"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]},
-        **_answers(board, evidence, shown),
-        "models": _models(board, shown),
+        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
+        "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
+        **{"confidence": CONFIDENCE, "rule": RULE, "notes": _notes(board)},
+        "models": _models(whole, shown),
+        **_answers(parts, evidence, shown),
         "tasks": _tasks(given, cells, metrics, shown),
-        "scores": means_of(given, cells, metrics, order),
-        "spread": spread_of(cells, order),
-        "folds": folds,
-        "states": ["".join(SIGNS[state] for state in each) for each in cells.states[order].T],
+        **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
+        **{"folds": folds, "states": states_of(cells, order)},
         "tests": make_tests(cells, order, RULE),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
     return dict(compact(bundle))
+
+
+def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all groups; a model of several groups has the numbers of the first."""
+    whole = pd.concat(parts) if len(parts) > 1 else parts[0]
+    return whole[~whole.index.duplicated()]
 
 
 def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> dict[str, Any]:
@@ -130,52 +135,28 @@ def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> d
 
 # -- groups and verdicts ---------------------------------------------------------------------
 
-#: columns of the leaderboard that each group of models has
-OF_GROUP = {"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie", "top": "top"}
 
-
-def _answers(board: pd.DataFrame, evidence: Evidence, shown: PageIndex) -> dict[str, Any]:
+def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) -> dict[str, Any]:
     """Return the groups of models, a verdict on each, and scores over fewer folds than planned."""
-    groups = find_groups(board, shown)
-    verdicts = make_verdict(board, evidence, groups)
+    verdicts = make_verdict(parts, evidence)
     for verdict in verdicts:
         verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
         verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
-    partial = [
-        [shown.model_place(model), shown.task_place(task), *counts]
-        for model, tasks in board.attrs.get("partial", {}).items()
+    partial = {
+        (shown.model_place(model), shown.task_place(task), *counts)
+        for part in parts
+        for model, tasks in part.attrs.get("partial", {}).items()
         for task, counts in tasks.items()
-    ]
+    }
     return {
-        "groups": [_group(group, board, shown) for group in groups],
+        "groups": _groups(parts, shown),
         "verdict": verdicts,
-        "partial": [each for each in partial if None not in each],
+        "partial": sorted(each for each in partial if None not in each),
     }
 
 
-def find_groups(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
-    """Return the groups of models that share tasks, as the leaderboard has them, or all as one."""
-    whole = {"name": "", "models": shown.models, "tasks": shown.tasks}
-    return list(board.attrs.get("model_groups") or [whole])
-
-
-def _group(group: Mapping[str, Any], board: pd.DataFrame, shown: PageIndex) -> dict[str, Any]:
-    """Return a group with indices and the ranks of its models, best first."""
-    own = group.get("board", board)
-    names = [name for name in own.index if name in set(group["models"])]
-    part = own.loc[names]
-    columns = {
-        key: part[name].astype(object).where(part[name].notna(), None).tolist()
-        for key, name in OF_GROUP.items()
-        if name in part
-    }
-    places = [shown.model_place(name) for name in names]
-    tasks = [shown.task_place(task) for task in group["tasks"]]
-    return {"name": str(group["name"]), "models": places, "tasks": tasks, **columns}
-
-
-def _facts(shown: PageIndex) -> dict[str, Any]:
-    """Return the test items of tasks, the commands of models, and the folder of the runs."""
+def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
+    """Return findings, robustness, test items of tasks, commands of models, folder of the runs."""
     commands = {
         shown.models[run.model]: command_text(run.run.about.get("command")) or ""
         for run in shown.runs
@@ -183,7 +164,9 @@ def _facts(shown: PageIndex) -> dict[str, Any]:
     items = {shown.tasks[task]: number for task, number in _questions(shown).items()}
     parents = {run.run.folder.resolve().parent.name for run in shown.runs}
     where = parents.pop() if len(parents) == 1 else "RUN..." if parents else ""
-    return {"commands": commands, "items": items, "where": where}
+    robust = find_robustness(found)
+    facts = {"commands": commands, "items": items, "where": where}
+    return {"findings": check_runs(found), "robust": robust, **facts}
 
 
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
@@ -205,18 +188,46 @@ def _title(shown: PageIndex) -> str:
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
 
 
+def _notes(board: pd.DataFrame) -> list[str]:
+    tables = make_tables(board)
+    return [*(table.caption for table in tables), *tables[-1].notes]
+
+
 def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
-    few = set(board.attrs.get("few", ()))
     runs = {run.model: run for run in shown.runs}
+    rows = zip(shown.models, _numbers(board), strict=True)
+    return [
+        {"name": name, **_origin(runs.get(place), name), **row}
+        for place, (name, row) in enumerate(rows)
+    ]
+
+
+def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]:
+    """Return the groups of models that can be compared, with the numbers of each in its group."""
+    places = {task: t for t, task in enumerate(shown.tasks)}
+    headings = {f"{task} (task)": t for task, t in places.items()} | places
+    return [
+        {
+            "name": str(part.attrs.get("group", "")),
+            "models": [shown.models.index(name) for name in part.index],
+            "tasks": [headings[task] for task in part.attrs["tasks"]],
+            "rows": _numbers(part),
+        }
+        for part in parts
+    ]
+
+
+def _numbers(board: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the columns of the leaderboard that a page has for each model."""
+    few = set(board.attrs.get("few", ()))
     columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
     found = []
-    for place, name in enumerate(shown.models):
+    for place, name in enumerate(board.index):
         numbers = {
             key: None if pd.isna(each[place]) else each[place] for key, each in columns.items()
         }
         row = {**dict.fromkeys(COLUMNS), **numbers, "few": name in few}
-        row["pareto"] = bool(numbers.get("pareto"))
-        found.append({"name": name, **_origin(runs.get(place), name), **row})
+        found.append({**row, "pareto": bool(numbers.get("pareto"))})
     return found
 
 
@@ -319,6 +330,11 @@ def means_of(
 def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
     """Return the standard deviation over folds by task and model; NaN for one fold."""
     return [pd.DataFrame(table[order]).std(axis=1).to_numpy() for table in cells.folds]
+
+
+def states_of(cells: Cells, order: np.ndarray) -> list[str]:
+    """Return one sign per model for each task."""
+    return ["".join(SIGNS[state] for state in each) for each in cells.states[order].T]
 
 
 def folds_of(

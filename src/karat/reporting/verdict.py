@@ -15,7 +15,7 @@ import pandas as pd
 from karat.analysis.check_facts import UNINFORMED, Finding
 from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, fixed, plain, rounded, short, signed
-from karat.analysis.leaderboard import fold_ratios
+from karat.analysis.leaderboard import fold_ratios, split_groups
 from karat.analysis.robustness import robustness
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule
 from karat.errors import DataError
@@ -116,36 +116,30 @@ def find_robustness(runs: Any) -> pd.DataFrame | None:
 
 
 def make_verdict(
-    board: pd.DataFrame, evidence: Evidence, groups: Sequence[Mapping[str, Any]] | None = None
+    board: pd.DataFrame | Sequence[pd.DataFrame], evidence: Evidence
 ) -> list[dict[str, Any]]:
-    """Return a verdict on each group of models that share tasks.
+    """Return a verdict on each group of models that can be compared.
 
     Parameters
     ----------
     board
-        A leaderboard over all tasks.
+        A leaderboard over all tasks, or those of its groups.
     evidence
         What the leaderboard was computed from.
-    groups
-        Groups as ``{"name", "models", "tasks"}`` with names; a group may have its own ``board``.
-        Default: all models and tasks.
 
     Returns
     -------
     list of dict
-        ``kind`` is "ranking", "comparison" (of two models) or "robustness"; ``state`` is "clear",
-        "tied", "untested", "alone" or "none". ``winner``, ``next`` and ``top`` are names of models,
-        ``margin`` has value and interval, ``lines`` are ``{"what", "text"}``, ``weak`` texts, and
-        ``next_step`` has a text and a command.
+        ``name`` is that of the group, ``kind`` is "ranking", "comparison" (of two models) or
+        "robustness"; ``state`` is "clear", "tied", "untested", "alone" or "none". ``winner``,
+        ``next`` and ``top`` are names of models, ``margin`` has value and interval, ``lines`` are
+        ``{"what", "text"}``, ``weak`` texts, and ``next_step`` has a text and a command.
     """
-    if groups is None:
-        groups = [{"name": "", "models": list(board.index), "tasks": list(evidence.scores)}]
-    found = []
-    for group in groups:
-        own = group.get("board", board)
-        case = _Case(own.loc[own.index.isin(group["models"])], evidence, list(group["tasks"]))
-        found.append({"name": str(group["name"]), **_decide(case)})
-    return found
+    parts = split_groups(board) if isinstance(board, pd.DataFrame) else board
+    return [
+        {"name": str(part.attrs.get("group", "")), **_decide(_Case(part, evidence))}
+        for part in parts
+    ]
 
 
 def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -163,18 +157,28 @@ def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Case:
-    """The models and tasks of one group."""
+    """The leaderboard of one group of models."""
 
     board: pd.DataFrame
     evidence: Evidence
-    group_tasks: list[str]
 
     @cached_property
-    def tasks(self) -> list[str]:
-        """The tasks on which at least two models of the group have a rank."""
+    def group_tasks(self) -> list[str]:
+        """The tasks of the group."""
+        names = {f"{task} (task)": task for task in self.evidence.scores}
+        return [names.get(heading, heading) for heading in self.board.attrs["tasks"]]
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """The ranks within the group, on the tasks that at least two of its models have."""
         ranks = self.evidence.ranks
-        own = ranks.loc[ranks.index.isin(self.board.index), self.group_tasks]
-        return [task for task in self.group_tasks if own[task].notna().sum() > 1]
+        own = ranks.loc[ranks.index.isin(self.board.index), self.group_tasks].rank()
+        return own.loc[:, own.notna().sum() > 1]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks on which models of the group are compared."""
+        return list(self.ranks)
 
     @cached_property
     def ranked(self) -> list[str]:
@@ -295,7 +299,7 @@ def _names(models: Sequence[str]) -> str:
 
 def _apart(case: _Case, first: str, other: str) -> np.ndarray:
     """Return by how many ranks a model is better on each task that both have."""
-    ranks = case.evidence.ranks.loc[[first, other], case.tasks].dropna(axis=1)
+    ranks = case.ranks.loc[[first, other]].dropna(axis=1)
     return np.asarray(ranks.loc[other] - ranks.loc[first], dtype=float)
 
 

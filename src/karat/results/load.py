@@ -42,7 +42,8 @@ class Gathered:
 
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows, ``positive`` the positive classes.
+    rows that also occur in training, and of all test rows, ``positive`` the positive classes,
+    ``modalities`` what the items are ("table", "text" or "entity").
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
     that could not run.
     """
@@ -58,6 +59,7 @@ class Gathered:
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
     positive: dict[str, str] = field(default_factory=dict)
+    modalities: dict[str, str] = field(default_factory=dict)
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -79,6 +81,29 @@ class Gathered:
         tables = {name: getattr(self, name) for name in ("scores", "jobs")}
         tables = {name: table[table["task"].isin(list(wanted))] for name, table in tables.items()}
         return replace(self, metrics={task: chosen[task] for task in wanted}, **tables)
+
+    def of_tasks(self, tasks: Iterable[str]) -> Gathered:
+        """Return the scores, jobs and missing libraries of these tasks."""
+        names = set(tasks)
+        lacking = {
+            why: [pair for pair in pairs if pair[1] in names] for why, pairs in self.lacking.items()
+        }
+        return replace(
+            self,
+            scores=self.scores[self.scores["task"].isin(names)],
+            jobs=self.jobs[self.jobs["task"].isin(names)],
+            lacking={why: pairs for why, pairs in lacking.items() if pairs},
+        )
+
+    def of_models(self, models: Iterable[str]) -> Gathered:
+        """Return the scores and jobs of these models."""
+        names = list(models)
+        return replace(
+            self,
+            models=[name for name in self.models if name in names],
+            scores=self.scores[self.scores["model"].isin(names)],
+            jobs=self.jobs[self.jobs["model"].isin(names)],
+        )
 
     def higher(self, metric: str) -> bool:
         """Return whether higher is better, as recorded by a run, else as registered."""
@@ -180,7 +205,7 @@ def _of_runs(runs: list[Run], tables: list[pd.DataFrame] | None = None) -> Gathe
     """
     names, scores, jobs = [], [], []
     facts: dict[str, dict[Any, Any]] = {"metrics": {}, "higher_is_better": {}, "positive": {}}
-    facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
+    facts |= {"kinds": {}, "datasets": {}, "modalities": {}, "twins": {}, "lacking": {}}
     for run, name, label, records in _named_records(runs):
         table = run.scores() if isinstance(run, FrozenRun) else scores_table(records)
         table = table.assign(model=name, task=table["task"].map(label))
@@ -204,6 +229,7 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
     facts["higher_is_better"].update(task.get("higher_is_better", {}))
     facts["kinds"].setdefault(called, task.get("kind", ""))
     facts["datasets"].setdefault(called, task.get("dataset", ""))
+    facts["modalities"].setdefault(called, task.get("modality", ""))
     twins, tested = task.get("twins", (0, 0))
     if twins:
         facts["twins"].setdefault(called, (twins, tested))
@@ -296,6 +322,20 @@ class Cells:
     def scored(self) -> np.ndarray:
         """Which tasks have a score of some model."""
         return (self.states == OK).any(axis=0)
+
+    def only(self, tasks: Sequence[int], models: Sequence[int]) -> Cells:
+        """Return only these tasks and models."""
+        rows, cut = list(models), np.ix_(list(models), list(tasks))
+        return Cells(
+            models=[self.models[m] for m in rows],
+            tasks=[self.tasks[t] for t in tasks],
+            higher=[self.higher[t] for t in tasks],
+            means=self.means[cut],
+            folds=[self.folds[t][rows] for t in tasks],
+            tried=[self.tried[t][rows] for t in tasks],
+            takes=self.takes[cut],
+            states=self.states[cut],
+        )
 
 
 def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:

@@ -15,7 +15,7 @@
     whole.tests = whole.tests ?? {};
     whole.details = whole.details ?? {};
     const place = groupOf(whole);
-    Karat.data = whole.groups.length > 1 ? part(whole, whole.groups[place]) : whole;
+    Karat.data = whole.groups.length > 1 ? part(whole, place) : whole;
     Karat.data.group = place;
     Karat.failedAt = new Map();
     for (const failure of Karat.data.failures) {
@@ -46,7 +46,8 @@
 
   // -- a group: the bundle with some of its models and tasks, numbered anew --------------------
 
-  function part(whole, group) {
+  function part(whole, place) {
+    const group = whole.groups[place];
     const { models, tasks } = group;
     const model = new Map(models.map((m, i) => [m, i]));
     const task = new Map(tasks.map((t, i) => [t, i]));
@@ -69,7 +70,7 @@
         .filter((chart) => chart.lines.length);
     return {
       ...whole,
-      models: models.map((m, i) => ({ ...whole.models[m], ...ranksOf(group, i) })),
+      models: models.map((m, i) => ({ ...whole.models[m], ...group.rows[i] })),
       tasks: of(whole.tasks),
       scores: of(whole.scores).map((metrics) => metrics.map(pick)),
       spread: of(whole.spread).map(pick),
@@ -88,21 +89,11 @@
       partial: whole.partial.flatMap(([m, t, ...rest]) =>
         model.has(m) && task.has(t) ? [[model.get(m), task.get(t), ...rest]] : [],
       ),
-      notes: [`${captionOf(models, tasks)}`, ...whole.notes.slice(1)],
+      notes: [whole.notes[place], ...whole.notes.slice(whole.groups.length)],
       ...Object.fromEntries(
         ["failures", "maps", "checks", "runs"].map((name) => [name, among(whole[name])]),
       ),
     };
-  }
-
-  function captionOf(models, tasks) {
-    return `${Karat.count(models.length, "model")} by mean rank over ${Karat.count(tasks.length, "task")}, 1 is best.`;
-  }
-
-  /** Return the rank of a model in its group, as far as the group has it. */
-  function ranksOf(group, i) {
-    const names = ["rank", "low", "high", "tie", "top"].filter((name) => group[name]);
-    return Object.fromEntries(names.map((name) => [name, group[name][i]]));
   }
 
   function testsOf(tests, model, pick) {
