@@ -89,9 +89,14 @@ def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -
         "tests": {"friedman": None, "cliques": [], "pairs": None},
         **{name: [] for name in ("curves", "learning", "maps", "cards", "checks", "runs", "cut")},
         **{"failures": _failures(scores, states), "robustness": None, "details": {}},
-        "groups": [{"name": "", "models": list(range(models)), "tasks": list(range(tasks))}],
+        "groups": [_group(models, tasks)],
         **{"verdict": [make_verdict(0, 1)], "partial": []},
     }
+
+
+def _group(models: int, tasks: int) -> dict[str, Any]:
+    places = {"name": "", "models": list(range(models)), "tasks": list(range(tasks))}
+    return {**places, "rows": [{} for _ in range(models)]}
 
 
 def make_verdict(winner: int, other: int, **more: Any) -> dict[str, Any]:
