@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from karat.analysis.score_matrix import (
     BASELINE,
@@ -28,13 +27,13 @@ from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, has_positive_class
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
-from karat.stats.paired_tests import ALPHA, corrected_t, fold_ratio, holm, subtract
+from karat.stats.paired_tests import corrected_t, fold_ratio, holm, subtract
 from karat.stats.ranking import (
+    FEWEST_TASKS,
     borda,
-    draw,
     elo,
-    interval,
     letters_of,
+    rank_bounds,
     rank_each,
     rank_models,
     ranked_on_few,
@@ -42,7 +41,7 @@ from karat.stats.ranking import (
 
 #: columns of which more is better, besides tasks by their metric
 MORE = {"score", "median", "wins", "borda", "elo", "elo_low", "elo_high", "pareto"}
-MORE |= {"normalized", "tasks", "folds"}
+MORE |= {"normalized", "tasks", "folds", "top"}
 #: columns computed on request
 ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
 #: columns of the view by task with the direction of the task's metric
@@ -105,7 +104,7 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
     return np.where(more, -1.0, 1.0)
 
 
-RANKS = ("rank", "rank_low", "rank_high", "tie")
+RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
 NORMALIZED = ("score", "median", "wins")
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
 COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
@@ -181,47 +180,93 @@ class RequestedColumns:
         return frame[[name for name in frame.columns if name in chosen]]
 
 
-def rank_within(compared: RankedScores, ratios: Sequence[float]) -> dict[str, np.ndarray]:
-    """Return the columns of ranks as models × tasks; ``ratios`` are n_test / n_train of the folds.
+def rank_within(compared: RankedScores, tests: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the columns of ranks as models × tasks.
 
-    Intervals resample the folds; a single fold has none. A model that does not take a task, or is
-    the only one, has no rank and no letter there.
+    ``tests[t]`` is the p of each pair on a task, models × models, corrected for all pairs of the
+    task; NaN is not tested. Letters and the bounds of the rank follow from it; where no pair of a
+    model is tested, because there is a single fold, it has neither.
     """
     rank = rank_each(compared.values, compared.takes)
     low, high = np.full((2, *rank.shape), np.nan)
     ties = np.full(rank.shape, "", dtype=object)
-    with threadpool_limits(1):  # small products: more threads only add overhead
-        for t, taking in enumerate(compared.takes.T):
-            if taking.sum() < 2:
-                continue
-            values, own = compared.values[t][taking], rank[taking, t]
-            if values.shape[1] > 1:
-                drawn = draw([values], np.ones((len(own), 1), dtype=bool))
-                ends = np.clip(interval(own, drawn.ranks[:, 0]), 1, len(own))
-                low[taking, t], high[taking, t] = ends
-            ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
-    return dict(zip(RANKS, (rank, low, high, ties), strict=True))
+    top = np.zeros(rank.shape, dtype=bool)
+    for t, p in enumerate(tests):
+        low[:, t], high[:, t], top[:, t] = rank_bounds(rank[:, t], p)
+        ties[:, t] = letters_of(rank[:, t], p)
+    return dict(zip(RANKS, (rank, low, high, ties, top), strict=True))
 
 
-def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
-    """Return which pairs of models do not differ significantly over the folds of one task.
+def compare_on_folds(compared: RankedScores, ratios: Sequence[float]) -> list[np.ndarray]:
+    """Return models × models for each task: the p of each pair over folds, NaN if not tested.
+
+    ``ratios`` are n_test / n_train of the folds.
+    """
+    found = []
+    for values, taking, ratio in zip(compared.values, compared.takes.T, ratios, strict=True):
+        p = np.full((len(taking), len(taking)), np.nan)
+        p[np.ix_(taking, taking)] = compare_folds(values[taking], ratio)
+        found.append(p)
+    return found
+
+
+def compare_folds(values: np.ndarray, ratio: float) -> np.ndarray:
+    """Return models × models: the p of each pair over the folds of one task.
 
     ``values`` are models × folds, a failed fold counts as the worst of that fold. Corrected
-    resampled t-test of each pair, with Holm's correction. Pairs without a p, because of a single
-    fold or a constant difference, count as tied.
+    resampled t-test of each pair, with Holm's correction; 1 on the diagonal. NaN, not tested, for a
+    single fold or a constant difference.
 
-    >>> tied_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).tolist()
-    [[True, False], [False, True]]
+    >>> compare_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).round(4).tolist()
+    [[1.0, 0.0051], [0.0051, 1.0]]
     """
     lost = np.isnan(values)
-    worst = np.where(lost, np.inf, values).min(axis=0)
+    worst = np.where(lost, np.inf, values).min(axis=0, initial=np.inf)
     filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
     one, other = np.triu_indices(len(values), 1)
+    p = np.eye(len(values))
+    apart = subtract(filled[one], filled[other])
+    if apart.shape[1] < 2:
+        p[one, other] = p[other, one] = np.nan
+        return p
     with np.errstate(invalid="ignore"):
-        p = holm(corrected_t(subtract(filled[one], filled[other]), ratio).p)
-    tied = np.ones((len(values), len(values)), dtype=bool)
-    tied[one, other] = tied[other, one] = ~(p < ALPHA)
-    return tied
+        p[one, other] = p[other, one] = holm(corrected_t(apart, ratio).p)
+    return p
+
+
+def separation(compared: RankedScores) -> dict[str, Any]:
+    """Return what tells the models of a leaderboard apart.
+
+    ``by`` is ``"tasks"`` for the test over tasks, ``"folds"`` for that over the folds of a single
+    task, None if there is no test; ``why`` is then ``"too few tasks"``, ``"one fold"`` or
+    ``"one model"``. ``tasks`` counts the tasks of more than one model.
+    """
+    contested = compared.takes[:, compared.takes.sum(axis=0) > 1].astype(int)
+    tasks = contested.shape[1]
+    shared = np.triu(contested @ contested.T, 1).max(initial=0)
+    found: tuple[str | None, str | None]
+    if not tasks:
+        found = (None, "one model")
+    elif shared >= FEWEST_TASKS:
+        found = ("tasks", None)
+    elif tasks > 1:
+        found = (None, "too few tasks")
+    else:
+        place = int((compared.takes.sum(axis=0) > 1).argmax())
+        found = ("folds", None) if compared.values[place].shape[1] > 1 else (None, "one fold")
+    return {"by": found[0], "why": found[1], "tasks": tasks}
+
+
+def separations(
+    compared: RankedScores, by: str | None, group_of: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return ``separation`` of a leaderboard, or of each group of its rows."""
+    if by is None:
+        return separation(compared)
+    groups: dict[str, list[int]] = {}
+    for place, task in enumerate(compared.tasks):
+        groups.setdefault(group_of[task], []).append(place)
+    return {group: separation(compared.only(places)) for group, places in groups.items()}
 
 
 def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
@@ -266,7 +311,7 @@ def overall(
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
     costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    frame = pd.concat([_summary(compared, asked), means, _whole(costs)], axis=1)
+    frame = pd.concat([_summary(given, compared, asked), means, _whole(costs)], axis=1)
     frame.index.name = "model"
     return frame.iloc[_order(frame, compared)]
 
@@ -282,7 +327,7 @@ def by_group(
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        frame = _summary(part, asked)
+        frame = _summary(given, part, asked)
         contested = part.takes.sum(axis=0) > 1
         frame["tasks"] = part.takes[:, contested].sum(axis=1)
         boards.append(frame.iloc[_order(frame, part)])
@@ -299,7 +344,7 @@ def by_task(
 ) -> pd.DataFrame:
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
-    ranks = rank_within(compared, fold_ratios(given, cells.tasks))
+    ranks = rank_within(compared, compare_on_folds(compared, fold_ratios(given, cells.tasks)))
     low, high = _score_intervals(cells, list(metrics.values()))
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
@@ -342,15 +387,20 @@ def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, st
 # -- parts ----------------------------------------------------------------------------------
 
 
-def _summary(compared: RankedScores, asked: RequestedColumns) -> pd.DataFrame:
-    # sorted by name, so that the order of tasks does not change the resamples
-    tasks = compared.tasks
-    compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
+def _summary(given: Gathered, compared: RankedScores, asked: RequestedColumns) -> pd.DataFrame:
+    # sorted by name as the page does, so that the order of tasks does not change the test
+    names = [task.encode("utf-16-be", "surrogatepass") for task in compared.tasks]
+    compared = compared.only(sorted(range(len(names)), key=names.__getitem__))
     ranks = rank_models(compared.values, compared.takes)
-    frame = pd.DataFrame(
-        {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
-        index=pd.Index(compared.models, name="model"),
+    columns = dict(
+        zip(RANKS, (ranks.mean, ranks.low, ranks.high, ranks.ties, ranks.top), strict=True)
     )
+    contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
+    if len(contested) == 1:
+        one = compared.only([int(contested[0])])
+        within = rank_within(one, compare_on_folds(one, fold_ratios(given, one.tasks)))
+        columns = {name: table[:, 0] for name, table in within.items()}
+    frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
     if asked.normalize is not None:
         frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline))
     if asked.wants("wins"):
@@ -358,7 +408,7 @@ def _summary(compared: RankedScores, asked: RequestedColumns) -> pd.DataFrame:
     if asked.wants("borda"):
         frame["borda"] = borda(ranks.each)
     if asked.wants("elo"):
-        rated = elo(ranks, asked.anchor_index)
+        rated = elo(ranks.each, asked.anchor_index)
         frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
     return frame
 
@@ -415,7 +465,7 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     good = better_first(frame, quality, higher, "pareto")
     cheap = better_first(frame, cost, higher, "pareto")
     known = np.isfinite(good) & np.isfinite(cheap)
-    if "tie" in frame:
+    if "tie" in frame and (frame["tie"] != "").any():
         known &= (frame["tie"] != "").to_numpy()
     scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
     if scored:  # a model that failed on every task is cheap but not on the front
@@ -459,7 +509,7 @@ def leaderboard(
 
     A score is the mean over folds of a task's metric on clean data. Ranks respect each metric's
     direction; scores on different scales are never averaged. Models are ranked on the folds that
-    they all have; those with fewer than three tasks come last and get no tie letter.
+    they all have; those with fewer than six tasks come last and get no tie letter.
 
     Parameters
     ----------
@@ -489,10 +539,11 @@ def leaderboard(
     -------
     pandas.DataFrame
         A ``Leaderboard``, which prints as a table. One row per model, best first: rank, its 95 %
-        interval, tie letters, a score per task.
+        interval, tie letters, whether it may be the best (``top``), a score per task.
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
-        data were missing, and where), ``coverage`` and ``seeds``.
+        data were missing, and where), ``coverage``, ``seeds`` and ``separation`` (which test
+        tells models apart, or why there is none).
 
     Raises
     ------
@@ -533,6 +584,7 @@ def leaderboard(
         if task in headings and has_positive_class(chosen.get(task, ""))
     }
     facts["missing"] = count_missing(cells, compared, rule)
+    facts["separation"] = separations(compared, by, groups)
     facts["uneven"] &= rule != "exclude"
     return _finish(frame, asked, facts)
 

@@ -102,7 +102,8 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
         f"karat leaderboard {place}": "rank all runs of this folder",
     }
     scored = board[board.attrs["tasks"]].notna()
-    for first, second in itertools.combinations(board.index[board["tie"] != ""], 2):
+    lettered = board.index[board["tie"] != ""]
+    for first, second in itertools.combinations(lettered if len(lettered) else board.index, 2):
         if (scored.loc[first] & scored.loc[second]).any():
             models = shlex.join(["-a", str(first), "-b", str(second)])
             commands[f"karat compare {place} {models}"] = "test whether two models differ"
