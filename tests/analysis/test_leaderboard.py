@@ -15,6 +15,7 @@ from karat.analysis.leaderboard import (
     leaderboard,
     pareto,
     sort_leaderboard,
+    split_groups,
     within_limits,
 )
 from karat.errors import DataError, DefinitionError
@@ -305,19 +306,23 @@ def test_folders_paths_and_runs_are_deduplicated(make, tmp_path):
     assert leaderboard(one).index.tolist() == ["a"]
 
 
-def test_two_runs_of_one_model_are_two_rows(make):
+def test_runs_of_one_model_are_one_row_or_one_each(make):
     runs = [make("a", {"t": [0.5]}), make("a", {"t": [0.6]}), make("a", {"t": [0.7]}, stamp="X")]
     names = ["a (X)", "a (20260101T000000-2)", "a (20260101T000000)"]
-    assert leaderboard(runs).index.tolist() == names
+    assert leaderboard(runs, pool="none").index.tolist() == names
+    assert leaderboard(runs)["t"].to_dict() == {"a": 0.7}
+    with pytest.raises(DefinitionError, match='"variant"'):
+        leaderboard(runs, pool="variants")
 
 
 def test_one_name_on_other_data_is_another_column(make):
     runs = [make("a", {"t": [0.5]}), make("b", {"t": [0.6]})]
     board = leaderboard([*runs, make("c", {"t": [0.9]}, task={"fingerprint": "222222bb"})])
     assert board.attrs["tasks"] == ["t", "t [222222]"]
-    assert board.loc["c"].notna()[["t", "t [222222]"]].tolist() == [False, True]
-    assert board["rank"].to_dict()["b"] == 1.0
-    assert np.isnan(board.loc["c", "rank"])
+    found = board.loc[("group 2", "c")]
+    assert found.notna()[["t", "t [222222]"]].tolist() == [False, True]
+    assert board["rank"].to_dict()["group 1", "b"] == 1.0
+    assert np.isnan(found["rank"])
 
 
 def test_the_direction_of_an_unregistered_metric_comes_from_the_run(make):
@@ -341,7 +346,7 @@ def test_runs_without_any_score_make_a_leaderboard_but_no_views(make):
 def test_why_a_score_is_missing(make):
     runs = [
         make("a", {"t": [0.5], "u": "declined"}),
-        make("b", {"t": [None, None], "u": [0.1]}),
+        make("b", {"t": [None], "u": [0.1]}),
         make("c", {"t": [0.3]}, tasks={"u": {}}),
     ]
     board = leaderboard(runs)
@@ -376,8 +381,8 @@ def test_kinds_data_sets_and_seeds_come_from_the_runs(make):
     facts = {"dataset": "shared"}
     runs = [make(m, tasks[m], task=facts, seed=s) for m, s in (("a", 7), ("b", 8))]
     kinds = leaderboard(runs, by="kind")
-    assert kinds.index.tolist() == [("classification", "b"), ("classification", "a")]
-    assert kinds["tasks"].tolist() == [1, 1]
+    assert kinds.index.tolist() == [("classification", "a"), ("classification", "b")]
+    assert kinds["tasks"].tolist() == [0, 0]  # no fold in common
     assert kinds.attrs["seeds"] == [7, 8]
     assert leaderboard(runs, by="dataset").index.unique(0).tolist() == ["shared"]
 
@@ -662,19 +667,40 @@ def test_what_tells_models_apart():
     two = {"a": [0.9, 0.8], "b": [0.5, 0.6]}
     alone = {"a": [0.9, 0.8]}
     cases = [
-        ({"t": two}, {"by": "folds", "why": None, "tasks": 1}),
-        ({"t": {"a": 0.9, "b": 0.5}}, {"by": None, "why": "one fold", "tasks": 1}),
-        ({"t": alone}, {"by": None, "why": "one model", "tasks": 0}),
-        ({f"t{i}": two for i in range(5)}, {"by": None, "why": "too few tasks", "tasks": 5}),
-        ({f"t{i}": two for i in range(6)}, {"by": "tasks", "why": None, "tasks": 6}),
+        ({"t": two}, ("folds", "", 1)),
+        ({"t": {"a": 0.9, "b": 0.5}}, (None, "one fold", 1)),
+        ({"t": alone}, (None, "one model", 0)),
+        ({f"t{i}": two for i in range(5)}, (None, "too few tasks", 5)),
+        ({f"t{i}": two for i in range(6)}, ("tasks", "", 6)),
     ]
     for tasks, expected in cases:
-        assert leaderboard(score_table(tasks)).attrs["separation"] == expected
+        found = leaderboard(score_table(tasks)).attrs["separation"]
+        assert (found["by"], found["why"], found["tasks"]) == expected
     by_task = leaderboard(score_table({"t": two, "u": {"a": 1.0, "b": 0.5}}), by="task")
     assert {task: each["by"] for task, each in by_task.attrs["separation"].items()} == {
         "t": "folds",
         "u": None,
     }
+
+
+def test_one_hold_out_is_tested_on_the_items_of_stored_predictions(tmp_path):
+    names = [f"q{i}" for i in range(240)]
+    frame = pd.DataFrame({"item": names, "y": ["a", "b"] * 120})
+    data = karat.Dataset.from_columns(frame, ["item"], "y", name="many", modality="entity")
+    task = karat.Task("many", data, split="holdout", metrics=["acc"])
+    rng = np.random.default_rng(0)
+    sign = np.where(np.arange(240) % 2, -1.0, 1.0)
+    noise = {"good": 0.2, "fair": 0.25, "bad": 50.0}
+    vectors = {n: np.c_[sign + rng.normal(0, s, 240), np.ones(240)] for n, s in noise.items()}
+    models = {n: dict(zip(names, v.tolist(), strict=True)) for n, v in vectors.items()}
+    runs = karat.evaluate(models, task, output=tmp_path)
+    board = leaderboard(runs)
+    assert board.attrs["separation"]["by"] == "items" and board.attrs["separation"]["items"] == 48
+    assert board["tie"].to_dict() == {"good": "a", "fair": "a", "bad": "b"}
+    assert board["top"].to_dict() == {"good": True, "fair": True, "bad": False}
+    assert board.loc["bad", ["rank_low", "rank_high"]].tolist() == [3, 3]
+    by_task = leaderboard(iter(runs), by="task").loc["many"]
+    assert by_task["tie"].to_dict() == board["tie"].to_dict()
 
 
 def test_six_tasks_have_letters_and_intervals_and_five_do_not():
@@ -807,3 +833,52 @@ def test_scores_are_between_the_worst_and_the_best(tasks):
         assert len(known) == 0 or {known.min(), known.max()} == {0, 1}
         # who is ranked higher is never lower on the scale
         assert (rows.sort_values("rank")["normalized"].diff().dropna() <= 0).all()
+
+
+# -- models that were never compared ---------------------------------------------------------
+
+#: a and b take two tasks, c and d two others, and "dummy" takes all
+APART = {
+    "t": {"a": 0.9, "b": 0.8, "dummy": 0.5},
+    "u": {"a": 0.7, "b": 0.8, "dummy": 0.5},
+    "v": {"c": 0.6, "d": 0.9, "dummy": 0.7},
+    "w": {"c": 0.6, "d": 0.9, "dummy": 0.5},
+}
+
+
+def test_models_that_share_no_task_are_ranked_in_groups():
+    board = leaderboard(score_table(APART), columns=["tasks", "borda"])
+    first, second = {"a": 1.5, "b": 1.5, "dummy": 3}, {"d": 1, "c": 2.5, "dummy": 2.5}
+    named = {("group 1", m): r for m, r in first.items()}
+    assert board["rank"].to_dict() == named | {("group 2", m): r for m, r in second.items()}
+    assert board.attrs["by"] == "group"
+    # points of a task are the models beaten in the group
+    assert board["borda"].to_dict()["group 2", "d"] == 4
+
+
+def test_each_group_is_the_leaderboard_of_its_models_and_tasks():
+    parts = split_groups(leaderboard(score_table(APART)))
+    for part, tasks in zip(parts, (["t", "u"], ["v", "w"]), strict=True):
+        alone = leaderboard(score_table({task: APART[task] for task in tasks}))
+        pd.testing.assert_frame_equal(part, alone.loc[part.index])
+        assert part.attrs["tasks"] == tasks and part.attrs["missing"] == alone.attrs["missing"]
+
+
+def test_one_group_is_a_plain_leaderboard():
+    board = leaderboard(score_table({task: APART[task] for task in "tu"}))
+    assert board.index.names == ["model"] and split_groups(board)[0] is board
+
+
+def test_a_baseline_outside_a_group_normalizes_nothing_there():
+    board = leaderboard(score_table(APART), normalize="baseline:a")
+    assert board["score"].notna().groupby(level=0).any().to_dict() == {
+        "group 1": True,
+        "group 2": False,
+    }
+
+
+def test_a_kind_is_split_where_its_models_were_never_compared():
+    board = leaderboard(score_table(APART, kind="k"), by="kind")
+    ranked = board["rank"].dropna()
+    assert set(ranked.index.get_level_values(0)) == {"k · group 1", "k · group 2"}
+    assert ranked["k · group 2"].to_dict() == {"d": 1, "c": 2.5, "dummy": 2.5}

@@ -26,6 +26,7 @@ from karat.reporting.formats import (
     escape_markdown,
     format_rank,
     make_table,
+    make_tables,
     render,
 )
 from karat.reporting.notes import _of_coverage
@@ -317,3 +318,22 @@ def test_scores_are_rounded_without_exponents_and_signed_zeros(value, text):
 
 def test_halves_of_ranks_are_rounded_up():
     assert [format_rank(rank) for rank in (1.25, 1.75, 2.0, np.nan)] == ["1.3", "1.8", "2.0", "–"]
+
+
+APART = {"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}}
+
+
+def test_groups_of_models_have_a_table_each():
+    board = leaderboard(score_table(APART))
+    markdown, latex = render(board, "markdown"), render(board, "latex")
+    assert markdown.count("| model") == 2 and latex.count(r"\begin{tabular}") == 2
+    # no table has a model or a task of the other group
+    first, second = markdown.split("| model")[1:]
+    assert "u<br>" not in first and "t<br>" not in second
+    assert [row["group"] for row in json.loads(render(board, "json"))] == [
+        *("group 1", "group 1"),
+        *("group 2", "group 2"),
+    ]
+    tables = make_tables(board)
+    assert [table.title for table in tables] == ["group 1", "group 2"]
+    assert not tables[0].notes and tables[1].notes

@@ -396,3 +396,27 @@ def test_errors_are_one_line(runs, cli, tmp_path, monkeypatch, arguments, word):
     code, out, err = cli("plot", kind, runs[0].folder.parent, *options)
     assert (code, out) == (2, "") and word in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_groups_of_models_are_plotted_one_by_one(kind):
+    first, second = {"m1": 0.9, "m2": 0.8}, {"m3": 0.5, "m4": 0.6}
+    rows = score_table({"t": first, "u": first, "v": second, "w": second})
+    for name, models in (("group 1", {"m1", "m2"}), ("group 2", {"m3", "m4"})):
+        written = texts(plot(rows, kind, group=name).to_bytes("svg"))
+        assert name.capitalize() in written
+        words = set(" ".join(written).split())
+        assert words & {"m1", "m2", "m3", "m4"} == models
+
+
+def test_an_unknown_group_is_refused():
+    rows = score_table({"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}})
+    with pytest.raises(DefinitionError, match="group 1"):
+        plot(rows, "board", group="grop 1")
+
+
+def test_each_group_has_a_file(tmp_path):
+    rows = score_table({"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}})
+    saved = differences.save_plot(rows, "board", str(tmp_path / "board.svg"))
+    assert [path.name for path in saved] == ["board-group-1.svg", "board-group-2.svg"]
+    assert all(path.is_file() for path in saved)

@@ -48,7 +48,7 @@ def caption(board: pd.DataFrame) -> str:
         tasks = f"{compared} of " * (compared < scored) + count(scored, "task")
         within = f" within each {by}" if by else ""
         what = f"{count(models, 'model')} by mean rank over {tasks}{within}, 1 is best."
-    parts = [what]
+    parts = [f"{facts['group'].capitalize()}: {what}" if facts.get("group") else what]
     if by in (None, "task"):
         parts.append("↑ higher is better, ↓ lower is better.")
     if facts.get("missing"):

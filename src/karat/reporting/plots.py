@@ -13,6 +13,7 @@ import pandas as pd
 
 from karat.analysis.all_pairs import scale_scores
 from karat.analysis.formatting import count, rounded
+from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
 from karat.analysis.robustness import curves as severity_curves
 from karat.analysis.score_matrix import RankedScores
@@ -36,7 +37,7 @@ from karat.reporting.figures import (
 )
 from karat.reporting.formats import metric_label
 from karat.reporting.notes import SIGNS
-from karat.results.load import gather_scores, learning_curves
+from karat.results.load import gather_scores, learning_curves, make_cells
 from karat.stats.paired_tests import ManyModels, cliques, compare_models
 from karat.stats.ranking import rank_each, ranked_on_few
 
@@ -63,8 +64,8 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
     if not len(shown):
         raise DataError(
-            f"no model has a value of {value}: there are too few tasks, or too few wins and losses; "
-            "plot another value, such as rank."
+            f"no model has a value of {value}: there are too few tasks, or too few wins and "
+            "losses. Plot another value, such as rank."
         )
     rows = ordered.iloc[: options.models(MAX_MODELS)]
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.9 + 0.2 * len(rows)))
@@ -193,10 +194,10 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
 
 def _sentences(found: ManyModels) -> list[str]:
     if np.isnan(found.p):
-        first = "Friedman test not applicable: no task has scores of all models."
+        first = "No test of all models: no task has scores of two."
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
-        first = f"Friedman: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
+        first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
     return [
         first,
         f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
@@ -562,6 +563,7 @@ def plot(
     top: int | None = None,
     value: str | None = None,
     missing: str = "worst",
+    group: str | None = None,
 ) -> Plot:
     """Return a plot of runs; a notebook shows it, ``save`` writes it as SVG, PDF or PNG.
 
@@ -581,23 +583,52 @@ def plot(
         (``"severity"`` or ``"epoch"``), the cost of ``"pareto"`` (``"seconds"``, etc.).
     missing
         How to count missing scores, as in ``leaderboard``.
+    group
+        If some models share too few tasks to be compared: the group of models to plot, by its name
+        in the leaderboard. Default: the largest.
     """
-    if kind not in KINDS:
-        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
-        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
+    _check_kind(kind)
     if value is not None and kind not in VALUED:
         raise DefinitionError(f"{kind} takes no value; only {', '.join(sorted(VALUED))} do.")
     with settings():
-        return KINDS[kind](PlotData(runs, tasks, missing), PlotOptions(top, value))
+        data = PlotData(runs, tasks, missing, group)
+        made = KINDS[kind](data, PlotOptions(top, value))
+        if data.title:
+            made.figure.set_figheight(made.figure.get_figheight() + 0.3)
+            made.figure.suptitle(cut_name(data.title), fontsize=9)
+        return made
 
 
-def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -> Path:
-    """Plot run folders into a file; its format is checked before reading the runs."""
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
+        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
+
+
+def save_plot(
+    runs: list[Path], kind: str, output: str | None, group: str | None = None, **options: Any
+) -> list[Path]:
+    """Plot run folders into a file; its format is checked before reading the runs.
+
+    If there are several groups of models, and none is chosen, each has a file, which is named after
+    the group.
+    """
     file = Path(output or f"{kind}.svg")
+    _check_kind(kind)
     check_format(file.suffix.lower().removeprefix("."))
     given = options.pop("tasks", ())
-    tasks = _tasks(given, gather_scores(runs).metrics) if given else None
-    return plot(runs, kind, tasks=tasks, **options).save(file)
+    gathered = gather_scores(runs)
+    options["tasks"] = _tasks(given, gathered.metrics) if given else None
+    chosen = gathered.chosen({})
+    groups = list(connected(gathered, make_cells(gathered, chosen)))
+    if group is not None or given or len(groups) == 1:
+        return [plot(runs, kind, group=group, **options).save(file)]
+    return [
+        plot(runs, kind, group=name, **options).save(
+            file.with_stem(f"{file.stem}-{name.replace(' ', '-')}")
+        )
+        for name in groups
+    ]
 
 
 def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str]:
