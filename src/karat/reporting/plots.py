@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import scale_scores
+from karat.analysis.all_pairs import ManyModels, by_name, compare_models, scale_scores
 from karat.analysis.formatting import count, rounded
 from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
@@ -38,7 +38,6 @@ from karat.reporting.figures import (
 from karat.reporting.formats import metric_label
 from karat.reporting.notes import SIGNS
 from karat.results.load import gather_scores, learning_curves, make_cells
-from karat.stats.paired_tests import ManyModels, cliques, compare_models
 from karat.stats.ranking import rank_each, ranked_on_few
 
 #: ratings and their axis labels
@@ -106,7 +105,7 @@ class Tested:
 
 
 def cd(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot the mean ranks and the cliques of the Wilcoxon tests with Holm correction."""
+    """Plot the mean ranks and the groups of models that do not differ (step-down max-T)."""
     found = tested(data.compared)
     if len(found.models) < 2:
         raise DataError(
@@ -135,14 +134,16 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
 
 def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
+    compared = by_name(compared)
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = compare_models(scale_scores(compared)[chosen[order]])
-    groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
+    tests = compare_models(scale_scores(compared), each)
+    place = {int(m): i for i, m in enumerate(chosen[order])}
+    groups = [[place[m] for m in group if m in place] for group in tests.cliques]
     models = [compared.models[m] for m in chosen[order]]
     return Tested(models, ranks[order], groups, tests, int(few.sum()))
 
@@ -192,11 +193,10 @@ def _sentences(found: ManyModels) -> list[str]:
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
         first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
-    return [
-        first,
-        f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
-        f"level {found.alpha:g}).",
-    ]
+    if not found.test:
+        return [first, "Pairs are not tested: too few tasks."]
+    level = f"{found.test}, level {found.alpha:g}"
+    return [first, f"Bars join models that do not differ significantly ({level})."]
 
 
 CURVES_MAX_MODELS, MAX_PANELS = 8, 9
