@@ -1,14 +1,13 @@
 """The scores of two models on the folds, or the questions, that both have.
 
-Of several runs of a model the newest that fits counts, task by task: the same seed, data, probe and
-folds as the other model's. Tasks that cannot be paired stay in the result, with the reason.
+All runs of a model are pooled as on the leaderboard, and tasks are paired if they ask the same
+question with the same seeds. Tasks that cannot be paired stay in the result, with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pandas as pd
 from karat.analysis.leaderboard import fold_ratios
 from karat.analysis.score_matrix import significant
 from karat.analysis.shared_items import (
+    DIFFERENCES,
     NO_FOLD,
     NOT_MEASURED,
     Contest,
@@ -25,6 +25,7 @@ from karat.analysis.shared_items import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.load import NOT_RUN, OK, choose_metric, gather_scores, make_cells
+from karat.results.pooling import question_difference
 from karat.results.selection import Answered, Side, Unit, find_two, unknown_model
 from karat.stats.paired_tests import mean_of
 
@@ -70,7 +71,9 @@ class Pairing:
     notes: list[str]
 
 
-def pair(runs: Any, first: Any, second: Any, metric: str | None, on: str) -> Pairing:
+def pair(
+    runs: Any, first: Any, second: Any, metric: str | None, on: str, pool: str = "variant"
+) -> Pairing:
     """Return two models, named in a table or in some runs or as run folders, task by task."""
     if on not in ON:
         hint = did_you_mean(str(on), ON)
@@ -80,8 +83,8 @@ def pair(runs: Any, first: Any, second: Any, metric: str | None, on: str) -> Pai
             raise DefinitionError(f'on="{on}" needs run folders: a table has no predictions.')
         return _of_table(runs, str(first), str(second), metric)
     notes: list[str] = []
-    groups = find_two(runs, first, second, notes)
-    return _RunPairing(groups[0], groups[1], metric, on, notes).done()
+    sides = find_two(runs, first, second, notes, pool)
+    return _RunPairing(sides, metric, on, notes).done()
 
 
 # -- from a table of scores -----------------------------------------------------------------
@@ -132,23 +135,26 @@ def _paired(
 # -- from runs ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Match:
+    """A task of both, or of one: its name in each, and why the two cannot be paired."""
+
+    task: str
+    names: tuple[str | None, str | None]
+    why: str = ""
+
+
 class _RunPairing:
     """Two models' runs, paired task by task."""
 
-    def __init__(
-        self, firsts: list[Side], seconds: list[Side], metric: str | None, on: str, notes: list[str]
-    ) -> None:
-        self.firsts, self.seconds = firsts, seconds
+    def __init__(self, sides: Sequence[Side], metric: str | None, on: str, notes: list[str]):
+        self.first, self.second = sides
         self.metric, self.on, self.notes = metric, on, notes
 
     def done(self) -> Pairing:
         """Return the tasks of both, those of the first model first."""
-        sides = [*self.firsts, *self.seconds]
-        names: dict[str, dict[str, None]] = {}
-        for side in sides:
-            for task, about in side.tasks.items():
-                known = names.setdefault(task, {})
-                known |= dict.fromkeys(str(name) for name in about["metrics"] if name != "?")
+        matches = {match.task: match for match in self._matches()}
+        names = {task: self._metrics(match) for task, match in matches.items()}
         chosen = {task: next(iter(known)) for task, known in names.items() if known}
         if self.metric is not None:
             measured = [task for task, known in names.items() if self.metric in known]
@@ -156,31 +162,70 @@ class _RunPairing:
                 self.metric, measured, [n for each in names.values() for n in each]
             )
         self.notes += _without(self.metric, [task for task in names if task not in chosen])
-        found = [self._task(task, name) for task, name in chosen.items()]
-        first, second = self.firsts[0].model, self.seconds[0].model
-        return Pairing(first, second, found, list(dict.fromkeys(self.notes)))
+        found = [self._task(matches[task], name) for task, name in chosen.items()]
+        notes = list(dict.fromkeys(self.notes))
+        return Pairing(self.first.model, self.second.model, found, notes)
 
-    def _task(self, task: str, metric: str) -> Paired:
-        sides, contest = self._fitting(task)
+    def _matches(self) -> Iterator[_Match]:
+        """Yield the tasks that both have, and those of one, with what they differ in."""
+        left = {task: self.second.tasks[task]["task"] for task in self.second.tasks}
+        for task, about in self.first.tasks.items():
+            if left.pop(task, None) is not None:
+                yield _Match(task, (task, task))
+                continue
+            free = [t for t in left if t not in self.first.tasks and left[t] == about["task"]]
+            if free:
+                del left[free[0]]
+                why = _difference(self.first, self.second, (task, free[0]))
+                yield _Match(str(about["task"]), (task, free[0]), why)
+            else:
+                yield _Match(task, (task, None))
+        yield from (_Match(task, (None, task)) for task in left)
+
+    def _metrics(self, match: _Match) -> dict[str, None]:
+        known: dict[str, None] = {}
+        for side, task in zip((self.first, self.second), match.names, strict=True):
+            given = side.tasks[task]["metrics"] if task is not None else ()
+            known |= dict.fromkeys(str(name) for name in given if name != "?")
+        return known
+
+    def _task(self, match: _Match, metric: str) -> Paired:
+        sides = (self.first, self.second)
+        contest = None if match.why or None in match.names else Contest(sides, match.task, CLEAN)
+        states = [
+            NOT_RUN if task is None else side.state(task)
+            for side, task in zip(sides, match.names, strict=True)
+        ]
         units: list[dict[Unit, Answered]] = [{}, {}]
-        states = [side.state(task) if side else NOT_RUN for side in sides]
         if contest is not None:
             if self.on != "folds":
                 contest.cut([metric])
             self._note(contest)
             units, states = contest.units, contest.states
+        elif match.why and states == [OK, OK]:
+            states[1] = match.why
         # a model that could not be paired still has a value of its own
         tables = [
             _scores(given or _answered(side, task), metric)
-            for given, side in zip(units, sides, strict=True)
+            for given, side, task in zip(units, sides, match.names, strict=True)
         ]
+        return self._paired(match.task, metric, (tables, states), contest)
+
+    def _paired(
+        self,
+        task: str,
+        metric: str,
+        found: tuple[list[dict[Unit, float]], list[str]],
+        contest: Contest | None,
+    ) -> Paired:
+        tables, states = found
         one, other = (
             NOT_MEASURED if state == OK and not table else state
             for state, table in zip(states, tables, strict=True)
         )
         every = sorted({unit for table in tables for unit in table})
         both = [[table.get(unit, np.nan) for unit in every] for table in tables]
-        higher = higher_is_better([*self.firsts, *self.seconds], task, metric)
+        higher = higher_is_better([self.first, self.second], task, metric)
         values = np.array(both, dtype=float).reshape(2, len(every))
         made = _paired(task, metric, higher, values, np.nan, (one, other))
         if contest is None or not made.compared:
@@ -188,20 +233,6 @@ class _RunPairing:
         shared = [unit for unit in every if all(unit in table for table in tables)]
         pair = (contest.sides[0], contest.sides[1])
         return replace(made, ratio=contest.ratio(shared), sides=pair, units=shared)
-
-    def _fitting(self, task: str) -> tuple[tuple[Side | None, Side | None], Contest | None]:
-        """Return the newest two runs that can be paired; if none can, the newest and why not."""
-        firsts = [side for side in self.firsts if task in side.tasks]
-        seconds = [side for side in self.seconds if task in side.tasks]
-        tried: Contest | None = None
-        for first, second in product(firsts, seconds):
-            contest = Contest([first, second], task, CLEAN)
-            if first.seed != second.seed and contest.states == [OK, OK]:
-                contest.states[1], contest.units[1] = OTHER_SEED, {}
-            if contest.states == [OK, OK]:
-                return (first, second), contest
-            tried = tried or contest
-        return (next(iter(firsts), None), next(iter(seconds), None)), tried
 
     def _note(self, contest: Contest) -> None:
         self.notes += [f"{about}: {text}" for about, text in contest.notes]
@@ -212,8 +243,13 @@ class _RunPairing:
             )
 
 
-def _answered(side: Side | None, task: str) -> dict[Unit, Answered]:
-    return {} if side is None else side.answered.get(task, {}).get(CLEAN, {})
+def _difference(first: Side, second: Side, tasks: tuple[str, str]) -> str:
+    """Return why two tasks of one name cannot be paired."""
+    return DIFFERENCES.get(question_difference(first.run, second.run, tasks), OTHER_SEED)
+
+
+def _answered(side: Side, task: str | None) -> dict[Unit, Answered]:
+    return {} if task is None else side.answered.get(task, {}).get(CLEAN, {})
 
 
 def _scores(units: dict[Unit, Answered], metric: str) -> dict[Unit, float]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import ManyModels, by_name, compare_models, scale_scores
+from karat.analysis.all_pairs import (
+    ManyModels,
+    by_name,
+    compare_models,
+    scale_scores,
+    separate,
+)
 from karat.analysis.formatting import count, rounded
 from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
@@ -105,7 +111,7 @@ class Tested:
 
 
 def cd(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot the mean ranks and the groups of models that do not differ (step-down max-T)."""
+    """Plot the mean ranks and the cliques of models that do not differ (step-down max-T)."""
     found = tested(data.compared)
     if len(found.models) < 2:
         raise DataError(
@@ -114,14 +120,16 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     shown = min(len(found.models), options.models(CD_MAX_MODELS))
     half = -(-shown // 2)
     bars = _bars(found, shown)
-    depth = 0.9 + 0.35 * len({row for row, _, _ in bars}) + half
+    depth = 0.9 + 0.35 * len({row for row, _ in bars}) + half
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.5 + 0.2 * depth))
     ranks = found.ranks[:shown]
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
-    for row, *ends in bars:
-        y = 0.7 + 0.35 * row
-        axes.plot(ends, [y, y], color="black", lw=3, solid_capstyle="projecting", gid="clique")
+    for row, inside in bars:
+        y = [0.7 + 0.35 * row] * len(inside)
+        axes.plot(inside, y, color="black", lw=3, solid_capstyle="projecting", gid="clique")
+        # a bar may pass a model that is not in the clique
+        axes.plot(inside, y, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
     for place, name in enumerate(found.models[:shown]):
         on_left = place < half
@@ -141,25 +149,26 @@ def tested(compared: RankedScores) -> Tested:
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = compare_models(scale_scores(compared), each)
-    place = {int(m): i for i, m in enumerate(chosen[order])}
-    groups = [[place[m] for m in group if m in place] for group in tests.cliques]
-    models = [compared.models[m] for m in chosen[order]]
-    return Tested(models, ranks[order], groups, tests, int(few.sum()))
+    best, values = chosen[order], scale_scores(compared)
+    separation = separate(values, each)
+    separation = replace(separation, p=separation.p[np.ix_(best, best)])
+    tests = compare_models(values[best], each[best], separation)
+    models = [compared.models[m] for m in best]
+    return Tested(models, ranks[order], tests.cliques, tests, int(few.sum()))
 
 
-def _bars(found: Tested, shown: int) -> list[tuple[int, float, float]]:
-    """Return row, start and end of the bar of every clique; bars of one row do not overlap."""
+def _bars(found: Tested, shown: int) -> list[tuple[int, list[float]]]:
+    """Return row and ranks of the bar of every clique; bars of one row do not overlap."""
     ends: list[float] = []
     bars = []
     for clique in found.cliques:
-        inside = [found.ranks[model] for model in clique if model < shown]
+        inside = [float(found.ranks[model]) for model in clique if model < shown]
         if len(inside) < 2:
             continue
-        left, right = float(min(inside)), float(max(inside))
+        left, right = min(inside), max(inside)
         row = next((i for i, end in enumerate(ends) if end < left - 0.02), len(ends))
         ends[row : row + 1] = [right]
-        bars.append((row, left, right))
+        bars.append((row, inside))
     return bars
 
 
@@ -195,8 +204,11 @@ def _sentences(found: ManyModels) -> list[str]:
         first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
     if not found.test:
         return [first, "Pairs are not tested: too few tasks."]
-    level = f"{found.test}, level {found.alpha:g}"
-    return [first, f"Bars join models that do not differ significantly ({level})."]
+    return [
+        first,
+        f"Dots on a bar are models that do not differ significantly ({found.test}, level "
+        f"{found.alpha:g}).",
+    ]
 
 
 CURVES_MAX_MODELS, MAX_PANELS = 8, 9

@@ -147,12 +147,17 @@ class Question:
     fixed: bool
 
 
-def name_questions(runs: Sequence[Run]) -> list[dict[str, Question]]:
-    """Return, for each run, the question of each of its tasks by the task's name."""
+def name_questions(runs: Sequence[Run], by_count: bool = True) -> list[dict[str, Question]]:
+    """Return, for each run, the question of each of its tasks by the task's name.
+
+    ``by_count`` tells apart splits that are not recorded by their number of folds.
+    """
     entries: dict[str, list[tuple[int, Facts]]] = {}
     for place, run in enumerate(runs):
         for task in run.about["tasks"]:
-            entries.setdefault(task["name"], []).append((place, _task_facts(run, task)))
+            facts = _task_facts(run, task)
+            facts["count"] = facts["count"] if by_count else None
+            entries.setdefault(task["name"], []).append((place, facts))
     taken = set(entries)
     found: list[dict[str, Question]] = [{} for _ in runs]
     for name, own in entries.items():
@@ -168,13 +173,11 @@ def name_questions(runs: Sequence[Run]) -> list[dict[str, Question]]:
     return found
 
 
-def same_question(one: Run, other: Run, task: str) -> str:
-    """Return in what two runs differ on a task: data, split, probe and so on; empty if equal."""
+def question_difference(one: Run, other: Run, tasks: tuple[str, str]) -> str:
+    """Return the first fact in which a task of each of two runs differs; empty if none does."""
     entries = [
-        _task_facts(run, each)
-        for run in (one, other)
-        for each in run.about["tasks"]
-        if each["name"] == task
+        _task_facts(run, next(each for each in run.about["tasks"] if each["name"] == task))
+        for run, task in zip((one, other), tasks, strict=True)
     ]
     return next((key for key in entries[0] if not _agree(key, entries[0], entries[1])), "")
 
