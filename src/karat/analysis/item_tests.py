@@ -350,12 +350,15 @@ class Separation:
     items: int = 0
 
 
-def item_separation(runs: Any, task: str, metric: str, models: Sequence[str]) -> Separation:
+def item_separation(
+    runs: Any, task: str, metric: str, models: Sequence[str], corrected: bool = True
+) -> Separation:
     """Test every pair of models on the items of a task, from stored predictions.
 
     Step-down max-T over the items that all models were scored on, in the first repeat; two models
-    in accuracy have McNemar's test. A model whose predictions are not stored, or that would leave
-    fewer than half of the others' items, is not tested.
+    have McNemar's test, or a paired bootstrap in other metrics than accuracy. A model whose
+    predictions are not stored, or that would leave fewer than half of the others' items, is not
+    tested.
 
     Parameters
     ----------
@@ -364,39 +367,50 @@ def item_separation(runs: Any, task: str, metric: str, models: Sequence[str]) ->
         predictions.
     task, metric, models
         Names as on the leaderboard of these runs.
+    corrected
+        Whether p is corrected for all pairs; if not, each pair has the test of two models.
 
     Returns
     -------
     Separation
-        Adjusted p of every pair, in the order of ``models``.
+        p of every pair, in the order of ``models``.
     """
     nothing = np.where(np.eye(len(models), dtype=bool), 1.0, np.nan)
     if isinstance(runs, pd.DataFrame) or (isinstance(runs, Gathered) and not runs.sources):
         return Separation(nothing, why="no stored predictions")
-    sides = _sides(runs, task, models)
     try:
-        folds, left_out = _aligned(list(sides.values()), get_metric(metric).by_group)
+        names, values, items = _read_values(_sides(runs, task, models), metric)
     except KaratError as error:
         return Separation(nothing, why=str(error).rstrip("."))
-    kept = [name for i, name in enumerate(sides) if i not in left_out]
-    tested, values = [], []
+    accuracy, p = is_accuracy(metric), nothing.copy()
+    if corrected and len(names) > 2:
+        found, test = max_t(values, centered=not accuracy), MAX_T
+    else:
+        found, test = pair_p(values, accuracy), MCNEMAR if accuracy else BOOTSTRAP
+    places = [list(models).index(name) for name in names]
+    p[np.ix_(places, places)] = found
+    return Separation(p, test, items=items)
+
+
+def _read_values(
+    sides: dict[str, tuple[Side, str]], metric: str
+) -> tuple[list[str], np.ndarray, int]:
+    """Return the models with predictions, models × items of what each item adds, and the items.
+
+    Raises a ``KaratError`` if fewer than two models or too few items can be compared.
+    """
+    folds, left_out = _aligned(list(sides.values()), get_metric(metric).by_group)
+    kept = [name for place, name in enumerate(sides) if place not in left_out]
+    reasons, names, values = list(left_out.values()), [], []
     for name, own in zip(kept, folds, strict=True):
         try:
             values.append(contributions(metric, own))
-            tested.append(list(models).index(name))
+            names.append(name)
         except KaratError as error:
-            left_out[-1 - len(left_out)] = str(error)
+            reasons.append(str(error))
     if len(values) < 2 or len(values[0]) < FEWEST_ITEMS:
-        why = next(iter(left_out.values()), f"fewer than {FEWEST_ITEMS} items")
-        return Separation(nothing, why=why.rstrip("."))
-    p = nothing.copy()
-    accuracy, table = is_accuracy(metric), np.array(values)
-    if len(tested) > 2:
-        found, test = max_t(table, centered=not accuracy), MAX_T
-    else:
-        found, test = pair_p(table, accuracy), MCNEMAR if accuracy else BOOTSTRAP
-    p[np.ix_(tested, tested)] = found
-    return Separation(p, test, items=sum(len(fold) for fold in folds[0]))
+        raise DataError(next(iter(reasons), f"fewer than {FEWEST_ITEMS} items."))
+    return names, np.array(values), sum(len(fold) for fold in folds[0])
 
 
 def fold_separation(values: np.ndarray, ratio: float) -> Separation:
