@@ -16,7 +16,7 @@ METRICS = {
     "similarity": (["spearman"], [True]),
     "clustering": (["v_measure"], [True]),
 }
-#: more cells than this take too long to resample in a test
+#: more cells than this take too long to test
 MANY = 5_000
 NASTY = (
     '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">',
@@ -69,7 +69,8 @@ def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:
         return rank_models(values, _takes(states))
     mean = _means_of_ranks(values, states)
     each = rank_each(values, _takes(states))
-    return Ranks(mean, mean - 10, mean + 10, ["a"] * len(mean), each)
+    same, top = np.ones((len(mean), len(mean))), np.ones(len(mean), dtype=bool)
+    return Ranks(mean, mean - 10, mean + 10, ["a"] * len(mean), top, each, same)
 
 
 def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -> dict[str, Any]:

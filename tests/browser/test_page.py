@@ -16,7 +16,7 @@ from karat.analysis.formatting import rounded
 from karat.reporting.bundle import make_bundle
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.stats.paired_tests import corrected_t, holm
-from karat.stats.ranking import interval, rank_models
+from karat.stats.ranking import rank_models
 
 from ..score_data import write_run
 
@@ -68,29 +68,6 @@ def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
     expected = chosen_ranks(full, tasks)
     means = [np.nan if mean is None else mean for mean in opened.run(MEANS)]
     assert means == pytest.approx(expected.mean, abs=1e-9, nan_ok=True)
-    opened.until("return Karat.ranking.ready")
-    low, high = opened.run("return [Karat.ranking.low, Karat.ranking.high]")
-    # other random numbers: the quantiles of 1,000 resamples agree to a part of a rank
-    assert np.array(low, dtype=float) == pytest.approx(expected.low, abs=0.7, nan_ok=True)
-    assert np.array(high, dtype=float) == pytest.approx(expected.high, abs=0.7, nan_ok=True)
-
-
-def test_intervals_are_those_of_python_for_the_same_resamples(opened):
-    rng = np.random.default_rng(4)
-    means = np.array([1.1, 2.5, 3.9])
-    # pulled to the middle, as resampled ranks are, and one resample without any task of the third
-    resampled = np.clip(2.5 + 0.6 * (means - 2.5)[:, None] + rng.normal(0, 0.3, (3, 400)), 1, 4)
-    resampled[2, 7] = np.nan
-    expected = np.clip(interval(means, resampled), 1, 4).T
-    script = (
-        "return arguments[0].map((mean, m) => Karat.ranks.interval(mean,"
-        " Float64Array.from(arguments[1][m], (v) => v ?? NaN), 4, 0.95))"
-    )
-    given = [[None if np.isnan(value) else value for value in row] for row in resampled.tolist()]
-    found = opened.run(script, means.tolist(), given)
-    assert np.array(found) == pytest.approx(expected, abs=1e-9)
-    assert found[0][0] == 1 and found[2][1] == 4  # without the ends they would lie beyond
-    assert opened.run("return Karat.ranks.interval(null, [NaN], 4, 0.95)") == [None, None]
 
 
 def test_resampling_again_gives_the_same_intervals_and_letters(opened):

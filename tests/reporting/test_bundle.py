@@ -167,7 +167,7 @@ def test_no_results(tmp_path):
 
 
 def test_a_very_large_table_stays_small(monkeypatch):
-    monkeypatch.setattr(ranks, "RESAMPLES", 20)
+    monkeypatch.setattr(ranks, "PATTERNS", 20)
     found = make_bundle(tidy(500, 200, 2))
     check_shape(found)
     assert size(found) < 6_000_000

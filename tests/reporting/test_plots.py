@@ -69,8 +69,9 @@ def row_names(axes):
 
 @pytest.mark.parametrize("value", ["rank", "elo"])
 def test_board_plot_has_ratings_and_intervals(value):
-    axes = draw("board", value=value).figure.axes[0]
-    board = leaderboard(table(), columns=[value], sort=value)
+    rows = table(tasks=60)
+    axes = draw("board", rows, value=value).figure.axes[0]
+    board = leaderboard(rows, columns=[value], sort=value)
     assert row_names(axes) == list(board.index)
     points = np.asarray(axes.collections[1].get_offsets())
     assert points[:, 0] == pytest.approx(board[value].to_numpy())
@@ -79,6 +80,11 @@ def test_board_plot_has_ratings_and_intervals(value):
     assert lines == pytest.approx(board[[f"{value}_low", f"{value}_high"]].to_numpy())
     side = axes.child_axes[0]
     assert row_names(side) == list(board["tie"])
+
+
+def test_a_rating_without_any_model_is_an_error():
+    with pytest.raises(DataError, match="elo"):
+        draw("board", table(tasks=3), value="elo")
 
 
 def test_models_with_too_few_tasks_are_gray():

@@ -350,7 +350,7 @@ def compare_all(
     if models:
         cells = _named(cells, list(dict.fromkeys(models)), notes)
     cells = _largest_group(given, cells, notes)
-    compared = by_name(apply_missing_rule(cells, RULES[0]))
+    compared = apply_missing_rule(cells, RULES[0]).by_name()
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
@@ -384,7 +384,7 @@ def separate_models(
 ) -> Separation:
     """Return which models differ: over tasks, or on the items or folds of a single task.
 
-    ``compared`` has its tasks in the order of ``by_name``; ``metrics`` are those of each task.
+    ``compared`` has its tasks sorted by name; ``metrics`` are those of each task.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     ranks = rank_each(compared.values, compared.takes)
@@ -398,12 +398,6 @@ def separate_models(
     found = separate_task(given, (task, metrics[task]), names, values, ratio)
     over_tasks.p[np.ix_(taking, taking)] = found.p
     return replace(found, p=over_tasks.p)
-
-
-def by_name(compared: RankedScores) -> RankedScores:
-    """Return the scores with tasks sorted by name, so that their order changes no test."""
-    names = [task.encode("utf-16-be", "surrogatepass") for task in compared.tasks]
-    return compared.only(sorted(range(len(names)), key=names.__getitem__))
 
 
 def scale_scores(compared: RankedScores) -> np.ndarray:

@@ -243,7 +243,7 @@ def _pseudo_values(metric: str, fold: Predictions, folds: int, by_group: bool) -
     count = min(items, max(2, -(-UNITS // folds)))
     block_of = np.random.default_rng(SEED).permutation(items) % count
     block = block_of[rows]
-    if by_group:
+    if by_group and fold.group is not None:
         return np.array([_value(metric, fold, block == b) for b in range(count)])
     whole = _value(metric, fold, block >= 0)
     without = np.array([_value(metric, fold, block != b) for b in range(count)])

@@ -12,7 +12,6 @@ import pandas as pd
 from karat import __version__
 from karat.analysis.all_pairs import (
     ManyModels,
-    by_name,
     compare_models,
     scale_scores,
     separate_models,
@@ -505,7 +504,7 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
     p, difference = np.full((2, models, models), np.nan)
     groups = []
     for group in connected(given, cells).values():
-        part = by_name(compared.only(group.tasks, group.models))
+        part = compared.only(group.tasks, group.models).by_name()
         ranks = rank_each(part.values, part.takes)
         separation = separate_models(given, part, given.chosen({}))
         found = compare_models(scale_scores(part), ranks, separation)

@@ -177,7 +177,8 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
     """Return a column without models ranked last for too few tasks: they cannot be the best."""
-    ranked = (rows["tie"] != "").to_numpy()
+    few = rows.attrs.get("few", ()) if rows.attrs.get("by") is None else ()
+    ranked = ~rows.index.isin(few) if len(few) else (rows["tie"] != "").to_numpy()
     if ranked.all():
         return rows[name]
     sizes = np.diff([*starts, len(rows)])

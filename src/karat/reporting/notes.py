@@ -9,7 +9,6 @@ import pandas as pd
 from karat.analysis.formatting import count, plain, short
 from karat.analysis.score_matrix import BASELINE
 from karat.results.load import DECLINED, FAILED, NOT_RUN
-from karat.stats.ranking import FEWEST_TASKS
 
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
@@ -88,7 +87,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
     if len(few):
         names = ", ".join(map(short, few))
-        yield f"Too few tasks to compare (fewer than {FEWEST_TASKS}): {names}."
+        yield f"Too few tasks to compare with the other models: {names}."
     alone = _without_ranks(board)
     if alone:
         yield f"Only one model has scores: {', '.join(alone)}."

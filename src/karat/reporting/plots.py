@@ -13,7 +13,6 @@ import pandas as pd
 
 from karat.analysis.all_pairs import (
     ManyModels,
-    by_name,
     compare_models,
     scale_scores,
     separate,
@@ -67,11 +66,16 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     whole = data.board([] if value == "rank" else [value])
     shown = whole[whole[value].notna()]
     ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
+    if not len(shown):
+        raise DataError(
+            f"no model has a value of {value}: there are too few tasks, or too few wins and "
+            "losses. Plot another value, such as rank."
+        )
     rows = ordered.iloc[: options.models(MAX_MODELS)]
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.9 + 0.2 * len(rows)))
     places = np.arange(len(rows))
     # models with too few tasks to compare are gray
-    colors = [COLORS[0] if tie else FAINT for tie in rows["tie"]]
+    colors = [FAINT if model in whole.attrs["few"] else COLORS[0] for model in rows.index]
     if f"{value}_low" in rows:
         axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
     axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
@@ -81,12 +85,13 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     side.tick_params(length=0)
     side.spines["right"].set_visible(False)
     axes.set_xlabel(RATINGS[value])
-    band = "Lines are 95 % intervals over tasks and folds." if f"{value}_low" in rows else ""
+    known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
+    band = "Lines are 95 % intervals over tasks." if known else ""
     note(
         figure,
         f"{count(whole.attrs['missing']['tasks'], 'task')}.",
         band,
-        "Models that share a letter do not differ significantly.",
+        "Models that share a letter do not differ significantly." if any(rows["tie"]) else "",
         "Gray: too few tasks to compare." if FAINT in colors else "",
         cut(len(rows), len(shown), "models"),
     )
@@ -142,7 +147,7 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
 
 def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
-    compared = by_name(compared)
+    compared = compared.by_name()
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
