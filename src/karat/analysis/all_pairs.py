@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.formatting import count, records, write_tables
-from karat.analysis.item_tests import Separation, separate_task
-from karat.analysis.leaderboard import connected, fold_ratios
+from karat.analysis.item_tests import Separation
+from karat.analysis.leaderboard import TaskTests, connected
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import OK, Cells, Gathered, choose_metric, gather_scores, make_cells
@@ -49,7 +49,7 @@ from karat.stats.ranking import (
 
 #: tests of all pairs, and their names
 TOO_FEW = "too few tasks"
-TESTS = {"max-t": "step-down max-T", "wilcoxon": WILCOXON}
+TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
 COLUMNS = (
     *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
     *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
@@ -387,17 +387,9 @@ def separate_models(
     ``compared`` has its tasks sorted by name; ``metrics`` are those of each task.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
-    ranks = rank_each(compared.values, compared.takes)
-    over_tasks = separate(scale_scores(compared), ranks, test)
-    if len(contested) != 1:
-        return over_tasks
-    t = int(contested[0])
-    task, taking = compared.tasks[t], np.flatnonzero(compared.takes[:, t])
-    names, values = [compared.models[m] for m in taking], compared.values[t][taking]
-    ratio = fold_ratios(given, [task])[0]
-    found = separate_task(given, (task, metrics[task]), names, values, ratio)
-    over_tasks.p[np.ix_(taking, taking)] = found.p
-    return replace(found, p=over_tasks.p)
+    if len(contested) == 1:
+        return TaskTests(given, metrics).of(compared, int(contested[0]))
+    return separate(scale_scores(compared), rank_each(compared.values, compared.takes), test)
 
 
 def scale_scores(compared: RankedScores) -> np.ndarray:
