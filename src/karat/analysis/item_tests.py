@@ -21,9 +21,8 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import MTEB, get_metric, score
-from karat.results.load import named_runs
-from karat.results.run import newest_first
-from karat.results.selection import Side
+from karat.results.load import as_runs
+from karat.results.selection import Side, pooled_sides
 from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, subtract
 
 if TYPE_CHECKING:
@@ -329,7 +328,9 @@ class Separation:
     items: int = 0
 
 
-def item_separation(runs: Any, task: str, metric: str, models: Sequence[str]) -> Separation:
+def item_separation(
+    runs: Any, task: str, metric: str, models: Sequence[str], pool: str = "variant"
+) -> Separation:
     """Test every pair of models on the items of a task, from stored predictions.
 
     Step-down max-T over the items that all models were scored on, in the first repeat; two models
@@ -342,6 +343,8 @@ def item_separation(runs: Any, task: str, metric: str, models: Sequence[str]) ->
         Runs, run folders or folders of runs. A table of scores has no predictions.
     task, metric, models
         Names as on the leaderboard of these runs.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -351,7 +354,7 @@ def item_separation(runs: Any, task: str, metric: str, models: Sequence[str]) ->
     nothing = np.where(np.eye(len(models), dtype=bool), 1.0, np.nan)
     if isinstance(runs, pd.DataFrame):
         return Separation(nothing, why="no stored predictions")
-    sides = _sides(runs, task, models)
+    sides = _sides(runs, task, models, pool)
     try:
         folds, left_out = _aligned(list(sides.values()), get_metric(metric).by_group)
     except KaratError as error:
@@ -413,7 +416,12 @@ def separate(items: Separation, folds: Separation) -> Separation:
 
 
 def separate_task(
-    runs: Any, about: tuple[str, str], models: Sequence[str], values: np.ndarray, ratio: float
+    runs: Any,
+    about: tuple[str, str],
+    models: Sequence[str],
+    values: np.ndarray,
+    ratio: float,
+    pool: str = "variant",
 ) -> Separation:
     """Return which models of a task differ, and the test that decided.
 
@@ -422,22 +430,14 @@ def separate_task(
     folds, higher is better, and ``ratio`` is n_test / n_train.
     """
     folds = fold_separation(values, ratio)
-    return separate(item_separation(runs, *about, models), folds)
+    return separate(item_separation(runs, *about, models, pool), folds)
 
 
-def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
-    """Return the newest run of each model with the task, and the task's name in that run."""
-    given = named_runs(runs)
-    names = {run.folder.resolve(): (model, labels) for run, model, labels in given}
-    found: dict[str, tuple[Side, str]] = {}
-    for run in newest_first([run for run, _, _ in given]):
-        model, labels = names[run.folder.resolve()]
-        own = next((name for name, label in labels.items() if label == task), None)
-        if model in models and own is not None:
-            side = Side(run, run.folder.resolve().name, model)
-            if side.answered.get(own, {}).get(CLEAN):
-                found.setdefault(model, (side, own))
-    return {name: found[name] for name in models if name in found}
+def _sides(runs: Any, task: str, models: Sequence[str], pool: str) -> dict[str, tuple[Side, str]]:
+    """Return the runs of each model that has answers to the task, as one side, and the task."""
+    sides = {side.model: side for side in pooled_sides(as_runs(runs), pool)}
+    own = {name: sides[name] for name in models if name in sides}
+    return {n: (s, task) for n, s in own.items() if s.answered.get(task, {}).get(CLEAN)}
 
 
 def _repeats(side: Side, task: str) -> dict[int, int]:
