@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import karat
-from karat.analysis.all_pairs import compare_all, compare_pairs
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_all,
+    compare_models,
+    compare_pairs,
+    separate,
+)
 from karat.errors import DataError, DefinitionError
-from karat.stats.paired_tests import benjamini_hochberg, holm, rank_tasks
+from karat.stats.paired_tests import benjamini_hochberg, holm, rank_tasks, wilcoxon
 from karat.stats.ranking import step_down
 
 from ..score_data import score_table
@@ -109,6 +118,87 @@ def test_the_order_of_the_models_changes_nothing():
     one, other = compare_pairs(frame), compare_pairs(frame[::-1])
     assert one.cliques == other.cliques
     pd.testing.assert_frame_equal(one.pairs, other.pairs)
+
+
+# -- arrays ---------------------------------------------------------------------------------
+
+
+def wilcoxon_pairs(values: np.ndarray) -> ManyModels:
+    return compare_models(values, separation=separate(values, test="wilcoxon"))
+
+
+def scores(models: int, tasks: int, seed: int = 0, missing: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.random((models, tasks)) + np.linspace(0.3, 0, models)[:, None]
+    values[rng.random(values.shape) < missing] = np.nan
+    return values
+
+
+def test_pairs_equal_those_of_scikit_posthocs():
+    posthocs = pytest.importorskip("scikit_posthocs")
+    values = scores(6, 20, seed=5)
+    expected = posthocs.posthoc_wilcoxon(list(values), p_adjust="holm").to_numpy()
+    found = wilcoxon_pairs(values)
+    assert found.pairs == pytest.approx(expected)
+
+
+def test_all_pairs_are_those_of_one_pair_each():
+    values = np.round(scores(7, 30, seed=6, missing=0.2), 2)
+    found = wilcoxon_pairs(values)
+    raw = np.eye(7)
+    for i, j in itertools.combinations(range(7), 2):
+        both = ~np.isnan(values[[i, j]]).any(axis=0)
+        one, other = values[i, both], values[j, both]
+        alone = wilcoxon(np.round(one - other, 2))
+        raw[i, j] = alone.p
+        assert found.difference[i, j] == pytest.approx((one - other).mean())
+        assert found.difference[j, i] == pytest.approx((other - one).mean())
+    upper = np.triu_indices(7, 1)
+    assert found.pairs[upper] == pytest.approx(holm(raw[upper]))
+    assert np.diag(found.pairs).tolist() == [1.0] * 7
+
+
+def test_more_pairs_than_fit_a_block(monkeypatch):
+    values = scores(12, 9, seed=7, missing=0.1)
+    whole = wilcoxon_pairs(values)
+    monkeypatch.setattr("karat.stats.paired_tests.BLOCK", 5)
+    again = wilcoxon_pairs(values)
+    assert again.pairs == pytest.approx(whole.pairs, nan_ok=True)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000), st.permutations(range(5)))
+def test_the_order_of_models_and_tasks_changes_nothing(seed, places):
+    values = scores(5, 8, seed=seed, missing=0.1)
+    found, other = compare_models(values), compare_models(values[places][:, ::-1])
+    assert other.pairs == pytest.approx(found.pairs[np.ix_(places, places)], nan_ok=True)
+    assert other.ranks == pytest.approx(found.ranks[list(places)], nan_ok=True)
+    assert (other.statistic, other.p) == pytest.approx((found.statistic, found.p), nan_ok=True)
+
+
+def test_equal_models_are_one_clique_and_separate_ones_none():
+    rng = np.random.default_rng(8)
+    same = np.repeat(rng.random((1, 20)), 4, axis=0)
+    found = compare_models(same)
+    assert (found.p, found.pairs.min(), found.cliques) == (1.0, 1.0, [[0, 1, 2, 3]])
+    apart = same + np.array([0.0, 3.0, 1.0, 2.0])[:, None]
+    found = compare_models(apart)
+    assert found.order.tolist() == [1, 3, 2, 0] and found.cliques == []
+    assert found.difference[1, 0] == pytest.approx(3.0)
+
+
+def test_models_of_equal_rank_are_ordered_by_value():
+    # both are first once and second once; the second is ahead by more
+    values = np.array([[0.5, 0.6], [0.9, 0.5]])
+    assert compare_models(values).order.tolist() == [1, 0]
+    assert compare_models(values[::-1]).order.tolist() == [0, 1]
+
+
+def test_a_model_without_a_task_is_in_no_clique():
+    values = np.vstack([scores(3, 8), np.full(8, np.nan)])
+    found = compare_models(values)
+    assert np.isnan(found.ranks[3]) and np.isnan(found.pairs[3, :3]).all()
+    assert 3 not in itertools.chain(*found.cliques) and found.order[-1] == 3
 
 
 # -- from scores ----------------------------------------------------------------------------

@@ -13,11 +13,11 @@ import karat
 from karat.analysis.item_tests import (
     Separation,
     contributions,
+    deciding,
     fold_separation,
     item_separation,
     max_t,
     mcnemar,
-    separate,
 )
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
@@ -196,8 +196,8 @@ def test_folds_decide_only_where_items_cannot():
     part = Separation(np.array([[1.0, np.nan], [np.nan, 1.0]]), "max-T over items")
     none = Separation(np.array([[1.0, np.nan], [np.nan, 1.0]]), why="one fold")
     folds = Separation(np.array([[1.0, 0.4], [0.4, 1.0]]), "corrected t")
-    assert separate(whole, folds) is whole and separate(part, folds) is folds
-    assert separate(part, none) is part and separate(none, none) is none
+    assert deciding(whole, folds) is whole and deciding(part, folds) is folds
+    assert deciding(part, none) is part and deciding(none, none) is none
 
 
 def test_folds_by_hand():

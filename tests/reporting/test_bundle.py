@@ -23,6 +23,7 @@ KEYS = {
     "groups",
     *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
     *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
+    *("groups", "verdict", "partial"),
 }
 MODEL = {
     *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),
@@ -55,6 +56,12 @@ def check_shape(found):
         assert set(found["states"][t]) <= set(".fdn")
         scored = [sign == "." for sign in found["states"][t]]
         assert scored == [value is not None for value in found["scores"][t][0]]
+    for group, verdict in zip(found["groups"], found["verdict"], strict=True):
+        assert set(group["models"]) <= set(range(models)) and len(group["rows"]) == len(
+            group["models"]
+        )
+        assert set(group["tasks"]) <= set(range(tasks))
+        assert {verdict["winner"], verdict["next"]} <= {None, *group["models"]}
     places = [each["model"] for part in ("failures", "maps", "runs") for each in found[part]]
     assert all(0 <= place < models for place in places)
     assert all(0 <= int(task) < tasks for task in found["details"])
@@ -259,7 +266,7 @@ def test_findings_point_at_models_and_tasks(make_run):
     found = make_bundle([good, bad])
     assert found["checks"], "a model that fails everywhere"
     for each in found["checks"]:
-        assert set(each) == {"code", "level", "model", "task", "message", "advice"}
+        assert set(each) == {"code", "title", "level", "model", "task", "message", "advice"}
         assert each["code"].startswith("KRT") and each["level"] in ("error", "warning", "note")
         assert each["model"] in (None, 0, 1) and each["task"] in (None, 0, 1, 2)
 
@@ -459,3 +466,31 @@ def test_states_of_missing_scores(make_run):
     order = [[model["name"] for model in found["models"]].index(m) for m in ("one", "two", "three")]
     signs = ["".join(states[m] for m in order) for states in found["states"]]
     assert signs == ["..d", "f..", "n.."]
+
+
+def test_groups_have_their_models_ranks_and_verdicts():
+    tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(6)}
+    texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(6)}
+    found = make_bundle(score_table({**tables, **texts}))
+    check_shape(found)
+    names = [model["name"] for model in found["models"]]
+    expected = [(["a", "b", "dummy"], list(tables)), (["c", "d", "dummy"], list(texts))]
+    for group, (models, tasks) in zip(found["groups"], expected, strict=True):
+        assert [names[m] for m in group["models"]] == models
+        assert [found["tasks"][t]["name"] for t in group["tasks"]] == tasks
+        assert [row["rank"] for row in group["rows"]] == [1, 2, 3]
+    assert [names[each["winner"]] for each in found["verdict"]] == ["a", "c"]
+    assert len(found["notes"]) > len(found["groups"])  # a caption for each group
+
+
+def test_scores_over_fewer_folds_than_planned_are_marked(monkeypatch):
+    table = score_table({f"t{t}": {"a": [0.9, 0.8], "b": [0.5, 0.4]} for t in range(3)})
+
+    def marked(*given, **options):
+        board = leaderboard(*given, **options)
+        board.attrs["partial"] = {"b": {"t1": (2, 5), "unknown": (1, 5)}}
+        return board
+
+    monkeypatch.setattr(module, "leaderboard", marked)
+    found = make_bundle(table)
+    assert found["partial"] == [[[model["name"] for model in found["models"]].index("b"), 1, 2, 5]]

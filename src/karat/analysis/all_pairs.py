@@ -6,7 +6,7 @@ The same tests decide the letters of a leaderboard, the diagrams and the report.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -27,14 +27,16 @@ from karat.results.selection import unknown_model
 from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
+    FRIEDMAN,
     WILCOXON,
-    ManyModels,
     benjamini_hochberg,
-    compare_models,
     corrected_t,
     holm,
+    mean_of,
+    omnibus_name,
     paired_blocks,
     rank_tasks,
+    skillings_mack,
     superiority,
     wilcoxon,
 )
@@ -47,11 +49,50 @@ from karat.stats.ranking import (
 )
 
 #: tests of all pairs, and their names
+TOO_FEW = "too few tasks"
 TESTS = {"max-t": "step-down max-T", "wilcoxon": WILCOXON}
 COLUMNS = (
     *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
     *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
 )
+
+
+@dataclass(frozen=True)
+class ManyModels:
+    """Many models on many tasks: a test of all models, a test of all pairs, cliques.
+
+    Attributes
+    ----------
+    statistic, p, tasks
+        Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
+        two or more models. Without missing values it is Friedman's.
+    ranks, order
+        Mean rank of each model over its tasks (1 is best), and the models, best first.
+    pairs
+        p of each pair, corrected for all pairs; 1 on the diagonal, NaN where it is not tested.
+    difference
+        Mean of row minus column over the shared tasks; positive where the row is better.
+    cliques
+        Maximal groups of two or more models of which no pair differs significantly at ``alpha``;
+        best first.
+    omnibus, test
+        Names of the test of all models, and of that of the pairs, empty if none was tested.
+    letters
+        The letters of each model's cliques, empty if it was not tested.
+    """
+
+    statistic: float
+    p: float
+    tasks: int
+    ranks: np.ndarray
+    order: np.ndarray
+    pairs: np.ndarray
+    difference: np.ndarray
+    cliques: list[list[int]]
+    alpha: float = ALPHA
+    omnibus: str = FRIEDMAN
+    test: str = WILCOXON
+    letters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,58 +194,89 @@ def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> All
     ([['one', 'other', 6, 0.03125]], [])
     """
     frame = pd.DataFrame(values).astype(float)
+    return _all_pairs(frame, rank_tasks(frame.to_numpy()), separate(frame.to_numpy(), test=test))
+
+
+def _all_pairs(frame: pd.DataFrame, ranks: np.ndarray, separation: Separation) -> AllPairs:
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
-    return _all_pairs(frame, rank_tasks(frame.to_numpy()), test)
-
-
-def _all_pairs(
-    frame: pd.DataFrame, ranks: np.ndarray, test: str, given: Separation | None = None
-) -> AllPairs:
     models = [str(name) for name in frame.index]
-    found = compare_ranked(frame.to_numpy(), ranks, test, given)
+    found = compare_models(frame.to_numpy(), ranks, separation)
     pairs = _pairs(frame.to_numpy(), found)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
-    why = "" if found.test else given.why if given else f"too few tasks (fewer than {FEWEST_TASKS})"
-    return AllPairs(models, frame, found, pairs.assign(**named), why=why)
+    return AllPairs(models, frame, found, pairs.assign(**named), why=separation.why)
 
 
-def compare_ranked(
-    values: np.ndarray, ranks: np.ndarray, test: str = "max-t", given: Separation | None = None
+def compare_models(
+    values: Any, ranks: np.ndarray | None = None, separation: Separation | None = None
 ) -> ManyModels:
     """Return the tests of all models and of all pairs, with letters and cliques.
 
     ``values`` are models × tasks on one scale, higher is better; ``ranks`` are models × tasks, 1 is
-    best; NaN is missing. ``given`` is the test of the items or folds of a single task, which
-    decides instead of a test over tasks.
+    best; NaN is missing. ``separation`` is the test of the pairs; default: step-down max-T.
+
+    >>> found = compare_models([[0.9, 0.8, 0.7] * 3, [0.5, 0.6, 0.6] * 3, [0.1, 0.2, 0.3] * 3])
+    >>> found.statistic, found.order.tolist(), found.letters
+    (18.0, [0, 1, 2], ('a', 'b', 'c'))
+    """
+    table = np.asarray(values, dtype=float)
+    ranks = rank_tasks(table) if ranks is None else ranks
+    separation = separate(table, ranks) if separation is None else separation
+    mean = mean_of(ranks)
+    # models of equal rank are ordered by their values, not by their position
+    order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
+    known = order[_tested(separation.p)[order]]
+    letters = compact_letters(known, separation.p < ALPHA)
+    pairs = (separation.p, _differences(table), letter_groups(letters, known))
+    names = {"omnibus": omnibus_name(table), "test": separation.test}
+    return ManyModels(*skillings_mack(table), mean, order, *pairs, letters=tuple(letters), **names)
+
+
+def separate(
+    values: np.ndarray, ranks: np.ndarray | None = None, test: str = "max-t"
+) -> Separation:
+    """Return which models differ over tasks.
+
+    ``values`` are models × tasks on one scale, higher is better, ``ranks`` their ranks by task. A
+    pair that shares fewer than six tasks is not tested.
+
+    >>> separate(np.array([[0.9] * 5, [0.5] * 5])).why
+    'too few tasks'
     """
     if test not in TESTS:
         hint = did_you_mean(str(test), TESTS)
         raise DefinitionError(f"test must be one of {', '.join(TESTS)}, got {test!r}.{hint}")
-    found = compare_models(values)
-    if given is not None:
-        adjusted, name = given.p, given.test
-    elif test == "max-t":
-        adjusted, name = step_down(ranks), TESTS[test]
+    if test == "wilcoxon":
+        p = _wilcoxon_holm(values)
     else:
-        adjusted, name = _corrected(found.raw, values), TESTS[test]
-    outside = ~np.eye(len(adjusted), dtype=bool)
-    tested = (~np.isnan(adjusted) & outside).any(axis=1)
-    order = found.order[tested[found.order]]
-    letters = compact_letters(order, adjusted < ALPHA)
-    name = name if tested.any() else ""
-    groups = letter_groups(letters, order)
-    return replace(found, pairs=adjusted, test=name, letters=tuple(letters), cliques=groups)
+        p = step_down(rank_tasks(values) if ranks is None else ranks)
+    return Separation(p, TESTS[test]) if _tested(p).any() else Separation(p, why=TOO_FEW)
 
 
-def _corrected(raw: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _tested(adjusted: np.ndarray) -> np.ndarray:
+    """Return which models have a pair that was tested."""
+    return np.asarray((~np.isnan(adjusted) & ~np.eye(len(adjusted), dtype=bool)).any(axis=1))
+
+
+def _wilcoxon_holm(table: np.ndarray) -> np.ndarray:
     """Return Wilcoxon's p after Holm; NaN where a pair shares too few tasks."""
-    known = (~np.isnan(values)).astype(float)
-    upper = np.triu_indices(len(raw), 1)
-    few = (known @ known.T)[upper] < FEWEST_TASKS
-    corrected = np.eye(len(raw))
-    corrected[upper] = corrected[upper[::-1]] = holm(np.where(few, np.nan, raw[upper]))
+    corrected = np.eye(len(table))
+    for one, other, apart in paired_blocks(table):
+        tested = wilcoxon(apart)
+        p = np.where(tested.tasks < FEWEST_TASKS, np.nan, tested.p)
+        corrected[one, other] = corrected[other, one] = p
+    upper = np.triu_indices(len(table), 1)
+    corrected[upper] = corrected[upper[::-1]] = holm(corrected[upper])
     return corrected
+
+
+def _differences(table: np.ndarray) -> np.ndarray:
+    """Return the mean difference of each pair over its shared tasks."""
+    difference = np.zeros((len(table), len(table)))
+    for one, other, apart in paired_blocks(table):
+        mean = mean_of(apart)
+        difference[one, other], difference[other, one] = mean, -mean
+    return difference
 
 
 def letter_groups(letters: Sequence[str], order: Sequence[int] | np.ndarray) -> list[list[int]]:
@@ -280,18 +352,16 @@ def compare_all(
     notes: list[str] = []
     if models:
         cells = _named(cells, models)
-    compared = apply_missing_rule(cells, RULES[0])
-    compared = compared.only(sorted(range(len(cells.tasks)), key=cells.tasks.__getitem__))
+    compared = by_name(apply_missing_rule(cells, RULES[0]))
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
     values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
-    if len(values) < 2:
-        raise DataError(f"a comparison needs at least 2 models, got {len(values)}.")
-    one_task = _one_task((runs, pool), given, compared, chosen, list(values.index))
+    separation = separate_models(runs, given, compared, chosen, test)
+    separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
     ranks = rank_each(compared.values, compared.takes)[~few]
-    found = _all_pairs(values.dropna(axis=1, how="all"), ranks, test, one_task)
+    found = _all_pairs(values.dropna(axis=1, how="all"), ranks, separation)
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:
@@ -302,22 +372,39 @@ def compare_all(
     return replace(found, notes=notes)
 
 
-def _one_task(
-    runs: tuple[Any, str],
+def separate_models(
+    runs: Any,
     given: Gathered,
     compared: RankedScores,
-    metrics: dict[str, str],
-    models: list[str],
-) -> Separation | None:
-    """Return the tests of these models on the items or folds, if they share a single task."""
-    places = [compared.models.index(name) for name in models]
-    contested = np.flatnonzero(compared.takes[places].sum(axis=0) > 1)
+    metrics: Mapping[str, str],
+    test: str = "max-t",
+) -> Separation:
+    """Return which models differ: over tasks, or on the items or folds of a single task.
+
+    ``compared`` has its tasks in the order of ``by_name``; ``runs`` are what ``given`` was gathered
+    from, and ``metrics`` the metric of each task.
+    """
+    contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
+    ranks = rank_each(compared.values, compared.takes)
+    over_tasks = separate(scale_scores(compared), ranks, test)
     if len(contested) != 1:
-        return None
+        return over_tasks
     t = int(contested[0])
-    task, values = compared.tasks[t], compared.values[t][places]
-    ratio = fold_ratios(given, [task])[0]
-    return separate_task(runs[0], (task, metrics[task]), models, values, ratio, runs[1])
+    taking = np.flatnonzero(compared.takes[:, t])
+    names, about = (
+        [compared.models[m] for m in taking],
+        (compared.tasks[t], metrics[compared.tasks[t]]),
+    )
+    ratio = fold_ratios(given, [compared.tasks[t]])[0]
+    found = separate_task(runs, about, names, compared.values[t][taking], ratio, given.pool)
+    over_tasks.p[np.ix_(taking, taking)] = found.p
+    return replace(found, p=over_tasks.p)
+
+
+def by_name(compared: RankedScores) -> RankedScores:
+    """Return the scores with tasks sorted by name, so that their order changes no test."""
+    names = [task.encode("utf-16-be", "surrogatepass") for task in compared.tasks]
+    return compared.only(sorted(range(len(names)), key=names.__getitem__))
 
 
 def scale_scores(compared: RankedScores) -> np.ndarray:
@@ -358,7 +445,7 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         tested = wilcoxon(apart)
         low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
-        p, raw = found.pairs[first, second], found.raw[first, second]
+        p, raw = found.pairs[first, second], tested.p
         columns = (
             *(first, second, tested.tasks, found.difference[first, second], low, high),
             *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),

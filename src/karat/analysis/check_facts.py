@@ -111,8 +111,7 @@ class Facts:
             return cls(gather_scores(runs))
         runs = frozen_runs(runs)
         facts = cls(gather_scores(runs, pool))
-        old = facts.given.repeated
-        late = set(zip(old["run"], old["task"], old["fold"], strict=True)) if len(old) else set()
+        late = facts.given.superseded
         for place, named in enumerate(pool_runs(runs, pool)):
             about = named.run.about
             facts.abouts.setdefault(named.model, []).append(about)
@@ -238,6 +237,40 @@ def best_value(metric: str) -> tuple[float, float] | None:
     if not np.isfinite([low, high]).all():
         return None
     return (high if known.higher_is_better else low), high - low
+
+
+#: scores of answers that do not depend on the item
+CHANCE = dict.fromkeys(("mcc", "kappa", "r2", "pearson", "spearman", "kendall", "ari", "ami"), 0.0)
+CHANCE |= {"auc": 0.5}
+
+
+def chance_value(facts: Facts, task: str) -> float | None:
+    """Return the score of the best constant answer, from the labels of a task; None if unknown."""
+    metric = plain_metric(facts.given.metrics[task])
+    classes = facts.tasks.get(task, {}).get("classes") or {}
+    if metric in SHARES and classes:
+        return float(max(classes.values()) / sum(classes.values()))
+    if metric == "balacc" and classes:
+        return 1 / len(classes)
+    return CHANCE.get(metric)
+
+
+def below(facts: Facts, task: str, value: float) -> np.ndarray:
+    """Return which models are significantly below a score: the 95 % interval over folds is.
+
+    With one fold, the interval of a share of correct answers is used; others have none.
+    """
+    place = facts.place[task]
+    sign = 1 if facts.cells.higher[place] else -1
+    mean, error, counts = _errors(facts, task, facts.cells.folds[place] - sign * value)
+    t = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1))
+    rows = facts.tested(task)
+    by_rows = np.full(len(mean), np.nan)
+    if rows and is_share(facts.given.metrics[task]):
+        by_rows = ndtri((1 + CONFIDENCE) / 2) * np.full(
+            len(mean), np.sqrt(value * (1 - value) / rows)
+        )
+    return np.asarray(mean + np.where(counts > 1, t * error, by_rows) < 0)
 
 
 #: confidence of intervals, and power with which a true difference is detected

@@ -24,8 +24,10 @@ from karat.analysis.check_facts import (
     Hit,
     Job,
     Rule,
+    below,
     best_value,
     bounds,
+    chance_value,
     detectable,
     plain_metric,
 )
@@ -156,6 +158,15 @@ def _worse_than_random(facts: Facts) -> Iterator[Hit]:
                 if fair and m not in done:
                     done.add(m)
                     yield _against(facts, task, m, other, "worse than")
+        chance = chance_value(facts, task)
+        if chance is not None and len(models) == len(facts.scored(task)):
+            for m in models[below(facts, task, chance)[models]]:
+                yield Hit(
+                    f"{facts.called(m)} is worse than chance on {task} "
+                    f"({facts.score(m, task)} against {chance:.4g}).",
+                    facts.cells.models[m],
+                    task,
+                )
 
 
 @_rule(
@@ -386,7 +397,15 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
         means = facts.cells.means[[first, second], facts.place[task]]
         gap = abs(float(means[0] - means[1]))
         least, basis = detectable(facts, task, first, second) or (0.0, "")
-        if SAME * float(np.abs(means).max()) < gap < least:
+        best = best_value(facts.given.metrics[task])
+        if not gap and (
+            best is None or means[0] != best[0]
+        ):  # else KRT301 says that all are perfect
+            yield Hit(
+                f"On {task}, {facts.called(first)} and {facts.called(second)} have the same score.",
+                task=task,
+            )
+        elif SAME * float(np.abs(means).max()) < gap < least:
             yield Hit(
                 f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
                 f"{basis} can detect differences from {least:.2g}.",

@@ -408,7 +408,7 @@ def fold_separation(values: np.ndarray, ratio: float) -> Separation:
     return Separation(p, CORRECTED)
 
 
-def separate(items: Separation, folds: Separation) -> Separation:
+def deciding(items: Separation, folds: Separation) -> Separation:
     """Return the test that decides: on items if all pairs were tested there, else over folds."""
     if items.test and (not np.isnan(items.p).any() or not folds.test):
         return items
@@ -430,7 +430,7 @@ def separate_task(
     folds, higher is better, and ``ratio`` is n_test / n_train.
     """
     folds = fold_separation(values, ratio)
-    return separate(item_separation(runs, *about, models, pool), folds)
+    return deciding(item_separation(runs, *about, models, pool), folds)
 
 
 def _sides(runs: Any, task: str, models: Sequence[str], pool: str) -> dict[str, tuple[Side, str]]:

@@ -56,8 +56,8 @@ class PlannedTask:
     ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
     of the user's own components. ``twins`` are the numbers of test rows that duplicate a train
     row and of all test rows. ``facts`` are the other statistics of the task. ``cut`` is a line
-    about its folds. If the data cannot be used, ``data_error`` is the reason and ``folds`` are the
-    requested folds.
+    about its folds. ``tested`` are the positions of all test questions. If the data cannot be
+    used, ``data_error`` is the reason and ``folds`` are the requested folds.
     """
 
     task: Task
@@ -71,6 +71,7 @@ class PlannedTask:
     twins: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] = field(default_factory=dict)
     cut: str = ""
+    tested: np.ndarray | None = None
 
     @cached_property
     def asked(self) -> str:
@@ -324,6 +325,7 @@ def _plan_task(
         code=hash_user_components(task),
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),
+        tested=np.unique(np.concatenate([fold.test for fold in cut])),
     )
 
 

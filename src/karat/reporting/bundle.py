@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,11 @@ import pandas as pd
 
 from karat import __version__
 from karat.analysis.all_pairs import scale_scores
-from karat.analysis.checks import check_runs
+from karat.analysis.check_facts import Finding
+from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, short
 from karat.analysis.leaderboard import leaderboard, split_groups
-from karat.analysis.robustness import curves, robustness
+from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
@@ -30,6 +30,13 @@ from karat.reporting.details import (
 )
 from karat.reporting.formats import make_tables
 from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.verdict import (
+    Evidence,
+    command_text,
+    find_robustness,
+    make_evidence,
+    make_verdict,
+)
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -77,26 +84,26 @@ def make_bundle(
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
     board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
-    parts = split_groups(board)
-    whole = _first_rows(parts)
-    cells = make_cells(given, chosen := given.chosen({}))
+    whole = _one_row_each(parts := split_groups(board))
+    chosen = given.chosen({})
+    cells = make_cells(given, chosen)
     order = pd.Index(cells.models).get_indexer(whole.index)
     metrics = metrics_of(given, chosen)
     shown = _shown(found, given, whole, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
-    sections = _sections(found, shown, umap)
+    compared = apply_missing_rule(cells, RULE)
+    evidence = make_evidence(given, cells, compared, **_facts(found, shown))
+    sections = _sections(found, shown, evidence, umap)
     unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
-    made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     bundle = {
-        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__, "made": made},
+        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
+        "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
         **{"confidence": CONFIDENCE, "rule": RULE, "notes": _notes(board)},
         "models": _models(whole, shown),
-        "groups": _groups(parts, shown),
+        **_answers(parts, evidence, shown),
         "tasks": _tasks(given, cells, metrics, shown),
-        "scores": means_of(given, cells, metrics, order),
-        "spread": spread_of(cells, order),
-        "folds": folds,
-        "states": ["".join(SIGNS[state] for state in each) for each in cells.states[order].T],
+        **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
+        **{"folds": folds, "states": states_of(cells, order)},
         "tests": make_tests(cells, order, RULE),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
@@ -104,20 +111,62 @@ def make_bundle(
     return dict(compact(bundle))
 
 
-def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
+def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all groups; a model of several groups has the numbers of the first."""
+    whole = pd.concat(parts) if len(parts) > 1 else parts[0]
+    return whole[~whole.index.duplicated()]
+
+
+def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> dict[str, Any]:
     """Return all sections but the scores, and notes on what was left out."""
     limited = {
         "curves": make_curves(found, shown),
-        "robustness": make_robustness(found),
+        "robustness": make_robustness(evidence.robust),
         "learning": make_learning(found, shown),
         "details": make_details(shown),
         "failures": make_failures(shown),
         "maps": make_maps(shown, umap),
-        "checks": make_checks(found, shown),
+        "checks": make_checks(evidence.findings, shown),
     }
     whole = {"cards": make_cards(shown), "runs": make_runs(shown)}
     cut = [sentence for _, sentences in limited.values() for sentence in sentences]
     return {**{name: value for name, (value, _) in limited.items()}, **whole, "cut": cut}
+
+
+# -- groups and verdicts ---------------------------------------------------------------------
+
+
+def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) -> dict[str, Any]:
+    """Return the groups of models, a verdict on each, and scores over fewer folds than planned."""
+    verdicts = make_verdict(parts, evidence)
+    for verdict in verdicts:
+        verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
+        verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
+    partial = {
+        (shown.model_place(model), shown.task_place(task), *counts)
+        for part in parts
+        for model, tasks in part.attrs.get("partial", {}).items()
+        for task, counts in tasks.items()
+    }
+    return {
+        "groups": _groups(parts, shown),
+        "verdict": verdicts,
+        "partial": sorted(each for each in partial if None not in each),
+    }
+
+
+def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
+    """Return findings, robustness, test items of tasks, commands of models, folder of the runs."""
+    commands = {
+        shown.models[run.model]: command_text(run.run.about.get("command")) or ""
+        for run in shown.runs
+    }
+    items = {shown.tasks[task]: number for task, number in _questions(shown).items()}
+    parents = {run.run.folder.resolve().parent.name for run in shown.runs}
+    where = parents.pop() if len(parents) == 1 else "RUN..." if parents else ""
+    robust = find_robustness(found)
+    facts = {"commands": commands, "items": items, "where": where}
+    return {"findings": check_runs(found), "robust": robust, **facts}
 
 
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
@@ -137,12 +186,6 @@ def _title(shown: PageIndex) -> str:
     rest = len(suites) - MAX_SUITES
     more = [f"{rest} more"] if rest > 0 else []
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
-
-
-def _first_rows(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per model: that of its first group."""
-    whole = pd.concat(parts) if len(parts) > 1 else parts[0]
-    return whole[~whole.index.duplicated()]
 
 
 def _notes(board: pd.DataFrame) -> list[str]:
@@ -192,7 +235,7 @@ def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
     about: Mapping[str, Any] = shown.run.about if shown else {}
     keys = {key: about.get(key) for key in ("suite", "constraint", "stamp", "seed")}
     folder = shown.run.folder.resolve().name if shown else None
-    command = text_of(about.get("command"))
+    command = command_text(about.get("command"))
     return {"model": about.get("model", name), "run": folder, **keys, "command": command}
 
 
@@ -289,6 +332,11 @@ def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
     return [pd.DataFrame(table[order]).std(axis=1).to_numpy() for table in cells.folds]
 
 
+def states_of(cells: Cells, order: np.ndarray) -> list[str]:
+    """Return one sign per model for each task."""
+    return ["".join(SIGNS[state] for state in each) for each in cells.states[order].T]
+
+
 def folds_of(
     cells: Cells, order: np.ndarray, max_numbers: int
 ) -> tuple[list[list[Any]] | None, list[str]]:
@@ -347,12 +395,11 @@ def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     return found, cut
 
 
-def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
+def make_robustness(found: pd.DataFrame | None) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the robustness table as texts, or None without corrupted views."""
-    try:
-        table = robustness_table(robustness(runs))
-    except DataError:
+    if found is None:
         return None, []
+    table = robustness_table(found)
     columns = table.all_columns
     rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
     cut = []
@@ -459,12 +506,14 @@ def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
     return tests
 
 
-def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+def make_checks(
+    found: Sequence[Finding], shown: PageIndex
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the findings with indices of model and task, and notes on what was left out."""
-    found = check_runs(runs)
     rows = [
         {
             "code": finding.code,
+            "title": rule_of(finding.code).title,
             "level": finding.level,
             "model": shown.model_place(finding.model),
             "task": shown.task_place(finding.task),
@@ -492,7 +541,7 @@ def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
         {
             "model": each.model,
             "folder": each.run.folder.resolve().name,
-            "command": text_of(each.run.about.get("command")),
+            "command": command_text(each.run.about.get("command")),
             "seed": each.run.about.get("seed"),
             "versions": versions(each.run.about),
             "platform": each.run.about.get("platform"),
@@ -512,17 +561,6 @@ def versions(about: Mapping[str, Any]) -> dict[str, str]:
     libraries = about.get("versions")
     found |= libraries if isinstance(libraries, Mapping) else {}
     return {str(name): str(each) for name, each in found.items() if each}
-
-
-def text_of(command: Any) -> str | None:
-    """Return a command as one line, whether it is stored as a text or as a list.
-
-    >>> text_of(["karat", "run", "my suite"])
-    "karat run 'my suite'"
-    """
-    if isinstance(command, list | tuple):
-        return shlex.join(map(str, command))
-    return str(command) if command else None
 
 
 def make_failures(shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:

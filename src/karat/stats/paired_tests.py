@@ -218,75 +218,6 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
     return np.minimum(1.0, 2 * below[which, asked])
 
 
-@dataclass(frozen=True)
-class ManyModels:
-    """Many models on many tasks: a test of all models, a test of all pairs, cliques.
-
-    Attributes
-    ----------
-    statistic, p, tasks
-        Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
-        two or more models. Without missing values it is Friedman's.
-    ranks, order
-        Mean rank of each model over its tasks (1 is best), and the models, best first.
-    pairs
-        p of each pair, corrected for all pairs; 1 on the diagonal, NaN where it is not tested.
-    raw
-        p of Wilcoxon's test before a correction.
-    difference
-        Mean of row minus column over the shared tasks; positive where the row is better.
-    cliques
-        Maximal groups of two or more models of which no pair differs significantly at ``alpha``;
-        best first.
-    omnibus, test
-        Names of the test of all models, and of that of the pairs, empty if none was tested.
-    letters
-        The letters of each model's cliques, empty if it was not tested.
-    """
-
-    statistic: float
-    p: float
-    tasks: int
-    ranks: np.ndarray
-    order: np.ndarray
-    pairs: np.ndarray
-    raw: np.ndarray
-    difference: np.ndarray
-    cliques: list[list[int]]
-    alpha: float = ALPHA
-    omnibus: str = FRIEDMAN
-    test: str = WILCOXON
-    letters: tuple[str, ...] = ()
-
-
-def compare_models(values: Any, alpha: float = ALPHA) -> ManyModels:
-    """Return a test of all models and Wilcoxon's of all pairs of models × tasks; higher is better.
-
-    NaN is missing. All tasks must be on one scale: pairs are tested on the sizes of differences.
-
-    >>> found = compare_models([[0.9, 0.8, 0.7], [0.5, 0.6, 0.6], [0.1, 0.2, 0.3]])
-    >>> found.statistic, found.order.tolist(), found.cliques
-    (6.0, [0, 1, 2], [[0, 1, 2]])
-    """
-    given = np.asarray(values, dtype=float)
-    models = len(given)
-    statistic, p, tasks = skillings_mack(given)
-    ranks = mean_ranks(given)
-    raw, difference = np.eye(models), np.zeros((models, models))
-    for one, other, apart in paired_blocks(given):
-        raw[one, other] = raw[other, one] = wilcoxon(apart).p
-        mean = mean_of(apart)
-        difference[one, other], difference[other, one] = mean, -mean
-    upper = np.triu_indices(models, 1)
-    pairs = np.eye(models)
-    pairs[upper] = pairs[upper[::-1]] = holm(raw[upper])
-    # models of equal rank are ordered by their values, not by their position
-    order = np.lexsort((-mean_of(given), np.where(np.isnan(ranks), np.inf, ranks)))
-    found = cliques(order[~np.isnan(ranks[order])], ~(pairs < alpha))
-    tests = (statistic, p, tasks, ranks, order, pairs, raw, difference, found, alpha)
-    return ManyModels(*tests, omnibus=omnibus_name(given))
-
-
 def omnibus_name(values: np.ndarray) -> str:
     """Return the name of the test of all models: Friedman's if no value is missing."""
     contested = values[:, (~np.isnan(values)).sum(axis=0) > 1]
@@ -368,12 +299,6 @@ def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     apart = first - second
     apart[np.abs(apart) <= EQUAL * np.maximum(np.abs(first), np.abs(second))] = 0.0
     return apart
-
-
-def cliques(order: np.ndarray, tied: np.ndarray) -> list[list[int]]:
-    """Return the maximal groups of two or more neighbors in an order all of whose pairs tie."""
-    groups = (order[start : end + 1].tolist() for start, end in tie_groups(order, tied))
-    return [group for group in groups if len(group) > 1]
 
 
 def tie_groups(order: np.ndarray, tied: np.ndarray) -> list[tuple[int, int]]:
