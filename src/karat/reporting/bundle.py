@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.analysis.all_pairs import scale_scores
+from karat.analysis.all_pairs import compare_models, scale_scores
 from karat.analysis.check_facts import Finding
 from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, short
@@ -50,7 +50,7 @@ from karat.results.load import (
     make_cells,
     named_runs,
 )
-from karat.stats.paired_tests import compare_models, omnibus_name, skillings_mack
+from karat.stats.paired_tests import omnibus_name, skillings_mack
 from karat.stats.ranking import CONFIDENCE
 
 SCHEMA = 1

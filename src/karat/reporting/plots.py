@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import scale_scores
+from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores
 from karat.analysis.formatting import count, rounded
 from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
@@ -38,7 +38,6 @@ from karat.reporting.figures import (
 from karat.reporting.formats import metric_label
 from karat.reporting.notes import SIGNS
 from karat.results.load import gather_scores, learning_curves, make_cells
-from karat.stats.paired_tests import ManyModels, cliques, compare_models
 from karat.stats.ranking import rank_each, ranked_on_few
 
 #: ratings and their axis labels
@@ -106,7 +105,7 @@ class Tested:
 
 
 def cd(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot the mean ranks and the cliques of the Wilcoxon tests with Holm correction."""
+    """Plot the mean ranks and the cliques of models that do not differ (step-down max-T)."""
     found = tested(data.compared)
     if len(found.models) < 2:
         raise DataError(
@@ -115,14 +114,16 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     shown = min(len(found.models), options.models(CD_MAX_MODELS))
     half = -(-shown // 2)
     bars = _bars(found, shown)
-    depth = 0.9 + 0.35 * len({row for row, _, _ in bars}) + half
+    depth = 0.9 + 0.35 * len({row for row, _ in bars}) + half
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.5 + 0.2 * depth))
     ranks = found.ranks[:shown]
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
-    for row, *ends in bars:
-        y = 0.7 + 0.35 * row
-        axes.plot(ends, [y, y], color="black", lw=3, solid_capstyle="projecting", gid="clique")
+    for row, inside in bars:
+        y = [0.7 + 0.35 * row] * len(inside)
+        axes.plot(inside, y, color="black", lw=3, solid_capstyle="projecting", gid="clique")
+        # a bar may pass a model that is not in the clique
+        axes.plot(inside, y, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
     for place, name in enumerate(found.models[:shown]):
         on_left = place < half
@@ -141,24 +142,23 @@ def tested(compared: RankedScores) -> Tested:
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = compare_models(scale_scores(compared)[chosen[order]])
-    groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
+    tests = compare_models(scale_scores(compared)[chosen[order]], each[chosen[order]])
     models = [compared.models[m] for m in chosen[order]]
-    return Tested(models, ranks[order], groups, tests, int(few.sum()))
+    return Tested(models, ranks[order], tests.cliques, tests, int(few.sum()))
 
 
-def _bars(found: Tested, shown: int) -> list[tuple[int, float, float]]:
-    """Return row, start and end of the bar of every clique; bars of one row do not overlap."""
+def _bars(found: Tested, shown: int) -> list[tuple[int, list[float]]]:
+    """Return row and ranks of the bar of every clique; bars of one row do not overlap."""
     ends: list[float] = []
     bars = []
     for clique in found.cliques:
-        inside = [found.ranks[model] for model in clique if model < shown]
+        inside = [float(found.ranks[model]) for model in clique if model < shown]
         if len(inside) < 2:
             continue
-        left, right = float(min(inside)), float(max(inside))
+        left, right = min(inside), max(inside)
         row = next((i for i, end in enumerate(ends) if end < left - 0.02), len(ends))
         ends[row : row + 1] = [right]
-        bars.append((row, left, right))
+        bars.append((row, inside))
     return bars
 
 
@@ -192,10 +192,12 @@ def _sentences(found: ManyModels) -> list[str]:
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
         first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
+    if not found.test:
+        return [first, "Pairs are not tested: too few tasks."]
     return [
         first,
-        f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
-        f"level {found.alpha:g}).",
+        f"Dots on a bar are models that do not differ significantly ({found.test}, level "
+        f"{found.alpha:g}).",
     ]
 
 
