@@ -50,6 +50,7 @@ from karat.results.load import (
     make_cells,
     named_runs,
 )
+from karat.results.run import newest_first
 from karat.stats.paired_tests import omnibus_name, skillings_mack
 from karat.stats.ranking import CONFIDENCE
 
