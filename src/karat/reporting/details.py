@@ -220,7 +220,7 @@ def details(folds: Sequence[Fold], kind: str) -> dict[str, Any]:
 
 def confusion(folds: Sequence[Fold]) -> dict[str, Any] | None:
     """Return the confusion matrix over all folds, one row per true class."""
-    if not folds or not all(_labelled(answers) for _, answers in folds):
+    if not folds or not all(answers.is_labeled for _, answers in folds):
         return None
     labels = sorted({label for _, answers in folds for label in answers.labels})
     place = {label: i for i, label in enumerate(labels)}
@@ -251,7 +251,7 @@ def calibration(folds: Sequence[Fold]) -> list[dict[str, float]] | None:
 
     The confidence is the probability of the predicted class.
     """
-    by_fold = [c for _, answers in folds if (c := _confidence(answers)) is not None]
+    by_fold = [c for _, answers in folds if (c := answers.confidence) is not None]
     if not by_fold or len(by_fold) < len(folds):
         return None
     confidence = np.concatenate(by_fold)
@@ -267,20 +267,6 @@ def calibration(folds: Sequence[Fold]) -> list[dict[str, float]] | None:
         }
         for b in np.unique(bins)
     ]
-
-
-def _labelled(answers: Predictions) -> bool:
-    return answers.answers == "classes" and answers.truths == "classes"
-
-
-def _confidence(answers: Predictions) -> np.ndarray | None:
-    """Return the probability of each predicted class, or None without probabilities."""
-    if answers.probabilities is None or not _labelled(answers) or not len(answers):
-        return None
-    # a predicted label may lack a probability
-    chances = np.column_stack([answers.probabilities, np.full(len(answers), np.nan)])
-    codes = np.minimum(answers.answered_codes, len(answers.classes))
-    return np.asarray(chances[np.arange(len(answers)), codes])
 
 
 def scatter(folds: Sequence[Fold]) -> list[list[float]] | None:
@@ -308,7 +294,7 @@ def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:
     found: list[tuple[float, list[Any]]] = []
     for fold, answers in folds:
         errors = _errors(answers, kind)
-        confidence = _confidence(answers)
+        confidence = answers.confidence
         rows = np.arange(len(answers)) if answers.question is None else answers.question
         for i in np.argsort(-errors, kind="stable")[:MAX_ROWS].tolist():
             if errors[i] > 0:
@@ -330,7 +316,7 @@ def _errors(answers: Predictions, kind: str) -> np.ndarray:
     if answers.rank is not None:
         return np.nan_to_num(answers.rank - 1, nan=np.inf, posinf=np.inf)
     wrong = answers.predictions.astype(str) != answers.target.astype(str)
-    confidence = _confidence(answers)
+    confidence = answers.confidence
     if confidence is None:
         return wrong.astype(float)
     confidence = np.clip(np.nan_to_num(confidence), 0.0, 1.0)
