@@ -14,9 +14,11 @@ import pytest
 import karat
 from karat.analysis.formatting import rounded
 from karat.reporting.bundle import make_bundle
-from karat.reporting.formats import format_rank
+from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.stats.paired_tests import corrected_t, holm
-from karat.stats.ranking import interval, rank_models
+from karat.stats.ranking import rank_models
+
+from ..score_data import write_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
@@ -66,29 +68,6 @@ def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
     expected = chosen_ranks(full, tasks)
     means = [np.nan if mean is None else mean for mean in opened.run(MEANS)]
     assert means == pytest.approx(expected.mean, abs=1e-9, nan_ok=True)
-    opened.until("return Karat.ranking.ready")
-    low, high = opened.run("return [Karat.ranking.low, Karat.ranking.high]")
-    # other random numbers: the quantiles of 1,000 resamples agree to a part of a rank
-    assert np.array(low, dtype=float) == pytest.approx(expected.low, abs=0.7, nan_ok=True)
-    assert np.array(high, dtype=float) == pytest.approx(expected.high, abs=0.7, nan_ok=True)
-
-
-def test_intervals_are_those_of_python_for_the_same_resamples(opened):
-    rng = np.random.default_rng(4)
-    means = np.array([1.1, 2.5, 3.9])
-    # pulled to the middle, as resampled ranks are, and one resample without any task of the third
-    resampled = np.clip(2.5 + 0.6 * (means - 2.5)[:, None] + rng.normal(0, 0.3, (3, 400)), 1, 4)
-    resampled[2, 7] = np.nan
-    expected = np.clip(interval(means, resampled), 1, 4).T
-    script = (
-        "return arguments[0].map((mean, m) => Karat.ranks.interval(mean,"
-        " Float64Array.from(arguments[1][m], (v) => v ?? NaN), 4, 0.95))"
-    )
-    given = [[None if np.isnan(value) else value for value in row] for row in resampled.tolist()]
-    found = opened.run(script, means.tolist(), given)
-    assert np.array(found) == pytest.approx(expected, abs=1e-9)
-    assert found[0][0] == 1 and found[2][1] == 4  # without the ends they would lie beyond
-    assert opened.run("return Karat.ranks.interval(null, [NaN], 4, 0.95)") == [None, None]
 
 
 def test_resampling_again_gives_the_same_intervals_and_letters(opened):
@@ -166,7 +145,9 @@ def test_numbers_are_those_of_the_terminal(opened):
 
 def test_every_section_is_there_and_in_the_navigation(opened):
     ids = opened.run("return [...document.querySelectorAll('main > section')].map((s) => s.id)")
-    expected = "board heatmap differences folds corruption learning cost maps compare checks"
+    expected = (
+        "verdict board heatmap differences folds corruption learning cost maps compare checks"
+    )
     assert ids == f"{expected} failures data origin".split()
     links = opened.run(
         "return [...document.querySelectorAll('.ways a')].map((a) => a.getAttribute('href'))"
@@ -253,27 +234,94 @@ def test_marks_color_a_model_everywhere(opened):
     assert "c0" in opened.find("#board tbody tr:last-child .mark").get_attribute("class")
 
 
-def test_the_summary_names_ties_and_strangers(browser, bundles, write_page, tmp_path):
-    bundle = bundles.make_bundle(6, 6, missing=0)
-    away = {0: (3, 4, 5), 4: (0, 1, 2), 5: (0, 1, 2)}
-    states = [list(state) for state in bundle["states"]]
-    for m, tasks in away.items():
-        for t in tasks:
-            states[t][m] = "d"
-            bundle["scores"][t] = [[*row[:m], None, *row[m + 1 :]] for row in bundle["scores"][t]]
-            bundle["folds"][t][m] = None
-    bundle["states"] = ["".join(state) for state in states]
-    for m, tie in enumerate(("a", "a", "ab", "b", "a", "ab")):
-        bundle["models"][m] |= {"rank": 1.0 + m, "tie": tie, "low": 1.0, "high": 6.0}
-    path = tmp_path / "strangers.html"
-    browser.open(write_page(bundle, path))
-    same, strangers = browser.texts("#verdict")[0].split(". ")[-2:]
-    assert "encoder-001, encoder-002" in same and "encoder-004" not in same
-    assert "encoder-004, encoder-005" in strangers and "no common task" in strangers
-    for m, tie in enumerate("abbbcc"):
-        bundle["models"][m]["tie"] = tie
-    browser.open(write_page(bundle, path))
-    assert "encoder-001" not in browser.texts("#verdict")[0]
+def test_the_verdict_comes_first_with_every_line(opened, full):
+    first = "return document.querySelector('main > section').id"
+    assert opened.run(first) == "verdict"
+    (verdict,) = full["verdict"]
+    assert opened.texts("#verdict .answer") == [verdict["lines"][0]["text"]]
+    assert opened.texts("#verdict .answer strong") == ["encoder-000"]
+    shown = [line["text"] for line in verdict["lines"][1:]]
+    assert opened.texts("#verdict .evidence dd") == shown
+    assert opened.texts("#verdict .weak li") == verdict["weak"]
+    assert opened.texts("#verdict pre") == [verdict["next_step"]["command"]]
+    opened.click("#verdict .weak button")
+    assert opened.run("return document.activeElement.id") == "checks"
+
+
+def test_the_verdict_on_a_selection_is_that_of_the_browser(opened):
+    opened.run("Karat.choose([0, 1, 2])")
+    opened.until("return Karat.ranking.ready")
+    leader = opened.run("return Karat.model(Karat.order()[0])")
+    assert opened.texts("#verdict .answer strong")[0] == leader
+    assert opened.count("#verdict .evidence") == 0
+    opened.run("Karat.choose(Karat.data.tasks.map((_, t) => t))")
+    assert opened.count("#verdict .evidence") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "second"),
+    [("ranking", "board"), ("robustness", "corruption"), ("comparison", "compare")],
+)
+def test_what_the_verdict_is_about_comes_next(browser, full, write_page, tmp_path, kind, second):
+    bundle = {**full, "verdict": [{**full["verdict"][0], "kind": kind}]}
+    browser.open(write_page(bundle, tmp_path / "kind.html"))
+    assert browser.run("return document.querySelectorAll('main > section')[1].id") == second
+
+
+def test_no_letters_are_not_tested_and_no_tie(browser, full, write_page, tmp_path):
+    bare = [{**model, "tie": "", "few": False} for model in full["models"]]
+    verdict = {**full["verdict"][0], "state": "untested", "reason": "one fold"}
+    bundle = {**full, "models": bare, "verdict": [verdict]}
+    browser.open(write_page(bundle, tmp_path / "untested.html"))
+    assert "one fold" in browser.find("#board .untested").text
+    assert browser.count("#board [data-key=tie]") == 0
+    some = [{**model, "tie": "a" if m else ""} for m, model in enumerate(bare)]
+    browser.open(write_page({**bundle, "models": some}, tmp_path / "some.html"))
+    assert not browser.find("#board .untested").is_displayed()
+    assert browser.texts("#board tbody .few") == ["not tested"]
+    assert browser.run("return Karat.p(null)") == "not tested"
+
+
+def test_groups_are_shown_one_at_a_time(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_groups()
+    page = write_page(bundle, tmp_path / "groups.html")
+    browser.console_messages()
+    browser.open(page)
+    name = [model["name"] for model in bundle["models"]]
+    for place, group in enumerate(bundle["groups"]):
+        browser.click(f"#group-{place}")
+        assert browser.run(NAMES) == [name[m] for m in group["models"]]
+        assert browser.run("return Karat.ranking.mean") == [1, 2, 3, 4]
+        assert browser.find("#board .caption").text == bundle["notes"][place]
+        tasks = [bundle["tasks"][t]["name"] for t in group["tasks"]]
+        assert browser.run("return Karat.data.tasks.map((task) => task.name)") == tasks
+        scores = browser.run("return Karat.data.scores.map((task) => task[0])")
+        expected = [[bundle["scores"][t][0][m] for m in group["models"]] for t in group["tasks"]]
+        assert scores == expected
+        winner = bundle["verdict"][place]["winner"]
+        assert browser.texts("#verdict .answer strong") == [name[winner]]
+        assert len(browser.texts("#verdict .others li")) == 1
+        assert len(browser.texts("#board .partial")) == 1
+        runs = [run["model"] for run in bundle["runs"] if run["model"] in group["models"]]
+        assert browser.run("return Karat.data.runs.length") == len(runs)
+    browser.run("Karat.drawAll()")
+    address = browser.run("return location.hash")
+    assert "group=texts" in address
+    browser.open(page, address[1:])
+    assert browser.run(NAMES) == [name[m] for m in bundle["groups"][1]["models"]]
+    browser.driver.back()
+    assert browser.console_messages() == []
+
+
+def test_scores_over_fewer_folds_than_planned_are_marked(browser, full, write_page, tmp_path):
+    place = next(m for m, sign in enumerate(full["states"][2]) if sign == ".")
+    bundle = {**full, "partial": [[place, 2, 3, 5]]}
+    browser.open(write_page(bundle, tmp_path / "partial.html"), "columns=tasks")
+    (cell,) = browser.run(
+        "return [...document.querySelectorAll('#board .partial')].map((e) => e.closest('td').title)"
+    )
+    assert "3 of 5" in cell
+    assert browser.texts("#board .partial") == [" 3/5"]
 
 
 def test_intervals_without_folds_are_called_narrower(browser, full, opened, write_page, tmp_path):
@@ -433,11 +481,72 @@ def test_csv_files_of_plots(opened, full):
     best = rows[1]
     m = [model["name"] for model in full["models"]].index(best[0])
     assert float(best[3]) == full["folds"][0][m][0]
-    opened.click("#board .saves button")
+    share(opened, "Save as CSV")
     board = pd.read_csv(opened.saved("karat-board.csv"))
     assert board["model"].tolist() == opened.run(NAMES)
     assert board["rank"].tolist() == pytest.approx([model["rank"] for model in full["models"]])
     assert board["clas-001"].iloc[0] == pytest.approx(full["scores"][1][0][0])
+
+
+def share(browser, action):
+    """Click on an action of the menu that shares the leaderboard."""
+    browser.find("#share")
+    browser.run("document.getElementById('share').open = true")
+    script = "return [...document.querySelectorAll('#share button')]"
+    (button,) = (each for each in browser.run(script) if each.text == action)
+    button.click()
+
+
+def test_a_shared_leaderboard_is_that_of_the_command(browser, tmp_path, write_page):
+    rng = np.random.default_rng(4)
+    for name in ("one_a", "two|b", "dummy"):
+        scores = {f"t{t}_{'x' * t}": rng.random(3).round(3).tolist() for t in range(7)}
+        scores["rmse-t"] = (rng.random(3) * 5000).round(2).tolist()
+        record = {"seconds": float(rng.random() * 9000), "peak_memory_mb": 3000.0}
+        write_run(tmp_path / "runs", name, scores, record=record)
+    runs = tmp_path / "runs"
+    browser.open(write_page(make_bundle(runs), tmp_path / "page.html"))
+    board = karat.leaderboard(runs)
+    for shape, action, ending in (
+        ("markdown", "Save as Markdown", "md"),
+        ("latex", "Save as LaTeX", "tex"),
+    ):
+        (browser.downloads / f"karat-leaderboard.{ending}").unlink(missing_ok=True)
+        share(browser, action)
+        assert browser.saved(f"karat-leaderboard.{ending}").read_text() == render(board, shape)
+
+
+def test_texts_are_escaped_as_in_the_command(opened):
+    texts = ["a|b <script> my_model _x_", '50 % of & [rest] \\ ^ ~ ` -- {$}#"', "naïve_ß_1 * – … ↑"]
+    for name, escape in (("escapeMarkdown", escape_markdown), ("escapeLatex", escape_latex)):
+        found = opened.run(f"return arguments[0].map(Karat.{name})", texts)
+        assert found == [escape(text) for text in texts]
+
+
+def test_a_shared_picture_has_a_row_per_shown_model(opened, full):
+    opened.find("#find").send_keys("encoder-00")
+    opened.until("return Karat.get('find') === 'encoder-00'")
+    share(opened, "Save as SVG")
+    root = ElementTree.parse(opened.saved("karat-leaderboard.svg")).getroot()
+    texts = {node.text for node in root.iter(f"{SVG}text")}
+    names = {model["name"] for model in full["models"]}
+    assert names & texts == {name for name in names if "encoder-00" in name}
+    assert full["title"] in texts
+    share(opened, "Save as PNG")
+    data = opened.saved("karat-leaderboard.png").read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    size = (2 * int(root.get("width")), 2 * int(root.get("height")))
+    assert (width, height) == size
+
+
+def test_the_menu_closes_by_escape_and_by_a_click_elsewhere(opened):
+    opened.click("#share summary")
+    assert opened.run("return document.getElementById('share').open")
+    opened.keys("\ue00c")
+    assert not opened.run("return document.getElementById('share').open")
+    opened.click("#share summary")
+    opened.click("#board h2")
+    assert not opened.run("return document.getElementById('share').open")
 
 
 def test_a_spreadsheet_calculates_nothing(opened):

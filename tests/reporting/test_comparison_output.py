@@ -137,7 +137,9 @@ def test_two_models_by_name(cli, there):
     # folds of 16 and 17.6 minus 20 and 22: -4.2 ± 12.706 √(0.08 (1/2 + 10/40))
     rmse = ["rmse", "rmse ↓", "16.80", "21.00", "-4.200 [-7.312, -1.088]", "0.037", "a"]
     assert line(result, "rmse") == rmse
-    assert line(result, "t3")[2:] == ["0.740", "0.540", "+0.200", "–", "not tested"]
+    assert line(result, "t3")[2:] == [
+        *("0.740", "0.540", "+0.200", "–", "not tested: no spread over folds")
+    ]
     assert "a is better than [red]b over 7 tasks (p 0.016)" in result.out
     assert "7 won, 0 tied, 0 lost" in result.out
 
@@ -203,22 +205,29 @@ def test_two_models_on_common_questions(cli, runs):
     first, less, _ = (run.folder for run in runs)
     pair = ("compare", "-a", first, "-b", less, "--metric", "mae")
     result = cli(*pair)
-    assert line(result, ODD[:5])[-5:] == ["0.300", "0.200", "+0.100", "–", "not tested"]
+    untested = ["0.300", "0.200", "+0.100", "–", "not tested: one fold"]
+    assert line(result, ODD[:5])[-5:] == untested
     assert "--on common" in result.out
     result = cli(*pair, "--on", "common")
-    assert line(result, ODD[:5])[-5:] == ["0.100", "0.200", "-0.100", "–", "not tested"]
-    # errors of 0.1 against 0.2 on each of three questions: equal in every resample
+    assert line(result, ODD[:5])[-5:] == [
+        *("0.100", "0.200", "-0.100", "–", "not tested: one fold")
+    ]
+    # three questions are too few for a test on items
     result = cli(*pair, "--on", "rows")
-    assert line(result, ODD[:5])[-3:] == ["-0.100 [-0.100, -0.100]", "0.002", "mine"]
+    assert line(result, ODD[:5])[-3:] == ["-0.100", "–", "not tested: one fold"]
+    assert "fewer than 6 items" in result.out
 
 
 def test_all_models(cli, there):
     result = cli("compare", "results")
     assert result.code == 0
     assert line(result, "a ")[:3] == ["a", "1.0", "a"]
-    # b and c are equal: ranks 2.5 each; against a the least p of 7 tasks, times 3
-    assert line(result, "c ") == ["c", "2.5", "b", "7", "0.047"]
-    assert "2 of 3 pairs" in result.out
+    # b and c are equal: ranks 2.5 each; against a 2 of 128 sign patterns
+    assert line(result, "c ") == ["c", "2.5", "b", "7", "0.016"]
+    assert "2 of 3 pairs" in result.out and "max-T" in result.out
+    # the least p of 7 tasks, times 3
+    other = cli("compare", "results", "--test", "wilcoxon")
+    assert line(other, "c ") == ["c", "2.5", "b", "7", "0.047"] and "Wilcoxon" in other.out
     found = json.loads(cli("compare", "--format", "json").out)
     assert found["cliques"] == [["[red]b", "c"]] and len(found["pairs"]) == 3
     some = json.loads(cli("compare", "-m", "a", "-m", "c", "--format", "json").out)

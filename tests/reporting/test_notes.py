@@ -48,7 +48,7 @@ def test_note_on_models_with_few_tasks():
     tasks = {f"t{i}": {"broad": 0.5, "other": 0.4} for i in range(3)}
     tasks["t0"]["narrow"] = 0.6
     (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
-    assert "3" in note and note.endswith(": narrow.")
+    assert note.endswith(": narrow.")
     # no note if no model has three tasks
     del tasks["t2"]
     assert not [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]

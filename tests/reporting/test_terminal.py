@@ -362,8 +362,8 @@ def test_signs_of_missing_cells():
         line.split()[0]: line.split() for line in shown(leaderboard(rows), 120).splitlines()[2:4]
     }
     # t: b failed and is second; u: b alone
-    assert lines["a"][6:8] == ["0.500", "…"]
-    assert lines["b"][6:8] == ["failed", "0.200"]
+    assert lines["a"][3:5] == ["0.500", "…"]
+    assert lines["b"][3:5] == ["failed", "0.200"]
 
 
 def test_leaderboard_by_task():
@@ -372,8 +372,8 @@ def test_leaderboard_by_task():
         " model  rank  95 %  tie  score  95 %  folds  failed  time ",
         "",
         " t   acc ↑",
-        " good    1.0     –  a    0.900     –      1       0     – ",
-        " bad     2.0     –  a    0.100     –      1       0     – ",
+        " good    1.0     –       0.900     –      1       0     – ",
+        " bad     2.0     –       0.100     –      1       0     – ",
         "",
         " u   acc ↑",
         " bad       –     –       0.300     –      1       0     – ",

@@ -216,6 +216,8 @@ def test_the_bundle_is_what_the_page_shows(client, folder):
     progress = data.pop("progress")
     assert progress == {"done": 8, "running": [], "failed": 0, "left": 0}
     assert progress == got(client, "/progress")
+    assert data.pop("events") == f"{API}/events"
+    assert data.pop("version")
     assert data == json.loads(json.dumps(make_bundle(folder)))
     answer = client.get(f"{API}/bundle")
     again = client.get(f"{API}/bundle", headers={"if-none-match": answer.headers["etag"]})
@@ -603,13 +605,13 @@ def test_the_description_and_its_page_have_every_endpoint(reader):
     assert described["openapi"].startswith("3.1")
     page = reader.get("/api").text
     operations = {(m, p): o for p, each in described["paths"].items() for m, o in each.items()}
-    assert len(operations) == 21
+    assert len(operations) == 23
     for (method, path), operation in operations.items():
         assert f"{method.upper()} {path}" in page
         assert ("security" in operation) == (method != "get")
         for parameter in operation.get("parameters", []):
             assert f"<dt>{parameter['name']}" in page
-    assert len({each["operationId"] for each in operations.values()}) == 21
+    assert len({each["operationId"] for each in operations.values()}) == 23
     references = set(re.findall(r"#/components/schemas/(\w+)", str(described)))
     assert references <= set(described["components"]["schemas"])
     assert not [name for name in references if "Validation" in name]

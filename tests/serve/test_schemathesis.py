@@ -13,6 +13,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 from karat.serve import guard, routes
 from karat.serve.settings import Settings
+from karat.serve.snapshots import Events
 from karat.serve.submissions import Evaluations
 
 TOKEN = "0123456789abcdef-token"
@@ -29,6 +30,12 @@ MAX_UPLOAD = 100_000
 LARGEST = {"add_vectors": MAX_UPLOAD, "add_run": MAX_UPLOAD, "add_evaluation": guard.MAX_JSON}
 #: endpoints that refuse unknown names, which the description cannot exclude
 NAMED = {"get_board", "get_comparison", "get_predictions", "get_predictions_file"}
+NAMED |= {"follow_events", "list_tasks"}
+
+
+async def one_heartbeat(*_):
+    """A stream of events that ends."""
+    yield b": heartbeat\n\n"
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +47,7 @@ def described(evaluated, tmp_path_factory):
         for name in ("start", "stop"):
             patch.setattr(Evaluations, name, lambda self: None)
         patch.setattr(routes, "WRONG_TOKEN_DELAY", 0.0)
+        patch.setattr(Events, "follow", one_heartbeat)
         app = routes.make_app(Settings(folder, token=TOKEN, **options))
         yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
 

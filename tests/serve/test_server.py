@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -423,6 +424,99 @@ def test_the_live_page_follows_a_run(location, written, tools):
     task = [each["name"] for each in after["tasks"]].index("halves")
     assert after["scores"][task][0][model] == pytest.approx(2.25 / 4)
     assert after["progress"]["done"] == 13
+
+
+def stream(location, query="", **headers):
+    """Open an event stream; return its connection and its response."""
+    line = http.client.HTTPConnection(location.hostname, location.port, timeout=100)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    line.request("GET", f"{API}/events{query}", headers=named)
+    return line, line.getresponse()
+
+
+def next_event(answer):
+    """Return the fields of the next event of a stream; comments and the retry time are skipped."""
+    fields = {}
+    while line := answer.readline().decode():
+        name, _, value = line.rstrip("\n").partition(": ")
+        if name and name != "retry":
+            fields[name] = value
+        elif "event" in fields:
+            return {**fields, "data": json.loads(fields["data"])}
+    return None
+
+
+def test_events_follow_a_run(location, written, tools):
+    line, answer = stream(location, accept_encoding="gzip", accept="text/event-stream")
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    assert (answer.status, headers["content-type"]) == (
+        200,
+        "text/event-stream; charset=utf-8",
+    )
+    assert headers["cache-control"] == "no-store"
+    assert "content-encoding" not in headers and "etag" not in headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    event = next_event(answer)
+    assert (event["event"], event["data"]["progress"]["done"]) == ("progress", 12)
+    Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 0.0), {})
+    while event["data"]["progress"]["done"] < 13 or not event["data"]["version"]:
+        event = next_event(answer)
+    line.close()
+    bundle = json.loads(ask(location, "GET", f"{API}/bundle")[2])
+    assert bundle["progress"]["done"] == 13
+    # HEAD has no body, and other methods are not allowed
+    assert ask(location, "HEAD", f"{API}/events")[::2] == (200, b"")
+    assert ask(location, "GET", f"{API}/events?nothing=1")[0] == 400
+    assert ask(location, "GET", f"{API}/events?evaluation=nothing")[0] == 404
+    assert ask(location, "GET", f"{API}/events", host="evil.example")[0] == 421
+
+
+def test_an_open_stream_outlives_the_limits_of_requests(written, tools):
+    """A client that only listens is neither idle nor slow; others are served meanwhile."""
+    limits = Limits(header=0.2, idle=0.2, request=0.5, requests=1, requests_per_client=1)
+    with tools.served(written, limits=limits) as address:
+        location = urlsplit(address)
+        line, answer = stream(location)
+        assert next_event(answer)["data"]["progress"]["done"] == 12
+        time.sleep(1)
+        Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 0.0), {})
+        assert next_event(answer)["data"]["progress"]["done"] == 13
+        line.close()
+
+
+def test_many_streams_need_no_threads_and_end_with_their_clients(written, tools, monkeypatch):
+    from karat.serve import routes
+
+    apps, make_app = [], routes.make_app
+    monkeypatch.setattr(routes, "make_app", lambda given: apps.append(make_app(given)) or apps[0])
+    limits = Limits(streams=100, streams_per_client=60)
+    with tools.served(written, limits=limits) as address:
+        location, events = urlsplit(address), apps[0].service.events
+        lines = []
+        for _ in range(60):
+            lines.append(stream(location))
+            assert next_event(lines[-1][1])["event"] == "progress"
+        assert threading.active_count() < 50
+        status, headers, body = ask(location, "GET", f"{API}/events")
+        assert (status, set(json.loads(body))) == (503, {"error", "hint"})
+        assert headers["retry-after"] == "30"
+        for line, answer in lines[:30]:
+            answer.close()
+            line.close()
+        tools.wait_until(lambda: events.clients.total() == 30)
+        for line, answer in lines[30:]:
+            answer.close()
+            line.close()
+        tools.wait_until(lambda: not events.topics)
+
+
+def test_a_server_with_open_streams_stops_at_once(written, tools, monkeypatch):
+    monkeypatch.setattr(server, "SHUTDOWN_GRACE", 1000)
+    with tools.served(written) as address:
+        line, answer = stream(urlsplit(address))
+        assert next_event(answer)
+    assert answer.read() == b""
+    line.close()
 
 
 # -- the command ----------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The folder is scanned rarely, and only what changed is read."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -13,8 +14,8 @@ import pytest
 from karat.errors import DataError
 from karat.results.run import Run, open_runs
 from karat.serve import snapshots
-from karat.serve.settings import ApiError
-from karat.serve.snapshots import BundleCache, FolderWatcher, ServedRun, to_json
+from karat.serve.settings import ApiError, Limits
+from karat.serve.snapshots import BundleCache, Event, Events, FolderWatcher, ServedRun, to_json
 
 
 @pytest.fixture
@@ -391,3 +392,136 @@ def test_json_has_no_nan_and_only_ascii():
     assert body.isascii()
     expected = {"a": None, "b": ["\ud800", "é", "\u2028"], "x · 1": None, "n": 3, "x": None}
     assert json.loads(body) == {**expected, "v": [1, 2], "na": None, "t": True}
+
+
+# -- events ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Look for changes all the time."""
+    monkeypatch.setattr(snapshots, "LOOK_INTERVAL", 0.001)
+
+
+def changing(*values):
+    """Return a function that gives one event after the other, and then always the last one."""
+    waiting = [Event("progress", to_json(value)) for value in values]
+    return lambda topic: waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+
+async def first(stream, count):
+    return [await anext(stream) for _ in range(count)]
+
+
+def test_an_event_has_an_id_a_name_and_one_line_of_data():
+    event = Event("progress", to_json({"a": "x\ny\r\u2028"}))
+    lines = event.encode().decode().split("\n")
+    assert lines[:2] == [f"id: {event.id}", "event: progress"]
+    assert json.loads(lines[2].removeprefix("data: ")) == {"a": "x\ny\r\u2028"}
+    assert lines[3:] == ["", ""]
+
+
+def test_a_stream_has_every_change_once(quick):
+    async def follow():
+        stream = Events(changing(1, 1, 2, 2, 2, 3), Limits()).follow("", "me")
+        retry, *events = await first(stream, 4)
+        await stream.aclose()
+        return retry, events
+
+    retry, events = asyncio.run(follow())
+    assert retry == b"retry: 2000\n\n"
+    assert events == [Event("progress", to_json(value)).encode() for value in (1, 2, 3)]
+
+
+def test_a_client_that_connects_again_is_not_told_what_it_knows(quick, monkeypatch):
+    monkeypatch.setattr(snapshots, "HEARTBEAT", 0.05)
+    event = Event("progress", b"1")
+
+    async def follow(seen):
+        stream = Events(lambda topic: event, Limits()).follow("", "me", seen)
+        found = await first(stream, 2)
+        await stream.aclose()
+        return found[1]
+
+    assert asyncio.run(follow(event.id)) == b": heartbeat\n\n"
+    assert asyncio.run(follow("another")) == event.encode()
+
+
+def test_a_stream_ends_after_the_last_event(quick):
+    last = Event("evaluation", b"{}", last=True)
+
+    async def follow():
+        events = Events(lambda topic: last, Limits())
+        told = [part async for part in events.follow("id", "me")]
+        assert (events.topics, events.clients.total()) == ({}, 0)
+        return told
+
+    assert asyncio.run(follow())[1:] == [last.encode(), b"event: end\ndata: {}\n\n"]
+
+
+def test_a_stream_ends_when_there_is_nothing_to_look_at(quick):
+    def gone(topic):
+        raise ApiError(404, "gone")
+
+    async def follow():
+        return [part async for part in Events(gone, Limits()).follow("id", "me")]
+
+    assert asyncio.run(follow())[1:] == [b"event: end\ndata: {}\n\n"]
+
+
+def test_many_streams_share_one_look_and_leave_nothing_behind(quick):
+    looks = []
+
+    def look(topic):
+        looks.append(threading.current_thread())
+        return Event("progress", to_json(len(looks)))
+
+    async def follow():
+        events = Events(look, Limits(streams=300, streams_per_client=200))
+        streams = [events.follow("", f"client {i % 2}") for i in range(300)]
+        for stream in streams:
+            await first(stream, 2)
+        with pytest.raises(ApiError) as refused:
+            events.check("client 3")
+        assert refused.value.status == 503
+        assert (len(events.topics), events.topics[""].clients) == (1, 300)
+        assert len(asyncio.all_tasks()) == 2  # this one and the one that looks
+        for stream in streams:
+            await stream.aclose()
+        assert (events.topics, events.clients.total()) == ({}, 0)
+        await asyncio.sleep(0)
+        events.check("client 3")
+        await asyncio.sleep(0.01)
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(follow())
+    assert len(set(looks)) <= 40  # asyncio's own threads, whatever the number of clients
+    assert threading.active_count() < 50
+
+
+def test_a_client_has_a_limit_of_streams_of_its_own():
+    async def follow():
+        events = Events(changing(1), Limits(streams=10, streams_per_client=1))
+        stream = events.follow("", "me")
+        await first(stream, 1)
+        with pytest.raises(ApiError):
+            events.check("me")
+        events.check("another")
+        await stream.aclose()
+        events.check("me")
+
+    asyncio.run(follow())
+
+
+def test_closing_ends_all_streams_and_allows_no_more():
+    async def follow():
+        events = Events(changing(1), Limits())
+        streams = [events.follow("", "me") for _ in range(3)]
+        for stream in streams:
+            await first(stream, 2)
+        events.close()
+        assert [[part async for part in stream] for stream in streams] == [[], [], []]
+        with pytest.raises(ApiError):
+            events.check("me")
+
+    asyncio.run(follow())

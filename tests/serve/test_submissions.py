@@ -19,6 +19,7 @@ from karat.errors import DataError
 from karat.results.run import Run
 from karat.serve import submissions
 from karat.serve.settings import ApiError, Settings
+from karat.serve.snapshots import ServedRun
 from karat.serve.submissions import (
     DefinedNames,
     Evaluation,
@@ -382,6 +383,46 @@ def test_evaluate_an_uploaded_vector_file(web, tools):
     assert (run["constraint"], run["state"], run["ok"]) == ("small", "finished", 2)
     (model,) = tools.wait_until(lambda: web.get(f"{API}/bundle").json()["models"])
     assert model["model"] == "mine.txt"
+    assert (data["models"], data["runs"]) == (["mine.txt"], [run["id"]])
+    assert data["progress"] == {"done": 2, "running": [], "failed": 0, "left": 0}
+
+
+def test_the_events_of_an_evaluation_end_with_it(web, tools):
+    location = start(web, suite="halves", models=["dummy"])
+    path, name = f"{API}/events", location.rpartition("/")[2]
+    stream = web.get(path, params={"evaluation": name}).text  # until the server ends it
+    *_, last, end, rest = stream.split("\n\n")
+    fields = dict(line.split(": ", 1) for line in last.split("\n"))
+    data = json.loads(fields["data"])
+    assert (fields["event"], data["id"], data["status"]) == ("evaluation", name, "finished")
+    assert data["progress"] == {"done": 2, "running": [], "failed": 0, "left": 0}
+    assert (end, rest) == ("event: end\ndata: {}", "")
+    # a browser that connects again is told to stop
+    known = {"last-event-id": fields["id"]}
+    assert web.get(path, params={"evaluation": name}, headers=known).status_code == 204
+    web.post(f"{location}/resume")
+    again = web.get(path, params={"evaluation": name}, headers=known)
+    assert (again.status_code, "event: end" in again.text) == (200, True)
+
+
+def test_the_runs_of_an_order(written, tools):
+    runs = {run.model: run for run in (ServedRun(p, written) for p in sorted(written.iterdir()))}
+    order = Order(suite="mine")
+    assert list(order.find_runs(runs, "default").values()) == [runs["a"], runs["b"]]
+    for change in ({"suite": "other"}, {"seed": 1}, {"models": ["c"]}, {"tasks": ["halves"]}):
+        assert order.model_copy(update=change).find_runs(runs, "default") == {}
+    assert order.find_runs(runs, "served") == {}
+    both = {"models": ["upload:a"], "tasks": ["halves", "thirds", "more"]}
+    found = order.model_copy(update=both).find_runs(runs, "default")
+    assert found == {runs["a"].id: runs["a"]}
+
+
+def test_tasks_of_a_suite(web):
+    data = web.get(f"{API}/tasks", params={"suite": "mine"}).json()
+    assert (data["items"], data["models"]) == (["halves", "again"], ["onehot"])
+    assert web.get(f"{API}/tasks", params={"suite": "texts"}).json()["items"] == ["texts"]
+    refused = web.get(f"{API}/tasks", params={"suite": "min"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "suite")
 
 
 def test_cancel_stops_all_processes_and_keeps_finished_jobs(web, defined, tools):
@@ -450,6 +491,9 @@ INVALID += [{"constraint": "endless"}, {"output": "/tmp"}, {"suite": ""}, {"suit
 def test_only_defined_names_and_uploads_are_evaluated(web, order, status):
     answer = web.post(f"{API}/evaluations", json=order)
     assert (answer.status_code, bool(answer.json()["error"])) == (status, True)
+    if isinstance(order, dict) and "suite" in order:
+        # the field that is wrong: the last one given
+        assert answer.json()["field"] == list(order)[-1]
     assert web.get(f"{API}/evaluations").json()["total"] == 0
 
 

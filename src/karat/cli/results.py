@@ -256,6 +256,10 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     "pareto: seconds, memory_mb, dimensions.",
 )
 @option("--missing RULE", "How to count missing scores, see karat leaderboard.", default="worst")
+@option(
+    "--group NAME",
+    "Plot this group of models that share tasks.  [default: a file for each]",
+)
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
@@ -270,7 +274,8 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
     """
     from karat.reporting.plots import save_plot
 
-    click.echo(save_plot(list(runs), kind, output, **given))
+    for path in save_plot(list(runs), kind, output, **given):
+        click.echo(path)
 
 
 @click.command(context_settings=SETTINGS)
@@ -335,6 +340,12 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "Compare scores of all questions of a fold, of the questions that all can answer "
     "(computed again), or test the stored predictions (only -a and -b).  [default: folds]",
     type=click.Choice(["folds", "common", "rows"]),
+)
+@option(
+    "--test",
+    "Of all pairs: step-down max-T on ranks, as the leaderboard's letters, or Wilcoxon's test with "
+    "Holm's correction.  [default: max-t]",
+    type=click.Choice(["max-t", "wilcoxon"]),
 )
 @option("--views", "With --history: on corrupted test folds too.", is_flag=True)
 @option(
@@ -451,7 +462,7 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     names = {
         "-a and -b": {"metric", "on", "rope", "tolerance"},
         "--history": {"metric", "on", "views"},
-        "a comparison of all models": {"metric", "models"},
+        "a comparison of all models": {"metric", "models", "test"},
     }
     two = bool(given["a"] or given["b"])
     question = list(names)[0 if two else 1 if given["history"] else 2]

@@ -41,7 +41,7 @@ from karat.errors import (
 )
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
-from karat.execution.splits import Fold, choose_split, describe_split, split
+from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
 from karat.models.model import Model, model_identity
 
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
@@ -323,7 +323,7 @@ def _plan_task(
         *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
         twins=(0, 0) if blind else count_duplicates(data, run),
         code=hash_user_components(task),
-        facts=task_facts(data, run, blind),
+        facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),
         tested=np.unique(np.concatenate([fold.test for fold in cut])),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -44,6 +45,7 @@ from karat.reporting.leaderboard_output import wrap
 from karat.reporting.notes import SIGNS
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
+from karat.stats.ranking import FEWEST_TASKS
 
 BRACKETS = (
     "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
@@ -146,7 +148,8 @@ def _legend(found: Comparison) -> Iterator[str]:
         return
     over = "over folds, corrected for overlapping training sets"
     if len(tests) > 1 or "corrected t" not in tests:
-        over = f"of {', '.join(sorted(tests))}"
+        names = " or ".join(sorted(tests))
+        over = f"by the test of the task ({names})"
     tasks = count(int(found.tasks["p"].notna().sum()), "task")
     yield (
         f"Difference: {found.first} minus {found.second}; in brackets the 95 % interval {over}. "
@@ -192,24 +195,28 @@ def all_pairs_table(found: AllPairs) -> Table:
             text_column("p against the first", map(format_p, against)),
         ],
         starts=[0],
-        caption=f"{len(order)} models, all pairs tested on their common tasks",
-        notes=[
-            "Models that share a letter do not differ significantly (Wilcoxon, Holm correction).",
-            *map(plain, found.notes),
-        ],
+        caption=f"{len(order)} models, all pairs compared on their common tasks",
+        notes=[*_letters_note(found), *map(plain, found.notes)],
     )
 
 
+def _letters_note(found: AllPairs) -> Iterator[str]:
+    if not found.many.test:
+        yield f"Not tested: {found.why}."
+        return
+    yield f"Models that share a letter do not differ significantly ({found.many.test}, 5 %)."
+    untested = int(found.pairs["p"].isna().sum())
+    if untested:
+        yield f"{count(untested, 'pair')} not tested: fewer than {FEWEST_TASKS} common tasks."
+
+
 def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:
-    """Return the letters of each model's groups; a model that differs from all is its own group."""
-    grouped = {m for group in found.many.cliques for m in group}
-    groups = [*found.many.cliques, *([m] for m in order if m not in grouped)]
-    groups.sort(key=lambda group: order.index(group[0]))
-    if len(groups) > MAX_LETTERS:
-        numbers = [[i + 1 for i, group in enumerate(groups) if m in group] for m in order]
-        return [", ".join(map(str, each)) for each in numbers]
-    lettered = [(chr(ord("a") + i), group) for i, group in enumerate(groups)]
-    return [" ".join(x if m in group else " " for x, group in lettered) for m in order]
+    """Return the letters of each model, each in a column of its own, or as numbers if many."""
+    each = [re.findall(r"[a-z]|\[\d+\]", found.many.letters[m]) for m in order]
+    signs = list(dict.fromkeys(sign for own in each for sign in own))
+    if len(signs) > MAX_LETTERS:
+        return [", ".join(str(signs.index(sign) + 1) for sign in own) for own in each]
+    return [" ".join(sign if sign in own else " " for sign in signs) for own in each]
 
 
 # -- a run against earlier ones -------------------------------------------------------------

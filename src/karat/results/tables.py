@@ -262,6 +262,16 @@ def _is_probe(value: Any) -> bool:
     return value is None or isinstance(value, str | dict)
 
 
+def _is_split(value: Any) -> bool:
+    """Return whether a value is a split: its parameters, number of folds, and hash of its rows."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("use"), str)
+        and _is_count(value.get("count", 0))
+        and _is_any_text(value.get("rows", ""))
+    )
+
+
 _STATUS = frozenset({"ok", "declined", *FAILURES})
 _TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
 
@@ -289,6 +299,7 @@ _TASK: dict[str, Check] = {
     "classes": _object_of(_is_count),
     "ignore": _list_of(_is_text),
     "probe": _is_probe,
+    "split": _is_split,
 }
 #: facts that are only shown: a wrong one is left out
 _SHOWN: dict[str, Check] = {

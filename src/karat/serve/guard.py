@@ -31,6 +31,8 @@ from karat.serve.snapshots import (
 )
 
 BASE = "/api/v1"
+#: the event stream, which must not be compressed: a compressor holds events back
+EVENTS = f"{BASE}/events"
 #: maximum size of a JSON body in bytes
 MAX_JSON = 2**16
 #: maximum size of a request header in bytes and lines, and number of ranges in it
@@ -54,7 +56,7 @@ UPLOAD_PATHS = (f"{BASE}/vectors", f"{BASE}/runs")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 #: responses that depend on the scanned folder, the query and the Accept header only
 SCANNED_PATHS = re.compile(
-    rf"/|/report\.html|/api|/favicon\.ico|{BASE}/(openapi\.json|scores|board|compare|bundle"
+    rf"/|/report\.html|/favicon\.ico|{BASE}/(openapi\.json|scores|board|compare|bundle"
     r"|progress|names|runs(/[^/]+(/jobs)?)?)"
 )
 #: those of them that show a bundle
@@ -83,6 +85,7 @@ class Json(JSONResponse):
 def error_response(error: ApiError) -> Json:
     """Return the JSON of an error."""
     content = {"error": error.error, "hint": error.hint}
+    content |= {"field": error.field} if error.field else {}
     return Json(content, error.status, {**NO_STORE, **error.headers})
 
 
@@ -509,9 +512,10 @@ def _plain_headers(scope: Any) -> list[tuple[bytes, bytes]]:
     """Return the request headers without encodings and ranges that the application misreads."""
     headers = Headers(scope=scope)
     wrong = {b"accept-encoding"}
+    streamed = scope["path"] == EVENTS
     if headers.get("range", "").count(",") >= MAX_RANGES:
         wrong.add(b"range")
     kept = [(name, value) for name, value in scope["headers"] if name not in wrong]
-    if accepts_gzip(headers.get("accept-encoding", "")):
+    if accepts_gzip(headers.get("accept-encoding", "")) and not streamed:
         kept.append((b"accept-encoding", b"gzip"))
     return kept

@@ -24,11 +24,11 @@ from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 
 import pandas as pd
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -57,13 +57,25 @@ from karat.serve.snapshots import (
     POLICY,
     BundleCache,
     CheckedRecord,
+    Event,
+    Events,
     FolderWatcher,
     ServedRun,
     Snapshot,
+    count_jobs,
     file_stamp,
     short_hash,
+    to_json,
 )
-from karat.serve.submissions import DefinedNames, Evaluation, Evaluations, Order, Uploads
+from karat.serve.submissions import (
+    QUEUED,
+    RUNNING,
+    DefinedNames,
+    Evaluation,
+    Evaluations,
+    Order,
+    Uploads,
+)
 
 #: seconds before a wrong token is answered
 WRONG_TOKEN_DELAY = 0.25
@@ -91,6 +103,7 @@ class Service:
         self.guesses = Turns(total=1000, each=1)
         #: run folders are unpacked one at a time
         self.unpacking = Turns(total=1, each=1)
+        self.events = Events(self.look, settings.limits)
         self._lock = threading.Lock()
         self._cache: OrderedDict[Any, Any] = OrderedDict()
 
@@ -103,6 +116,26 @@ class Service:
                     self._cache.popitem(last=False)
             self._cache.move_to_end(key)
             return self._cache[key]
+
+    def look(self, topic: str) -> Event:
+        """Return the state of an evaluation, or of the whole folder, as an event."""
+        if topic:
+            found = self.describe(self.evaluations.get(topic))
+            ended = found["status"] not in (QUEUED, RUNNING)
+            return Event("evaluation", to_json(found), last=ended)
+        snapshot = self.watcher.snapshot()
+        try:
+            version = self.bundles.bundle(snapshot).version
+        except Exception:  # requests for the page report it
+            version = ""
+        return Event("progress", to_json({"version": version, "progress": snapshot.progress}))
+
+    def describe(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the public fields of an evaluation, and the progress of its runs."""
+        runs = evaluation.order.find_runs(self.watcher.snapshot().runs, self.settings.constraint)
+        models = sorted({run.model for run in runs.values()})
+        progress = {"runs": list(runs), "models": models, "progress": count_jobs(runs)}
+        return {**self.evaluations.describe(evaluation), **progress}
 
 
 # -- requests -------------------------------------------------------------------------------
@@ -209,6 +242,18 @@ class CompareQuery(RunsQuery):
     )
 
 
+class EventsQuery(BaseModel):
+    """The parameter of event streams."""
+
+    evaluation: MaybeText = described("Only this evaluation; the stream ends when it has ended.")
+
+
+class SuiteQuery(BaseModel):
+    """The parameter of the tasks of a suite."""
+
+    suite: Text = described("Name of a suite or of a task.", ...)
+
+
 class NameQuery(BaseModel):
     """The parameter of uploads."""
 
@@ -255,7 +300,7 @@ States = Literal["queued", "running", "finished", "failed", "cancelled", "stoppe
 EvaluationState = answer(
     "Evaluation",
     {str: "id created started ended said", Order: "order", States: "status"}
-    | {int | None: "code position"},
+    | {int | None: "code position", list[str]: "runs models", Progress: "progress"},
 )
 VectorFile = answer("VectorFile", {str: "name model", Number: "bytes"})
 Board = answer_list("Board", Dict, {list[str]: "tasks", Dict: "metrics higher_is_better"})
@@ -272,6 +317,19 @@ Predictions = answer_list(
 )
 
 
+class EventStream(StreamingResponse):
+    """A stream of events that ends with its connection."""
+
+    media_type = "text/event-stream"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send events until the stream ends or the client leaves."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self.body_iterator.aclose()  # type: ignore[attr-defined]
+
+
 class ConditionalRoute(APIRoute):
     """A route with entity tags that answers If-None-Match; Starlette has that for files only."""
 
@@ -281,7 +339,8 @@ class ConditionalRoute(APIRoute):
 
         async def handle_conditional(request: Request) -> Response:
             response = await handle(request)
-            if request.method != "GET" or response.status_code != 200:
+            streamed = isinstance(response, EventStream)
+            if request.method != "GET" or response.status_code != 200 or streamed:
                 return response
             headers = response.headers
             headers["vary"] = "Accept, Accept-Encoding"
@@ -342,7 +401,8 @@ async def require_token(
         finally:
             leave()
         hint = "send the header Authorization: Bearer TOKEN"
-        raise ApiError(401, "missing or wrong token", hint, {"www-authenticate": "Bearer"})
+        headers = {"www-authenticate": "Bearer"}
+        raise ApiError(401, "missing or wrong token", hint, headers, field="token")
 
 
 api = APIRouter(
@@ -587,6 +647,29 @@ def get_progress(service: Shared) -> Response:
     return Json(service.watcher.snapshot().progress)
 
 
+@endpoint("GET", "/events", None, EventStream.media_type)
+async def follow_events(
+    request: Request,
+    query: Queried[EventsQuery],
+    service: Shared,
+    last_event_id: Annotated[Text, Header(description="The id of the last event received.")] = "",
+) -> Response:
+    """Follow the progress of all runs, or of one evaluation, as server-sent events."""
+    headers = {**NO_STORE, "x-accel-buffering": "no"}
+    client = client_of(request.scope)
+    if query.evaluation:
+        service.evaluations.get(query.evaluation)
+        known = await run_in_threadpool(service.look, query.evaluation)
+        if known.last and known.id == last_event_id:
+            return Response(None, 204, headers)  # browsers do not connect again
+    service.events.check(client)
+    if request.scope.get("karat.head"):
+        return Response(None, 200, headers, EventStream.media_type)
+    return EventStream(
+        service.events.follow(query.evaluation or "", client, last_event_id), headers=headers
+    )
+
+
 NAMES = ("models", "suites", "tasks", "constraints")
 
 
@@ -594,6 +677,14 @@ NAMES = ("models", "suites", "tasks", "constraints")
 def list_names(service: Shared) -> Response:
     """List the names that can be evaluated."""
     return Json({kind: service.names.list(kind) for kind in NAMES})
+
+
+@endpoint("GET", "/tasks", answer_list("Tasks", str, {list[str]: "models"}))
+def list_tasks(query: Queried[SuiteQuery], service: Shared) -> Response:
+    """List the tasks of a suite, and the models that it evaluates by default."""
+    suite = service.names.suite(query.suite)
+    tasks = [task.name for task in suite]
+    return Json({"total": len(tasks), "items": tasks, "models": list(suite.models)})
 
 
 @endpoint("GET", "/vectors", answer_list("VectorFiles", VectorFile))
@@ -607,13 +698,13 @@ def list_vectors(service: Shared) -> Response:
 def list_evaluations(query: Queried[Paging], service: Shared) -> Response:
     """List evaluations, newest first."""
     page = query.page(service.evaluations.all())
-    return Json({**page, "items": [service.evaluations.describe(each) for each in page["items"]]})
+    return Json({**page, "items": [service.describe(each) for each in page["items"]]})
 
 
 @endpoint("GET", "/evaluations/{id}", EvaluationState)
 def get_evaluation(id: Name, service: Shared) -> Response:
     """Get an evaluation."""
-    return Json(service.evaluations.describe(service.evaluations.get(id)))
+    return Json(service.describe(service.evaluations.get(id)))
 
 
 # -- endpoints that write -------------------------------------------------------------------
@@ -684,7 +775,7 @@ def resume_evaluation(id: Name, service: Shared) -> Response:
 
 def _accepted(service: Service, evaluation: Evaluation) -> Response:
     headers = {**NO_STORE, "location": f"{BASE}/evaluations/{evaluation.id}"}
-    return Json(service.evaluations.describe(evaluation), 202, headers)
+    return Json(service.describe(evaluation), 202, headers)
 
 
 # -- pages ----------------------------------------------------------------------------------
@@ -756,7 +847,8 @@ async def handle_error(request: Request, error: Exception) -> Response:
         kind = {"query": "parameter", "path": "path"}.get(place, "body")
         where = f'{kind} "{".".join(map(str, names))[:100]}"' if names else kind
         hint = '{"suite": "quickstart", "models": ["onehot"]}' if kind == "body" else "see /api"
-        error = ApiError(400, f"invalid {where}: {error.errors()[0]['msg'][:200]}", hint)
+        message = f"invalid {where}: {error.errors()[0]['msg'][:200]}"
+        error = ApiError(400, message, hint, field=str(names[0])[:100] if names else "")
     elif isinstance(error, StarletteHTTPException):
         headers = dict(error.headers or {})
         if error.status_code == 405:

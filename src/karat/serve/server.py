@@ -199,6 +199,11 @@ def make_server(app: Any) -> Any:
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol
 
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.service.events.close()  # a request in progress delays the shutdown
+            await super().shutdown(sockets)
+
     limits = app.settings.limits
     shared = {"limits": limits, "opened": Connections(limits)}
     config = uvicorn.Config(
@@ -216,7 +221,7 @@ def make_server(app: Any) -> Any:
         timeout_graceful_shutdown=SHUTDOWN_GRACE,
         h11_max_incomplete_event_size=MAX_HEADER,
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def fitting_limits(limits: Limits) -> Limits:

@@ -23,15 +23,24 @@ MIN_TOKEN_LENGTH = 16
 
 
 class ApiError(Exception):
-    """A request that is refused: HTTP status, message, a hint what to do, and extra headers."""
+    """A request that is refused: HTTP status, message, a hint what to do, and extra headers.
+
+    ``field`` names the parameter or the key of the body that is wrong, if it is a single one.
+    """
 
     def __init__(
-        self, status: int, error: str, hint: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        error: str,
+        hint: str = "",
+        headers: Mapping[str, str] | None = None,
+        field: str = "",
     ) -> None:
         self.status = status
         self.error = error
         self.hint = hint
         self.headers = dict(headers or {})
+        self.field = field
         super().__init__(error)
 
 
@@ -56,6 +65,9 @@ class Limits:
     #: requests that are computed at a time; the others wait
     requests: int = 32
     requests_per_client: int = 16
+    #: open event streams; clients without one poll
+    streams: int = 500
+    streams_per_client: int = 250
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The runs of the served folder as they are now, and the live page made from them.
+"""The runs of the served folder as they are now, the live page, and the events about changes.
 
 The folder is scanned at most twice per second, and only files that changed are read again.
 Run folders may come from other people: each is validated, and nothing outside the served folder
@@ -7,6 +7,7 @@ is read.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
@@ -15,9 +16,10 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +33,7 @@ from karat.errors import FAILURES, DataError, KaratError
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import read_record
 from karat.results.tables import scores_table
-from karat.serve.settings import ApiError
+from karat.serve.settings import ApiError, Limits
 
 #: seconds between two scans of the folder
 SCAN_INTERVAL = 0.5
@@ -47,6 +49,10 @@ FIRST_BUNDLE_WAIT, NEW_BUNDLE_WAIT = 20.0, 1.0
 MAX_NOTES = 20
 #: maximum size of a record or run.json in bytes
 MAX_JSON_FILE = 2**26
+#: seconds between two looks for changes, and after which a quiet stream gets a comment
+LOOK_INTERVAL, HEARTBEAT = 1.0, 15.0
+#: milliseconds after which a browser connects again
+RETRY = 2000
 #: content security policy of everything that does not set its own
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -396,7 +402,7 @@ class FolderWatcher:
         self._stamps = stamps
         versions = repr([[(name, run.version) for name, run in runs.items()], left_out])
         version, state = (_text_hash(text) for text in (versions, versions + repr(active)))
-        return Snapshot(runs, left_out, version, _progress(runs), state)
+        return Snapshot(runs, left_out, version, count_jobs(runs), state)
 
     def _load(self, folder: Path, same: bool) -> ServedRun:
         known = self._snapshot.runs.get(folder.name)
@@ -445,7 +451,8 @@ def _folder_stamp(folder: Path) -> Any:
     return None if recent else (about, jobs)
 
 
-def _progress(runs: dict[str, ServedRun]) -> dict[str, Any]:
+def count_jobs(runs: Mapping[str, ServedRun]) -> dict[str, Any]:
+    """Return the progress of some runs: the number of jobs by state, and the running jobs."""
     rows = [run.status for run in runs.values()]
     running = [{"model": run.model, **job} for run in runs.values() for job in run.active_jobs()]
     failed = sum(row[name] for row in rows for name in FAILURES)
@@ -513,9 +520,8 @@ class BundleCache:
     def live(self, snapshot: Snapshot) -> tuple[str, bytes]:
         """Return the entity tag and the JSON of bundle and progress."""
         bundle = self.bundle(snapshot)
-        progress = to_json(snapshot.progress)
-        tag = short_hash(bundle.version.encode() + progress)
-        return tag, bundle.body[:-1] + b',"progress":' + progress + b"}"
+        facts = to_json({**_live_facts(bundle), "progress": snapshot.progress})
+        return short_hash(facts), bundle.body[:-1] + b"," + facts[1:]
 
     def page(self, snapshot: Snapshot, *, live: bool) -> tuple[str, bytes, dict[str, str]]:
         """Return entity tag, HTML and headers of the live page or of the downloadable report."""
@@ -525,12 +531,18 @@ class BundleCache:
         tag = f"{bundle.version}-{'live' if live else 'file'}"
         found = self._pages.get(live)
         if found is None or found[0] != tag:
-            text = make_page(bundle.data, live="/api/v1/bundle" if live else None)
+            data = {**bundle.data, **_live_facts(bundle)} if live else bundle.data
+            text = make_page(data, live="/api/v1/bundle" if live else None)
             headers = {"content-security-policy": _page_policy(text)}
             if not live:
                 headers["content-disposition"] = 'attachment; filename="report.html"'
             found = self._pages[live] = (tag, text.encode("utf-8", "replace"), headers)
         return found
+
+
+def _live_facts(bundle: Bundle) -> dict[str, Any]:
+    """Return what only a served page needs: the version of its data, and where events are."""
+    return {"version": bundle.version, "events": "/api/v1/events"}
 
 
 def _start_bundle(snapshot: Snapshot) -> Future[Bundle]:
@@ -605,3 +617,123 @@ EMPTY_BUNDLE: dict[str, Any] = {
     "tests": {"friedman": None, "cliques": [], "pairs": None},
     **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
 }
+
+
+# -- events ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Event:
+    """A state that clients are told about; after the ``last`` one their streams end."""
+
+    name: str
+    data: bytes
+    last: bool = False
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of the state: a client that knows it is not told again."""
+        return short_hash(self.data)
+
+    def encode(self) -> bytes:
+        """Return the event as lines of a stream; ASCII-only JSON has no line breaks."""
+        head = f"id: {self.id}\nevent: {self.name}\ndata: "
+        return head.encode() + self.data + b"\n\n"
+
+
+@dataclass
+class Topic:
+    """What some clients follow: its newest event, and an object that is set at the next change."""
+
+    clients: int = 0
+    newest: Event | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Wake all clients that wait for a change."""
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+
+
+class Events:
+    """Streams of server-sent events.
+
+    Clients of a topic share one task that looks for changes once per second, while there are
+    clients; a client itself needs no thread. ``look`` returns the present state of a topic.
+    """
+
+    def __init__(self, look: Callable[[str], Event], limits: Limits) -> None:
+        self.look = look
+        self.limits = limits
+        self.clients: Counter[str] = Counter()
+        self.topics: dict[str, Topic] = {}
+        self._closed = False
+
+    def check(self, client: str) -> None:
+        """Raise an ApiError if there are too many streams."""
+        full = self.clients.total() >= self.limits.streams
+        if self._closed or full or self.clients[client] >= self.limits.streams_per_client:
+            hint = "poll /api/v1/progress instead"
+            raise ApiError(503, "too many event streams", hint, {"retry-after": "30"})
+
+    async def follow(self, name: str, client: str, seen: str = "") -> AsyncIterator[bytes]:
+        """Yield the events of a topic that follow the one whose id the client has ``seen``."""
+        self.clients[client] += 1
+        topic = self._join(name)
+        try:
+            yield b"retry: %d\n\n" % RETRY
+            while not self._closed:
+                changed, newest = topic.changed, topic.newest
+                if newest is not None and newest.id != seen:
+                    seen = newest.id
+                    yield newest.encode()
+                if topic.task is not None and topic.task.done():
+                    yield b"event: end\ndata: {}\n\n"
+                    return
+                try:
+                    async with asyncio.timeout(HEARTBEAT):
+                        await changed.wait()
+                except TimeoutError:
+                    yield b": heartbeat\n\n"
+        finally:
+            self._leave(name, topic, client)
+
+    def close(self) -> None:
+        """End all streams, so that the server can shut down."""
+        self._closed = True
+        for topic in self.topics.values():
+            topic.wake()
+
+    def _join(self, name: str) -> Topic:
+        topic = self.topics.get(name)
+        if topic is None or topic.task is None or topic.task.done():
+            topic = self.topics[name] = Topic()
+            topic.task = asyncio.create_task(self._watch(name, topic))
+        topic.clients += 1
+        return topic
+
+    def _leave(self, name: str, topic: Topic, client: str) -> None:
+        self.clients -= Counter({client: 1})
+        topic.clients -= 1
+        if not topic.clients:
+            if topic.task is not None:
+                topic.task.cancel()
+            if self.topics.get(name) is topic:
+                del self.topics[name]
+
+    async def _watch(self, name: str, topic: Topic) -> None:
+        """Look for changes until the last event; an error ends the streams, and clients poll."""
+        try:
+            while True:
+                event = await asyncio.to_thread(self.look, name)
+                if topic.newest is None or event.id != topic.newest.id:
+                    topic.newest = event
+                    topic.wake()
+                if event.last:
+                    return
+                await asyncio.sleep(LOOK_INTERVAL)
+        except ApiError:
+            return  # the evaluation is forgotten
+        finally:
+            asyncio.get_running_loop().call_soon(topic.wake)  # after the end of this task

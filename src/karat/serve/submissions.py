@@ -23,7 +23,7 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -141,7 +141,7 @@ class Uploads:
         stem = next((name.removesuffix(end) for end in COMPRESSED if name.endswith(end)), name)
         if not stem.lower().endswith(VECTOR_FILE_SUFFIXES):
             hint = f"allowed: {', '.join(VECTOR_FILE_SUFFIXES)}, with or without .gz or .zst"
-            raise ApiError(400, f'"{name}" does not end like a vector file', hint)
+            raise ApiError(400, f'"{name}" does not end like a vector file', hint, field="name")
         self.vectors.mkdir(parents=True, exist_ok=True)
         with draft.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -150,15 +150,17 @@ class Uploads:
             os.link(draft, self.vectors / name)  # unlike a move, it never replaces a file
         except FileExistsError as error:
             hint = f"DELETE /api/v1/vectors/{name} first, or choose another name"
-            raise ApiError(409, f'the vector file "{name}" already exists', hint) from error
+            message = f'the vector file "{name}" already exists'
+            raise ApiError(409, message, hint, field="name") from error
         return {"name": name, "bytes": size, "sha256": digest, "model": UPLOAD + name}
 
-    def find_vectors(self, name: str) -> Path:
-        """Return the path of an uploaded vector file."""
+    def find_vectors(self, name: str, field: str = "name") -> Path:
+        """Return the path of an uploaded vector file; ``field`` is wrong if there is none."""
         valid = re.fullmatch(NAME_PATTERN, name) and len(name) <= MAX_NAME_LENGTH
         path = self.vectors / name if valid else None
         if path is None or path.is_symlink() or not path.is_file():
-            raise ApiError(404, f'there is no vector file "{name[:200]}"', "see /api/v1/vectors")
+            message = f'there is no vector file "{name[:200]}"'
+            raise ApiError(404, message, "see /api/v1/vectors", field=field)
         return path
 
     def list_vectors(self) -> list[dict[str, Any]]:
@@ -183,7 +185,8 @@ class Uploads:
             try:
                 target.mkdir()  # reserves the name; an empty folder can be replaced
             except FileExistsError as error:
-                raise ApiError(409, f'"{name}" already exists', "choose another name") from error
+                message, hint = f'"{name}" already exists', "choose another name"
+                raise ApiError(409, message, hint, field="name") from error
             os.replace(found, target)
         except DataError as error:
             message = str(error).replace(str(draft.parent), "").replace(draft.name, "the archive")
@@ -251,7 +254,7 @@ def main(arguments: list[str]) -> str:
 def _check_name(name: str) -> None:
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
         hint = f"use up to {MAX_NAME_LENGTH} letters, digits and _@+,-. after a letter or digit"
-        raise ApiError(400, f'invalid name "{name[:200]}"', hint)
+        raise ApiError(400, f'invalid name "{name[:200]}"', hint, field="name")
 
 
 def _check_archive(path: Path, limit: int, files: int) -> None:
@@ -321,6 +324,20 @@ class Order(BaseModel):
     folds: Annotated[list[Annotated[int, Field(ge=0, le=10_000)]], Field(max_length=1000)] = []
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 42
 
+    def find_runs(self, runs: Mapping[str, ServedRun], constraint: str) -> dict[str, ServedRun]:
+        """Return the runs that this order creates or resumes: of each model the newest one."""
+        models = {model.removeprefix(UPLOAD) for model in self.models}
+        found: dict[str, ServedRun] = {}
+        for run in sorted(runs.values(), key=lambda run: str(run.about["stamp"])):
+            about = run.about
+            tasks = {task["name"] for task in about["tasks"]}
+            same = (about["suite"], about["constraint"]) == (self.suite, constraint)
+            same = same and about.get("seed", self.seed) == self.seed
+            if same and run.model in (models or {run.model}):
+                if not self.tasks or tasks <= set(self.tasks):
+                    found[run.model] = run
+        return {run.id: run for run in found.values()}
+
 
 class DefinedNames:
     """The names that are defined on this server, read once."""
@@ -345,22 +362,26 @@ class DefinedNames:
         models = self.list("models")
         for model in order.models:
             if model.startswith(UPLOAD):
-                uploads.find_vectors(model.removeprefix(UPLOAD))
+                uploads.find_vectors(model.removeprefix(UPLOAD), field="models")
             elif model not in models or "=" in model:
                 raise _unknown("model", model, models)
         if len(set(order.models)) < len(order.models):
-            raise ApiError(422, "duplicate model", "name each model once")
-        suites = [*self.list("suites"), *self.list("tasks")]
-        if order.suite not in suites:
-            raise _unknown("suite", order.suite, suites)
-        try:
-            with self._lock:
-                tasks = [task.name for task in self._catalog.suite(order.suite)]
-        except KaratError as error:
-            raise ApiError(422, str(error)[:500], "karat list suites") from error
+            raise ApiError(422, "duplicate model", "name each model once", field="models")
+        tasks = [task.name for task in self.suite(order.suite)]
         for task in order.tasks:
             if task not in tasks:
                 raise _unknown("task", task, tasks)
+
+    def suite(self, name: str) -> Any:
+        """Return a defined suite, or a suite of one defined task."""
+        suites = [*self.list("suites"), *self.list("tasks")]
+        if name not in suites:
+            raise _unknown("suite", name, suites)
+        try:
+            with self._lock:
+                return self._catalog.suite(name)
+        except KaratError as error:
+            raise ApiError(422, str(error)[:500], "karat list suites", field="suite") from error
 
     def check_constraint(self) -> None:
         """Raise a DefinitionError if the constraint does not limit both time and memory."""
@@ -376,7 +397,8 @@ class DefinedNames:
 
 def _unknown(kind: str, name: str, known: list[str]) -> ApiError:
     hint = did_you_mean(name, known).strip() or "see /api/v1/names"
-    return ApiError(422, f'there is no {kind} "{name}"', hint)
+    field = "suite" if kind == "suite" else f"{kind}s"
+    return ApiError(422, f'there is no {kind} "{name}"', hint, field=field)
 
 
 def run_arguments(order: Order, settings: Settings, uploads: Uploads) -> list[str]:

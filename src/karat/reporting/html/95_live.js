@@ -1,9 +1,13 @@
-/* Live: a served page polls for newer results every two seconds and keeps its state. */
+/* Live: a served page follows events, or polls, shows newer results and keeps its state. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el } = Karat;
   const EVERY = 2000;
+  /** milliseconds without a first event after which the page polls: a proxy may hold events back */
+  const PATIENCE = 30000;
+  /** other pages of the server */
+  const SCREENS = { "/api": "API", "/report.html": "Download" };
   let tag = null;
 
   /** Return the address to poll, if the page is served. */
@@ -17,8 +21,13 @@
     if (!Karat.address()) return null;
     const node = el("div", { class: "progress", id: "progress", role: "status" });
     showProgress(node);
-    return node;
+    return Karat.data.events ? el("div", { class: "served" }, links(), node) : node;
   };
+
+  function links() {
+    const list = Object.entries(SCREENS).map(([href, text]) => el("a", { href, text }));
+    return el("nav", { "aria-label": "Pages of this server" }, list);
+  }
 
   function showProgress(node = document.getElementById("progress")) {
     if (!node) return;
@@ -45,9 +54,9 @@
     Karat.take(bundle);
     if (chosen) {
       const names = new Set(chosen);
-      const tasks = bundle.tasks.map((_, t) => t);
+      const { tasks } = Karat.data;
       Karat.forget();
-      Karat.choose(tasks.filter((t) => names.has(bundle.tasks[t].name)));
+      Karat.choose([...tasks.keys()].filter((t) => names.has(tasks[t].name)));
     }
     Karat.build();
     back();
@@ -56,6 +65,7 @@
   /** Build the page again after Back or Forward, so that all controls show the state. */
   Karat.rebuild = () => {
     const back = stay();
+    Karat.regroup();
     Karat.build();
     back();
   };
@@ -98,8 +108,69 @@
     showProgress();
   }
 
-  /** Poll, more slowly while the server does not answer. */
+  // -- events ---------------------------------------------------------------------------------
+
+  /** Follow the events of the server, or poll if it has none. */
   Karat.follow = (address) => {
+    highlight();
+    const { events } = Karat.given;
+    if (events && window.EventSource) listen(address, events);
+    else poll(address);
+  };
+
+  /** Listen while the page is in view: a browser opens few connections to a server. */
+  function listen(address, events) {
+    let source = null;
+    let timer = 0;
+    const stop = () => {
+      clearTimeout(timer);
+      source?.close();
+      source = null;
+    };
+    const giveUp = () => {
+      stop();
+      document.removeEventListener("visibilitychange", turn);
+      poll(address);
+    };
+    const start = () => {
+      source = new EventSource(events);
+      timer = setTimeout(giveUp, PATIENCE);
+      source.addEventListener("progress", ({ data }) => {
+        clearTimeout(timer);
+        hear(address, JSON.parse(data));
+      });
+      source.addEventListener("end", giveUp);
+      source.addEventListener("error", () => {
+        if (source?.readyState === EventSource.CLOSED) giveUp();
+      });
+    };
+    const turn = () => {
+      stop();
+      if (!document.hidden) start();
+    };
+    document.addEventListener("visibilitychange", turn);
+    turn();
+  }
+
+  let wanted = "";
+  let busy = false;
+
+  /** Show the progress of an event, and get the data of its version. */
+  async function hear(address, { version, progress }) {
+    Karat.data.progress = progress;
+    showProgress();
+    wanted = version;
+    if (busy) return;
+    busy = true;
+    while (wanted && wanted !== Karat.given.version) {
+      await ask(address).catch(() => null);
+      if (wanted !== Karat.given.version) await new Promise((done) => setTimeout(done, EVERY));
+    }
+    busy = false;
+  }
+
+  /** Poll, more slowly while the server does not answer. */
+  function poll(address) {
     let wait = EVERY;
     const turn = async () => {
       try {
@@ -111,5 +182,27 @@
       setTimeout(turn, wait);
     };
     setTimeout(turn, EVERY);
-  };
+  }
+
+  // -- highlighted models -----------------------------------------------------------------------
+
+  /** Highlight the rows of the models in the address, as #rows=NAME, whenever the board is drawn. */
+  function highlight() {
+    const names = Karat.get("rows").split("\n").map(Karat.plain).filter(Boolean);
+    if (!names.length) return;
+    let found = false;
+    const isMine = (text) => names.some((name) => text === name || text.startsWith(`${name} · `));
+    const show = () => {
+      for (const row of document.querySelectorAll("#board tbody tr")) {
+        const mine = isMine(Karat.plain(row.querySelector("th .cut")?.textContent));
+        row.classList.toggle("mine", mine);
+        if (!mine) continue;
+        row.setAttribute("aria-current", "true");
+        if (!found) row.scrollIntoView({ block: "center", behavior: "instant" });
+        found = true;
+      }
+    };
+    new MutationObserver(show).observe(document.body, { childList: true, subtree: true });
+    show();
+  }
 })();
