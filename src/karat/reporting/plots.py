@@ -131,10 +131,10 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
     for row, inside in bars:
-        y = [0.7 + 0.35 * row] * len(inside)
-        axes.plot(inside, y, color="black", lw=3, solid_capstyle="projecting", gid="clique")
+        level = [0.7 + 0.35 * row] * len(inside)
+        axes.plot(inside, level, color="black", lw=3, solid_capstyle="projecting", gid="clique")
         # a bar may pass a model that is not in the clique
-        axes.plot(inside, y, "o", color="black", ms=5)
+        axes.plot(inside, level, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
     for place, name in enumerate(found.models[:shown]):
         on_left = place < half
