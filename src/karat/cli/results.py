@@ -368,12 +368,11 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     type=float,
 )
 @option(
-<<<<<<< HEAD
     "--pool",
     "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
     type=click.Choice(["variant", "model", "none"]),
 )
-=======
+@option(
     "--items",
     "With -a and -b: show the items that one model answers better than the other, both ways.",
     is_flag=True,
@@ -385,7 +384,6 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
 )
 @repeatable("-t, --task TASK", "With --items or --by: only this task. Repeatable.", dest="tasks")
 @option("--top N", "With --items or --by: show N rows.  [default: 10]", type=click.IntRange(1))
->>>>>>> work-i
 @format_option
 @option("-o, --output FOLDER", "Also write the tables as CSV into this folder.")
 def compare(shape: str | None, output: str | None, **given: Any) -> int:
