@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -237,7 +237,8 @@ class TaskTests:
         names = tuple(name for name, takes in zip(compared.models, taking, strict=True) if takes)
         task = compared.tasks[t]
         if (task, names) not in self.known:
-            stored = self.runs if len(self.given.jobs) <= MAX_JOBS else pd.DataFrame()
+            without = isinstance(self.runs, Gathered) or len(self.given.jobs) > MAX_JOBS
+            stored = pd.DataFrame() if without else self.runs
             about, ratio = (task, self.metrics[task]), fold_ratios(self.given, [task])[0]
             found = separate_task(stored, about, names, compared.values[t][taking], ratio)
             self.known[task, names] = found
@@ -666,7 +667,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    if not isinstance(runs, pd.DataFrame | Run | str | Path):
+    if isinstance(runs, Iterator):
         runs = list(runs)
     given = gather_scores(runs, pool)
     chosen = given.chosen(dict(metrics or {}))

@@ -50,8 +50,7 @@ from karat.results.load import (
     make_cells,
     named_runs,
 )
-from karat.stats.paired_tests import omnibus_name, skillings_mack
-from karat.stats.ranking import CONFIDENCE
+from karat.stats.paired_tests import CONFIDENCE, omnibus_name, skillings_mack
 
 SCHEMA = 1
 RULE = "worst"
