@@ -222,11 +222,9 @@ def rank_within(compared: RankedScores, tests: Sequence[np.ndarray]) -> dict[str
 class TaskTests:
     """Which models differ on single tasks: on items of stored predictions, or over folds.
 
-    ``runs`` are what ``given`` was gathered from, ``metrics`` the metric of each task; ``known``
-    are the tests already made.
+    ``metrics`` are those of each task; ``known`` are the tests already made.
     """
 
-    runs: Any
     given: Gathered
     metrics: Mapping[str, str]
     known: dict[tuple[str, tuple[str, ...]], Separation] = field(default_factory=dict)
@@ -237,8 +235,7 @@ class TaskTests:
         names = tuple(name for name, takes in zip(compared.models, taking, strict=True) if takes)
         task = compared.tasks[t]
         if (task, names) not in self.known:
-            without = isinstance(self.runs, Gathered) or len(self.given.jobs) > MAX_JOBS
-            stored = pd.DataFrame() if without else self.runs
+            stored = self.given if len(self.given.jobs) <= MAX_JOBS else pd.DataFrame()
             about, ratio = (task, self.metrics[task]), fold_ratios(self.given, [task])[0]
             found = separate_task(stored, about, names, compared.values[t][taking], ratio)
             self.known[task, names] = found
@@ -680,7 +677,7 @@ def leaderboard(
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
     boards: dict[str, dict[str, Any]] = {}
-    tests = TaskTests(runs, given, chosen)
+    tests = TaskTests(given, chosen)
     if by is None:
         frame, boards = by_connection(given, cells, compared, headings, asked, tests)
     elif by == "task":

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_models,
+    scale_scores,
+    separate,
+)
 from karat.analysis.formatting import count, rounded
 from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
@@ -142,14 +147,18 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
 
 def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
+    compared = compared.by_name()
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = compare_models(scale_scores(compared)[chosen[order]], each[chosen[order]])
-    models = [compared.models[m] for m in chosen[order]]
+    best, values = chosen[order], scale_scores(compared)
+    separation = separate(values, each)
+    separation = replace(separation, p=separation.p[np.ix_(best, best)])
+    tests = compare_models(values[best], each[best], separation)
+    models = [compared.models[m] for m in best]
     return Tested(models, ranks[order], tests.cliques, tests, int(few.sum()))
 
 

@@ -345,6 +345,26 @@
     return counts.map(() => false);
   }
 
+  /**
+   * Return bounds of ranks, letters and which models may be the best on one task, from the p of
+   * each pair: as rank_bounds of karat.stats.ranking.
+   */
+  function* compareOne(means, p) {
+    const known = means.filter((value) => value !== null).length;
+    const count = (m, wanted) => means.filter((_, n) => p[m][n] < ALPHA && wanted(n)).length;
+    const low = [];
+    const high = [];
+    const top = [];
+    means.forEach((value, m) => {
+      const tested = p[m].some((each, n) => n !== m && !Number.isNaN(each));
+      const better = count(m, (n) => means[n] < value);
+      low.push(tested ? 1 + better : null);
+      high.push(tested ? known - count(m, (n) => means[n] > value) : null);
+      top.push(value !== null && !better);
+    });
+    return { low, high, tie: yield* letters(means, p), top, p };
+  }
+
   /** Return intervals, letters, which models may be the best, and p, from ranks on tasks. */
   function* compare({ tasks, each, mean: means, names }) {
     const table = rankTable(tasks, each, names, means.length);
@@ -362,5 +382,6 @@
     };
   }
 
-  Karat.ranks = { ranked, rankEach, compare, letters, few, worstForFailed, signPatterns };
+  Karat.ranks = { ranked, rankEach, compare, compareOne, letters, few, worstForFailed };
+  Karat.ranks.signPatterns = signPatterns;
 })();
