@@ -228,7 +228,8 @@ def _answers(rng: Any, m: int) -> dict[str, Any]:
         "confusion": {"classes": ["cat", "dog", "<b>fish</b>"], "counts": counts},
         "calibration": [dict(zip(keys, each, strict=True)) for each in bins],
         "scatter": None,
-        "rows": [[i % 5, i * 7, "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+        "rows": [[i % 5, f"row-{i}", "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+        "items": {} if m else {f"row-{i}": f"<b>text</b> {i}" for i in range(19)},
     }
 
 
@@ -248,6 +249,7 @@ def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
     return {
         **{"model": 0, "task": 0, "method": "pca", "labels": labels, "explained": [0.41, 0.2]},
         "points": [[float(x), float(y), c.item()] for (x, y), c in zip(points, color, strict=True)],
+        **({"keys": [f"k{i}" for i in range(240)], "items": {"k0": "<i>x</i>"}} if labels else {}),
     }
 
 

@@ -375,6 +375,26 @@ def test_the_radar_shows_clean_scores(opened):
     assert opened.run(tip).splitlines()[:2] == ["encoder-000", "clean 0.920"]
 
 
+def test_worst_predictions_and_maps_show_items(opened):
+    opened.run("location.hash = 'task=' + encodeURIComponent(arguments[0])", "clas-000")
+    opened.until("return document.querySelector('dialog')?.open")
+    rows = """return [...document.querySelectorAll('dialog table')].at(-1)"""
+    head = opened.run(f"{rows}.querySelector('thead').innerText").split()
+    assert head[:5] == ["fold", "item", "content", "target", "prediction"]
+    cells = opened.run(f"{rows}.querySelector('tbody tr').innerText").split("\t")
+    assert [cell.strip() for cell in cells[:3]] == ["0", "row-0", "<b>text</b> 0"]
+    # the second model's texts are stored with the first
+    opened.choose("answers-of", "1")
+    assert "<b>text</b> 3" in opened.run(f"{rows}.innerText")
+    opened.run("Karat.drawAll()")
+    tips = (
+        "return [...document.querySelectorAll('#figure-map [data-tip]')].map((n) => n.dataset.tip)"
+    )
+    found = opened.run(tips)
+    assert found[0].split("\n")[1] == "k0: <i>x</i>"
+    assert found[1].split("\n")[1] == "item k1"
+
+
 def test_a_task_opens_shows_all_and_closes_by_key(opened, full):
     opened.run("location.hash = 'task=' + encodeURIComponent(arguments[0])", "clas-000")
     opened.until("return document.querySelector('dialog')?.open")
