@@ -170,9 +170,11 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     p = np.minimum(p, p.T) * (rng.random((models, models)) < 0.7)
     diff = [[0.01 * (b - a) for b in range(models)] for a in range(models)]
     bundle["tests"] = {
-        "friedman": {"statistic": 31.2, "p": 0.00021, "tasks": tasks},
+        **{"procedure": "max-T over tasks", "why": ""},
+        "friedman": {"test": "Friedman", "statistic": 31.2, "p": 0.00021, "tasks": tasks},
         "cliques": [[0, 1, 2], [2, 3, 4, 5], [6, 7], list(range(8, models))],
         "pairs": {"p": np.minimum(p, p.T).tolist(), "diff": diff},
+        "by_task": [{"test": "corrected t", "why": "", "p": p.tolist()} for _ in range(tasks)],
     }
     bundle["curves"] = [_curve(t, name, models) for t in (0, 2) for name in CORRUPTIONS]
     columns = ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"]
