@@ -560,6 +560,7 @@ def test_a_shared_leaderboard_is_that_of_the_command(browser, tmp_path, write_pa
     for name in ("one_a", "two|b", "dummy"):
         scores = {f"t{t}_{'x' * t}": rng.random(3).round(3).tolist() for t in range(7)}
         scores["rmse-t"] = (rng.random(3) * 5000).round(2).tolist()
+        scores["t1_x"][2] = None if name == "dummy" else scores["t1_x"][2]
         record = {"seconds": float(rng.random() * 9000), "peak_memory_mb": 3000.0}
         write_run(tmp_path / "runs", name, scores, record=record)
     runs = tmp_path / "runs"
