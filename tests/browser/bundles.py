@@ -90,9 +90,15 @@ def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -
         "tests": {"friedman": None, "cliques": [], "pairs": None},
         **{name: [] for name in ("curves", "learning", "maps", "cards", "checks", "runs", "cut")},
         **{"failures": _failures(scores, states), "robustness": None, "details": {}},
-        "groups": [{"name": "", "models": list(range(models)), "tasks": list(range(tasks))}],
+        "groups": [_whole(models, tasks)],
         **{"verdict": [make_verdict(0, 1)], "partial": []},
     }
+
+
+def _whole(models: int, tasks: int) -> dict[str, Any]:
+    """Return the group of all models on all tasks."""
+    whole = {"name": "", "models": list(range(models)), "tasks": list(range(tasks))}
+    return {**whole, "rows": [{} for _ in range(models)]}
 
 
 def make_verdict(winner: int, other: int, **more: Any) -> dict[str, Any]:
@@ -146,7 +152,8 @@ def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str
     return {
         **{"name": name, "model": name, "run": f"{name}.synthetic", "suite": "synthetic"},
         **{"constraint": "default", "stamp": "20261116T080000", "seed": 42, "rank": rank},
-        **{"low": low, "high": high, "tie": ranks.ties[m], "few": bool(few[m])},
+        **{"low": low, "high": high, "tie": ranks.ties[m], "top": bool(ranks.top[m])},
+        "few": bool(few[m]),
         "seconds": float(10 ** rng.uniform(-0.5, 3)),
         "memory_mb": float(10 ** rng.uniform(2, 4)),
         "dimensions": int(2 ** rng.integers(5, 11)),

@@ -16,7 +16,7 @@ from karat.analysis.comparison import compare
 from karat.analysis.formatting import format_p, rounded
 from karat.reporting.bundle import make_bundle
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
-from karat.stats.ranking import rank_models
+from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 
 from ..score_data import score_table, write_run
 
@@ -47,7 +47,7 @@ def opened(browser, page):
 def chosen_ranks(bundle, tasks):
     """Return the result of karat.stats.ranking for some tasks of a bundle."""
     values, takes = [], []
-    for t in tasks:
+    for t in sorted(tasks, key=lambda t: bundle["tasks"][t]["name"]):
         sign = 1 if bundle["tasks"][t]["higher"][0] else -1
         folds = bundle["folds"][t]
         size = max(len(row) for row in folds if row)
@@ -62,16 +62,76 @@ def test_ranks_on_all_tasks_equal_the_bundle(opened, full):
     assert exact == pytest.approx([model["rank"] for model in full["models"]], abs=1e-9)
 
 
-@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9]])
+@pytest.fixture(scope="module")
+def wide(bundles, write_page, tmp_path_factory):
+    """Return a bundle with more tasks than have all sign patterns, and its page."""
+    bundle = bundles.make_bundle(9, 30, seed=2)
+    return bundle, write_page(bundle, tmp_path_factory.mktemp("page") / "wide.html")
+
+
+def assert_equal_to_python(browser, bundle, tasks):
+    browser.run("Karat.choose(arguments[0])", tasks)
+    expected = chosen_ranks(bundle, tasks)
+    browser.until("return Karat.ranking.ready")
+    for name in ("mean", "low", "high"):
+        found = np.array(browser.run(f"return Karat.ranking.{name}"), dtype=float)
+        assert found == pytest.approx(getattr(expected, name), abs=1e-6, nan_ok=True)
+    assert browser.run("return Karat.ranking.tie") == expected.ties
+    assert browser.run("return Karat.ranking.top") == expected.top.tolist()
+    p = browser.run("return Karat.ranking.p.map((row) => [...row])")
+    np.testing.assert_array_equal(np.array(p, dtype=float), expected.p)
+    return expected
+
+
+@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9], list(range(9))])
 def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
-    opened.run("Karat.choose(arguments[0])", tasks)
-    expected = chosen_ranks(full, tasks)
-    means = [np.nan if mean is None else mean for mean in opened.run(MEANS)]
-    assert means == pytest.approx(expected.mean, abs=1e-9, nan_ok=True)
+    found = assert_equal_to_python(opened, full, tasks)
+    assert any(found.ties) == (len(tasks) >= 6)
 
 
-def test_resampling_again_gives_the_same_intervals_and_letters(opened):
-    script = "Karat.choose([0, 1, 2, 5]); return new Promise((done) => Karat.on('intervals', done))"
+def test_many_tasks_are_compared_with_the_random_signs_of_python(browser, wide):
+    bundle, page = wide
+    browser.open(page)
+    for tasks in (list(range(0, 28)), list(range(3, 30, 2)), [29, *range(12)]):
+        found = assert_equal_to_python(browser, bundle, tasks)
+    assert len(set(found.ties)) > 1 and np.isnan(found.each).any()
+
+
+def test_signs_are_those_of_python(opened):
+    for tasks in (1, 6, 12, 13, 40):
+        script = "return Karat.ranks.signPatterns(arguments[0]).map((row) => [...row])"
+        np.testing.assert_array_equal(opened.run(script, tasks), sign_patterns(tasks))
+
+
+def test_one_chosen_task_has_the_letters_of_its_tests(opened, full):
+    bundle_p = "Karat.data.tests.by_task = Karat.data.tasks.map(() => ({p: arguments[0]}))"
+    models = len(full["models"])
+    raw = np.where(np.eye(models, dtype=bool), np.nan, 0.5)
+    raw[0, 1:] = raw[1:, 0] = 0.0001
+    opened.run(bundle_p, [[None if np.isnan(p) else p for p in row] for row in raw.tolist()])
+    opened.run("Karat.choose([2])")
+    opened.until("return Karat.ranking.ready")
+    taking = [m for m, state in enumerate(full["states"][2]) if state in ".f"]
+    one, other = np.triu_indices(len(taking), 1)
+    p = np.full((models, models), np.nan)
+    first, second = np.array(taking)[one], np.array(taking)[other]
+    p[first, second] = p[second, first] = holm(raw[first, second])
+    rank = chosen_ranks(full, [2]).each[:, 0]
+    low, high, top = rank_bounds(rank, p)
+    assert np.array(opened.run("return Karat.ranking.low"), dtype=float) == pytest.approx(
+        low, nan_ok=True
+    )
+    assert np.array(opened.run("return Karat.ranking.high"), dtype=float) == pytest.approx(
+        high, nan_ok=True
+    )
+    assert opened.run("return Karat.ranking.tie") == letters_of(rank, p)
+    assert opened.run("return Karat.ranking.top") == top.tolist()
+    assert len(set(letters_of(rank, p))) > 1
+
+
+def test_choosing_again_gives_the_same_intervals_and_letters(opened):
+    script = "Karat.choose([0, 1, 2, 3, 4, 5, 7]);"
+    script += " return new Promise((done) => Karat.on('intervals', done))"
     found = "return JSON.stringify([Karat.ranking.low, Karat.ranking.high, Karat.ranking.tie])"
     opened.run(script)
     first = opened.run(found)
@@ -80,16 +140,19 @@ def test_resampling_again_gives_the_same_intervals_and_letters(opened):
     assert opened.run(found) == first
 
 
-def test_letters_join_neighbours_none_of_which_differ(opened):
+@pytest.mark.parametrize("seed", range(6))
+def test_letters_are_those_of_python(opened, seed):
+    rng = np.random.default_rng(seed)
+    models = 20 + seed
+    p = np.where(np.triu(rng.random((models, models)) < 0.1 + seed / 8, 1), 0.01, 0.5)
+    p = np.minimum(p, p.T)
+    means = rng.permutation(models) + 1.0
     script = """
-      const tied = (a, b) => Math.abs(a - b) < arguments[0];
-      const steps = Karat.ranks.letters([1, 2, 3, 4], [0, 1, 2, 3], tied);
+      const steps = Karat.ranks.letters(arguments[0], arguments[1]);
       let step = steps.next();
       while (!step.done) step = steps.next();
       return step.value"""
-    assert opened.run(script, 2) == ["a", "ab", "bc", "c"]
-    assert opened.run(script, 1) == ["a", "b", "c", "d"]
-    assert opened.run(script, 4) == ["a", "a", "a", "a"]
+    assert opened.run(script, means.tolist(), p.tolist()) == letters_of(means, p)
 
 
 def test_ranks_share_their_mean_and_failed_is_worst(opened):

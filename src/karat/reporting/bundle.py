@@ -57,8 +57,8 @@ from karat.results.load import (
     named_runs,
 )
 from karat.results.run import newest_first
-from karat.stats.paired_tests import corrected_t
-from karat.stats.ranking import CONFIDENCE, rank_each
+from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.ranking import rank_each
 
 SCHEMA = 1
 RULE = "worst"
@@ -71,6 +71,7 @@ MAX_SUITES = 3
 #: columns of the leaderboard that a page has for each model
 COLUMNS = {
     **{"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie"},
+    "top": "top",
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
     **{name: name for name in ("elo", "borda", "wins", "pareto")},
 }
