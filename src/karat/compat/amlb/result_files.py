@@ -60,7 +60,7 @@ def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    found = named_runs(runs)
+    found = named_runs(runs, "none")
     pairs = [(run.model, run.about["constraint"]) for run, _, _ in found]
     for (run, name, label), pair in zip(found, pairs, strict=True):
         # the name must be unique for each constraint

@@ -185,7 +185,9 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
 
 def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield GEval's result files (one folder per model if several) and the comparison."""
-    found = {name: repeats for run, name, _ in named_runs(runs) if (repeats := _repeats(run))}
+    found = {
+        name: repeats for run, name, _ in named_runs(runs, "none") if (repeats := _repeats(run))
+    }
     if not found:
         raise DataError(
             "the runs have no GEval task; the suites geval and nodes contain GEval tasks."

@@ -45,10 +45,10 @@ VIEW = ["corruption", "severity"]
 
 def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield TACO's files; the file name has the task if a dataset has several tasks."""
-    found = named_runs(runs)
+    found = named_runs(runs, "none")
     tasks = _tasks(found)
     times = Counter(tasks.values())
-    scores, _, _ = named_scores([run for run, _, _ in found])
+    scores, _, _ = named_scores([run for run, _, _ in found], "none")
     scores = scores[scores["epoch"] == FINAL_EPOCH]
     for task, (dataset, kind) in tasks.items():
         part = scores[scores["task"] == task]

@@ -57,7 +57,7 @@ def frame(runs: Any) -> pd.DataFrame:
     Repetitions, partitions and epochs start at 1; test scores have the epoch -1. The task
     ``F1A-exact`` is called ``F1A`` here.
     """
-    scores = clean(named_scores(runs)[0])
+    scores = clean(named_scores(runs, "none")[0])
     names = short_names(scores)
     final = (scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(TESTS)
     curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin(CURVES)
@@ -221,10 +221,10 @@ class _Model:
 def _models(runs: Any) -> Iterator[_Model]:
     """Yield the models of runs, or of a tidy table, with a task scored above chance."""
     if isinstance(runs, pd.DataFrame):
-        tables = named_scores(runs)[0].groupby("model", sort=False)
+        tables = named_scores(runs, "none")[0].groupby("model", sort=False)
         models = [_Model(str(name), part) for name, part in tables]
     else:
-        models = [_model(*named) for named in named_runs(runs)]
+        models = [_model(*named) for named in named_runs(runs, "none")]
     scored = [model for model in models if (model.scores["metric"] == ASKED).any()]
     if not scored:
         short_names(models[0].scores)  # raises
