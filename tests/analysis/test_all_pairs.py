@@ -63,7 +63,7 @@ def test_p_is_that_of_the_chosen_test():
     expected = step_down(rank_tasks(frame.to_numpy()))
     for _, pair in found.pairs.iterrows():
         assert pair["p"] == expected[places[pair["first"]], places[pair["second"]]]
-    assert set(found.pairs["test"]) == {"step-down max-T"}
+    assert set(found.pairs["test"]) == {"max-T over tasks"}
     other = compare_pairs(frame, "wilcoxon")
     assert other.pairs["p"].to_numpy() == pytest.approx(other.pairs["p_holm"].to_numpy())
     assert set(other.pairs["test"]) == {"Wilcoxon, Holm"}

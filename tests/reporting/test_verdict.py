@@ -61,7 +61,7 @@ def test_a_model_that_is_better_than_every_other_is_alone_at_the_top():
 def test_models_that_share_a_letter_with_the_leader_are_in_its_group():
     table = steady()
     board = leaderboard(table)
-    board["tie"] = ["ab", "b", "c"]
+    board["tie"], board["top"] = ["ab", "b", "c"], [True, True, False]
     (found,) = make_verdict(board, find_evidence(table))
     assert (found["state"], found["top"]) == ("tied", ["a", "b"])
     assert "b cannot be distinguished" in text_of(found, "answer")
@@ -72,7 +72,7 @@ def test_the_column_of_models_that_may_be_best_counts_before_letters():
     table = steady()
     board = leaderboard(table)
     board["top"] = [True, False, True]
-    board.attrs["test"] = "max-T"
+    board.attrs["separation"] = {"by": "tasks", "test": "max-T"}
     (found,) = make_verdict(board, find_evidence(table))
     assert found["top"] == ["a", "c"] and "max-T" in text_of(found, "answer")
 
@@ -81,6 +81,7 @@ def test_no_letters_mean_not_tested_and_never_a_tie():
     table = steady(tasks=2)
     board = leaderboard(table)
     board["tie"] = ""
+    board.attrs.pop("separation", None)
     (found,) = make_verdict(board, find_evidence(table, "results"))
     assert (found["state"], found["reason"], found["top"]) == ("untested", "too few tasks", ["a"])
     assert math.isnan(found["margin"]["low"])
@@ -89,7 +90,7 @@ def test_no_letters_mean_not_tested_and_never_a_tie():
 
 
 def test_a_reason_given_by_the_leaderboard_is_used():
-    found = verdict(steady(), untested="no common folds")
+    found = verdict(steady(), separation={"by": None, "why": "no common folds"})
     assert (found["state"], found["reason"]) == ("untested", "no common folds")
 
 
@@ -185,7 +186,8 @@ def test_robustness_leads_where_data_was_corrupted(tmp_path):
     found = verdict([tmp_path])
     assert found["kind"] == "robustness" and whats(found)[:3] == ["answer", "corrupted", "clean"]
     # b keeps 0.6 / 0.8; dummy keeps everything, but knows nothing
-    assert "75%" in text_of(found, "answer") and text_of(found, "answer").startswith("b ")
+    assert "75 %" in text_of(found, "answer") and text_of(found, "answer").startswith("b ")
+    assert (found["winner"], found["next"]) == ("b", "a")
     assert "0.600" in text_of(found, "corrupted")
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.formatting import count, records, write_tables
-from karat.analysis.item_tests import Separation, separate_task
-from karat.analysis.leaderboard import fold_ratios
+from karat.analysis.item_tests import Separation
+from karat.analysis.leaderboard import TaskTests, connected
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
@@ -50,7 +50,7 @@ from karat.stats.ranking import (
 
 #: tests of all pairs, and their names
 TOO_FEW = "too few tasks"
-TESTS = {"max-t": "step-down max-T", "wilcoxon": WILCOXON}
+TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
 COLUMNS = (
     *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
     *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
@@ -352,13 +352,14 @@ def compare_all(
     notes: list[str] = []
     if models:
         cells = _named(cells, models)
-    compared = by_name(apply_missing_rule(cells, RULES[0]))
+    cells = _largest_group(given, cells, notes)
+    compared = apply_missing_rule(cells, RULES[0]).by_name()
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
     values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
-    separation = separate_models(runs, given, compared, chosen, test)
+    separation = separate_models(given, compared, chosen, test)
     separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
     ranks = rank_each(compared.values, compared.takes)[~few]
     found = _all_pairs(values.dropna(axis=1, how="all"), ranks, separation)
@@ -372,39 +373,26 @@ def compare_all(
     return replace(found, notes=notes)
 
 
+def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
+    """Return the models that can be compared with each other, and note the other groups."""
+    first, *others = connected(given, cells).values()
+    for group in others:
+        names = ", ".join(cells.models[m] for m in group.models)
+        notes.append(f"Share too few tasks with these, compare them by name: {names}.")
+    return cells.only(first.tasks, first.models) if others else cells
+
+
 def separate_models(
-    runs: Any,
-    given: Gathered,
-    compared: RankedScores,
-    metrics: Mapping[str, str],
-    test: str = "max-t",
+    given: Gathered, compared: RankedScores, metrics: Mapping[str, str], test: str = "max-t"
 ) -> Separation:
     """Return which models differ: over tasks, or on the items or folds of a single task.
 
-    ``compared`` has its tasks in the order of ``by_name``; ``runs`` are what ``given`` was gathered
-    from, and ``metrics`` the metric of each task.
+    ``compared`` has its tasks sorted by name; ``metrics`` are those of each task.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
-    ranks = rank_each(compared.values, compared.takes)
-    over_tasks = separate(scale_scores(compared), ranks, test)
-    if len(contested) != 1:
-        return over_tasks
-    t = int(contested[0])
-    taking = np.flatnonzero(compared.takes[:, t])
-    names, about = (
-        [compared.models[m] for m in taking],
-        (compared.tasks[t], metrics[compared.tasks[t]]),
-    )
-    ratio = fold_ratios(given, [compared.tasks[t]])[0]
-    found = separate_task(runs, about, names, compared.values[t][taking], ratio, given.pool)
-    over_tasks.p[np.ix_(taking, taking)] = found.p
-    return replace(found, p=over_tasks.p)
-
-
-def by_name(compared: RankedScores) -> RankedScores:
-    """Return the scores with tasks sorted by name, so that their order changes no test."""
-    names = [task.encode("utf-16-be", "surrogatepass") for task in compared.tasks]
-    return compared.only(sorted(range(len(names)), key=names.__getitem__))
+    if len(contested) == 1:
+        return TaskTests(given, metrics).of(compared, int(contested[0]))
+    return separate(scale_scores(compared), rank_each(compared.values, compared.takes), test)
 
 
 def scale_scores(compared: RankedScores) -> np.ndarray:

@@ -6,7 +6,7 @@ the models as they were fitted, on new items; tests over folds hold for the lear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import MTEB, get_metric, score
-from karat.results.load import as_runs
+from karat.results.load import Gathered, as_runs
 from karat.results.selection import Side, pooled_sides
 from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, subtract
 
@@ -37,8 +37,8 @@ SEED = 0
 UNITS = 100
 #: with fewer items nothing is tested
 FEWEST_ITEMS = 6
-#: numbers per block of resamples
-_BLOCK = 4_000_000
+#: resamples, and pairs, per block
+_BLOCK = 128
 MCNEMAR, BOOTSTRAP, MAX_T = "McNemar", "paired bootstrap", "max-T over items"
 CORRECTED = "corrected t"
 
@@ -100,7 +100,7 @@ def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> 
     order = np.argsort(-observed, kind="stable")
     one, other, observed = one[order], other[order], observed[order]
     beyond = np.zeros(len(one))
-    for sums in _flipped(base, resamples, max(1, _BLOCK // max(len(one), items))):
+    for sums in _flipped(base, resamples):
         drawn = _per_spread(np.abs(sums[:, one] - sums[:, other]), _spread(base, one, other))
         # of each pair, the largest among those that are not more different
         largest = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
@@ -112,9 +112,8 @@ def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> 
 def _spread(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the root of the items times the summed squares of each pair's differences."""
     squares = np.empty(len(one))
-    step = max(1, _BLOCK // values.shape[1])
-    for start in range(0, len(one), step):
-        part = slice(start, start + step)
+    for start in range(0, len(one), _BLOCK):
+        part = slice(start, start + _BLOCK)
         squares[part] = (subtract(values[one[part]], values[other[part]]) ** 2).sum(axis=1)
     return np.sqrt(values.shape[1] * squares)
 
@@ -124,14 +123,41 @@ def _per_spread(sums: np.ndarray, spread: np.ndarray) -> np.ndarray:
     return np.asarray(sums / np.where(spread > 0, spread, 1.0) * (spread > 0))
 
 
-def _flipped(values: np.ndarray, resamples: int, step: int) -> Any:
+def _flipped(values: np.ndarray, resamples: int) -> Iterator[np.ndarray]:
     """Yield blocks of resamples × models: sums over items with random signs."""
     rng = np.random.default_rng(SEED)
-    for start in range(0, resamples, step):
-        shape = (min(step, resamples - start), values.shape[1])
+    for start in range(0, resamples, _BLOCK):
+        shape = (min(_BLOCK, resamples - start), values.shape[1])
         signs = rng.integers(0, 2, size=shape, dtype=np.int8) * 2.0 - 1.0
         with threadpool_limits(1):
             yield signs @ values.T
+
+
+def pair_p(values: np.ndarray, accuracy: bool) -> np.ndarray:
+    """Return p of every pair of models × items, without a correction for several pairs.
+
+    McNemar's test of right and wrong answers, else a paired bootstrap.
+    """
+    models, items = values.shape
+    p = np.full((models, models), np.nan)
+    np.fill_diagonal(p, 1.0)
+    one, other = np.triu_indices(models, 1)
+    if items < FEWEST_ITEMS:
+        return p
+    if accuracy:
+        pairs = zip(values[one] > 0, values[other] > 0, strict=True)
+        p[one, other] = [mcnemar(*both).p for both in pairs]
+    else:
+        base = values - values.mean(axis=1, keepdims=True)
+        sums = values.sum(axis=1)
+        observed = _per_spread(np.abs(sums[one] - sums[other]), _spread(values, one, other))
+        spread, beyond = _spread(base, one, other), np.zeros(len(one))
+        for drawn in _flipped(base, RESAMPLES):
+            found = _per_spread(np.abs(drawn[:, one] - drawn[:, other]), spread)
+            beyond += (found >= observed - 1e-9).sum(axis=0)
+        p[one, other] = (1 + beyond) / (1 + RESAMPLES)
+    p[other, one] = p[one, other]
+    return p
 
 
 # -- what each item contributes to a score --------------------------------------------------
@@ -216,7 +242,7 @@ def _pseudo_values(metric: str, fold: Predictions, folds: int, by_group: bool) -
     count = min(items, max(2, -(-UNITS // folds)))
     block_of = np.random.default_rng(SEED).permutation(items) % count
     block = block_of[rows]
-    if by_group:
+    if by_group and fold.group is not None:
         return np.array([_value(metric, fold, block == b) for b in range(count)])
     whole = _value(metric, fold, block >= 0)
     without = np.array([_value(metric, fold, block != b) for b in range(count)])
@@ -263,19 +289,14 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     values = np.array([contributions(paired.metric, folds) for folds in both])
     if values.shape[1] < FEWEST_ITEMS:
         raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
-    p, test = _pair_p(values, is_accuracy(paired.metric))
+    accuracy = is_accuracy(paired.metric)
+    p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
     one, other = float(np.mean(paired.first)), float(np.mean(paired.second))
     middle, half = one - other, _half_width(values[0] - values[1])
     if paired.metric == "rmse":  # a difference of squares is the difference times the sum
         half /= max(one + other, np.finfo(float).tiny)
     items = sum(len(fold) for fold in both[0])
     return ItemTest(test, middle - half, middle + half, p, items)
-
-
-def _pair_p(values: np.ndarray, accuracy: bool) -> tuple[float, str]:
-    if accuracy:
-        return mcnemar(values[0] > 0, values[1] > 0).p, MCNEMAR
-    return float(max_t(values)[0, 1]), BOOTSTRAP
 
 
 def _half_width(apart: np.ndarray) -> float:
@@ -329,56 +350,66 @@ class Separation:
 
 
 def item_separation(
-    runs: Any, task: str, metric: str, models: Sequence[str], pool: str = "variant"
+    runs: Any, task: str, metric: str, models: Sequence[str], corrected: bool = True
 ) -> Separation:
     """Test every pair of models on the items of a task, from stored predictions.
 
     Step-down max-T over the items that all models were scored on, in the first repeat; two models
-    in accuracy have McNemar's test. A model whose predictions are not stored, or that would leave
-    fewer than half of the others' items, is not tested.
+    have McNemar's test, or a paired bootstrap in other metrics than accuracy. A model whose
+    predictions are not stored, or that would leave fewer than half of the others' items, is not
+    tested.
 
     Parameters
     ----------
     runs
-        Runs, run folders or folders of runs. A table of scores has no predictions.
+        Runs, run folders, folders of runs, or what was gathered from them. A table of scores has no
+        predictions.
     task, metric, models
         Names as on the leaderboard of these runs.
-    pool
-        Which runs are one model, as in ``leaderboard``.
+    corrected
+        Whether p is corrected for all pairs; if not, each pair has the test of two models.
 
     Returns
     -------
     Separation
-        Adjusted p of every pair, in the order of ``models``.
+        p of every pair, in the order of ``models``.
     """
     nothing = np.where(np.eye(len(models), dtype=bool), 1.0, np.nan)
-    if isinstance(runs, pd.DataFrame):
+    if isinstance(runs, pd.DataFrame) or (isinstance(runs, Gathered) and not runs.sources):
         return Separation(nothing, why="no stored predictions")
-    sides = _sides(runs, task, models, pool)
     try:
-        folds, left_out = _aligned(list(sides.values()), get_metric(metric).by_group)
+        names, values, items = _read_values(_sides(runs, task, models), metric)
     except KaratError as error:
         return Separation(nothing, why=str(error).rstrip("."))
-    kept = [name for i, name in enumerate(sides) if i not in left_out]
-    tested, values = [], []
+    accuracy, p = is_accuracy(metric), nothing.copy()
+    if corrected and len(names) > 2:
+        found, test = max_t(values, centered=not accuracy), MAX_T
+    else:
+        found, test = pair_p(values, accuracy), MCNEMAR if accuracy else BOOTSTRAP
+    places = [list(models).index(name) for name in names]
+    p[np.ix_(places, places)] = found
+    return Separation(p, test, items=items)
+
+
+def _read_values(
+    sides: dict[str, tuple[Side, str]], metric: str
+) -> tuple[list[str], np.ndarray, int]:
+    """Return the models with predictions, models × items of what each item adds, and the items.
+
+    Raises a ``KaratError`` if fewer than two models or too few items can be compared.
+    """
+    folds, left_out = _aligned(list(sides.values()), get_metric(metric).by_group)
+    kept = [name for place, name in enumerate(sides) if place not in left_out]
+    reasons, names, values = list(left_out.values()), [], []
     for name, own in zip(kept, folds, strict=True):
         try:
             values.append(contributions(metric, own))
-            tested.append(list(models).index(name))
+            names.append(name)
         except KaratError as error:
-            left_out[-1 - len(left_out)] = str(error)
+            reasons.append(str(error))
     if len(values) < 2 or len(values[0]) < FEWEST_ITEMS:
-        why = next(iter(left_out.values()), f"fewer than {FEWEST_ITEMS} items")
-        return Separation(nothing, why=why.rstrip("."))
-    p = nothing.copy()
-    accuracy = is_accuracy(metric)
-    p[np.ix_(tested, tested)] = max_t(np.array(values), centered=not accuracy)
-    test = MAX_T
-    if len(tested) == 2:
-        one, other = tested
-        p[one, other], test = _pair_p(np.array(values), accuracy)
-        p[other, one] = p[one, other]
-    return Separation(p, test, items=sum(len(fold) for fold in folds[0]))
+        raise DataError(next(iter(reasons), f"fewer than {FEWEST_ITEMS} items."))
+    return names, np.array(values), sum(len(fold) for fold in folds[0])
 
 
 def fold_separation(values: np.ndarray, ratio: float) -> Separation:
@@ -421,7 +452,6 @@ def separate_task(
     models: Sequence[str],
     values: np.ndarray,
     ratio: float,
-    pool: str = "variant",
 ) -> Separation:
     """Return which models of a task differ, and the test that decided.
 
@@ -430,12 +460,16 @@ def separate_task(
     folds, higher is better, and ``ratio`` is n_test / n_train.
     """
     folds = fold_separation(values, ratio)
-    return deciding(item_separation(runs, *about, models, pool), folds)
+    return deciding(item_separation(runs, *about, models), folds)
 
 
-def _sides(runs: Any, task: str, models: Sequence[str], pool: str) -> dict[str, tuple[Side, str]]:
+def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
     """Return the runs of each model that has answers to the task, as one side, and the task."""
-    sides = {side.model: side for side in pooled_sides(as_runs(runs), pool)}
+    if isinstance(runs, Gathered):
+        pooled = pooled_sides([run for run, _, _ in runs.sources], runs.pool)
+    else:
+        pooled = pooled_sides(as_runs(runs), "variant")
+    sides = {side.model: side for side in pooled}
     own = {name: sides[name] for name in models if name in sides}
     return {n: (s, task) for n, s in own.items() if s.answered.get(task, {}).get(CLEAN)}
 

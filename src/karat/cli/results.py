@@ -372,6 +372,18 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
     type=click.Choice(["variant", "model", "none"]),
 )
+@option(
+    "--items",
+    "With -a and -b: show the items that one model answers better than the other, both ways.",
+    is_flag=True,
+)
+@option(
+    "--by FEATURE",
+    "With -a, or -a and -b: find slices of items on which a model is worse. FEATURE is auto, "
+    "group, class, length, missing (cells), or a column of the data.",
+)
+@repeatable("-t, --task TASK", "With --items or --by: only this task. Repeatable.", dest="tasks")
+@option("--top N", "With --items or --by: show N rows.  [default: 10]", type=click.IntRange(1))
 @format_option
 @option("-o, --output FOLDER", "Also write the tables as CSV into this folder.")
 def compare(shape: str | None, output: str | None, **given: Any) -> int:
@@ -389,6 +401,8 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
       karat compare results -a skrub -b onehot
       karat compare -a NEW_RUN -b OLD_RUN --fail-on-regression 0.01
       karat compare results
+      karat compare results -a skrub -b onehot --items --task adult -o flips
+      karat compare results -a skrub -b onehot --by auto
       karat compare --history results/onehot.quickstart.default.local.20261115T201300
 
     Exit code: 0 success, 1 regression found with --fail-on-regression, 2 invalid input.
@@ -398,6 +412,9 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     from karat.analysis.history import compare_to_history
     from karat.reporting.comparison_output import show_all_pairs, show_comparison, show_history
 
+    about_items = {name: given.pop(name) for name in ("items", "by", "tasks", "top")}
+    if any(about_items.values()):
+        return _compare_items(shape, output, about_items, given)
     chosen, code = _chosen_options(given), 0
     runs = given["runs"] or ("results",)
     found: Any
@@ -416,6 +433,40 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
     return code
+
+
+def _compare_items(
+    shape: str | None, output: str | None, asked: dict[str, Any], given: dict[str, Any]
+) -> int:
+    """Show the items or slices on which two models differ."""
+    from karat.analysis.items import compare_items
+    from karat.analysis.slices import compare_slices
+    from karat.reporting.comparison_output import show_items, show_slices
+
+    by, a, b = asked["by"], given["a"], given["b"]
+    used = [name for name, value in given.items() if name not in ("runs", "a", "b") and value]
+    flags = {"models": "--model", "tolerance": "--fail-on-regression"}
+    unfit = [flags.get(name, f"--{name}") for name in used]
+    problems = [f"{option} cannot be used with --items or --by." for option in unfit]
+    if asked["items"] and by:
+        problems.append("--items and --by are two questions; use one of them.")
+    elif not asked["items"] and not by:
+        problems.append("--task and --top require --items or --by.")
+    if not a or (asked["items"] and not b):
+        problems.append("--items requires -a and -b." if asked["items"] else "--by requires -a.")
+    if problems:
+        raise DefinitionError(*problems)
+    runs, top = given["runs"] or ("results",), asked["top"] or 10
+    found: Any
+    if by:
+        found = compare_slices(runs, a, b, by=by, tasks=asked["tasks"])
+        show_slices(found, shape, top)
+    else:
+        found = compare_items(runs, a, b, tasks=asked["tasks"])
+        show_items(found, shape, top)
+    for path in found.to_csv(output) if output else ():
+        click.echo(path, err=True)
+    return 0
 
 
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,19 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.analysis.all_pairs import compare_models, scale_scores
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_models,
+    scale_scores,
+    separate_models,
+)
 from karat.analysis.check_facts import Finding
 from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, short
-from karat.analysis.leaderboard import leaderboard, split_groups
+from karat.analysis.item_tests import CORRECTED, item_separation
+from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
 from karat.analysis.robustness import curves
-from karat.analysis.score_matrix import apply_missing_rule
+from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -51,8 +57,8 @@ from karat.results.load import (
     named_runs,
 )
 from karat.results.run import newest_first
-from karat.stats.paired_tests import omnibus_name, skillings_mack
-from karat.stats.ranking import CONFIDENCE
+from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.ranking import rank_each
 
 SCHEMA = 1
 RULE = "worst"
@@ -65,6 +71,7 @@ MAX_SUITES = 3
 #: columns of the leaderboard that a page has for each model
 COLUMNS = {
     **{"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie"},
+    "top": "top",
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
     **{name: name for name in ("elo", "borda", "wins", "pareto")},
 }
@@ -111,7 +118,7 @@ def make_bundle(
         "tasks": _tasks(given, cells, metrics, shown),
         **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
         **{"folds": folds, "states": states_of(cells, order)},
-        "tests": make_tests(cells, order, RULE),
+        "tests": make_tests(given, cells, order),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
@@ -501,25 +508,84 @@ MAX_MODELS = 60
 MAX_FINDINGS, MESSAGE = 1_000, 600
 
 
-def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
-    """Return the Friedman test, the groups of models that do not differ, and p of every pair.
+def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, Any]:
+    """Return the tests of a page, the same as in the leaderboard and in ``compare_all``.
 
-    Pairs are compared by normalized scores: 1 is the best model of a task, 0 the worst. If there
-    are too many models, only the best are compared.
+    ``pairs`` holds p of every pair, corrected for all pairs of its group, and the mean difference
+    of normalized scores (1 is the best model of a task, 0 the worst); ``by_task`` the tests of each
+    task. Groups that share too few tasks are tested by themselves; ``groups`` has the test of all
+    models of each.
     """
-    values = scale_scores(apply_missing_rule(cells, rule))[order]
-    statistic, p, tasks = skillings_mack(values)
-    overall = {"test": omnibus_name(values), "statistic": statistic, "p": p, "tasks": tasks}
-    best = values[:MAX_MODELS]
-    found = compare_models(best) if len(best) > 1 else None
-    tests: dict[str, Any] = {
-        "friedman": overall if np.isfinite(statistic) else None,
-        "cliques": [] if found is None else found.cliques,
-        "pairs": None,
+    compared, models = apply_missing_rule(cells, RULE), len(order)
+    place = np.argsort(order)
+    p, difference = np.full((2, models, models), np.nan)
+    groups = []
+    for group in connected(given, cells).values():
+        part = compared.only(group.tasks, group.models).by_name()
+        ranks = rank_each(part.values, part.takes)
+        separation = separate_models(given, part, given.chosen({}))
+        found = compare_models(scale_scores(part), ranks, separation)
+        at = np.ix_(place[group.models], place[group.models])
+        p[at] = np.where(np.isnan(p[at]), found.pairs, p[at])
+        difference[at] = np.where(np.isnan(difference[at]), found.difference, difference[at])
+        cliques = [[int(place[group.models[m]]) for m in clique] for clique in found.cliques]
+        groups.append({**_omnibus(found), "why": separation.why, "cliques": cliques})
+    return {
+        **groups[0],
+        "cliques": [clique for group in groups for clique in group["cliques"]],
+        "pairs": {"p": p, "diff": difference} if 1 < models <= MAX_MODELS else None,
+        "by_task": make_task_tests(given, cells, order),
+        "groups": groups,
     }
-    if found is not None and len(values) <= MAX_MODELS:
-        tests["pairs"] = {"p": found.pairs, "diff": found.difference}
-    return tests
+
+
+def _omnibus(found: ManyModels) -> dict[str, Any]:
+    """Return the names of the tests, and the test of all models, if there is one."""
+    test = {"test": found.omnibus, "statistic": found.statistic, "p": found.p}
+    friedman = {**test, "tasks": found.tasks} if found.tasks > 1 and len(found.ranks) > 1 else None
+    return {"procedure": found.test, "friedman": friedman}
+
+
+#: maximum number of p values of single tasks, and of files of predictions read for them
+MAX_TASK_TESTS, MAX_FILES = 80_000, 400
+
+
+def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
+    """Return the test of each pair on each task, as ``karat compare`` of the two makes it.
+
+    With many models and tasks, only pairs of the best models are tested. p is that of the items
+    where there is a single task or fold, else of the corrected t over folds; it is not corrected
+    for several tasks or pairs. ``why`` tells why there is none.
+    """
+    tasks, metrics = len(cells.tasks), given.chosen({})
+    best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
+    names = [cells.models[m] for m in best]
+    ratios = fold_ratios(given, cells.tasks)
+    single = [len(table.T) == 1 for table in cells.folds]
+    read = tasks == 1 or sum(single) * len(best) <= MAX_FILES
+    found = []
+    for t, task in enumerate(cells.tasks):
+        p, test, why = _over_folds(cells.folds[t][best], ratios[t])
+        if read and (tasks == 1 or single[t]):
+            items = item_separation(given, task, metrics[task], names, corrected=False)
+            p = np.where(np.isnan(items.p), p, items.p)
+            test = items.test or test
+        untested = not test
+        found.append({"test": test, "why": why if untested else "", "p": None if untested else p})
+    return found
+
+
+def _over_folds(values: np.ndarray, ratio: float) -> tuple[np.ndarray, str, str]:
+    """Return p of every pair over the folds of a task, the test, and why there is none."""
+    p = np.full((len(values), len(values)), np.nan)
+    one, other = np.triu_indices(len(values), 1)
+    digits = significant(values)
+    apart = np.where(digits[one] == digits[other], 0.0, values[one] - values[other])
+    with np.errstate(invalid="ignore"):
+        p[one, other] = p[other, one] = corrected_t(apart, ratio).p
+    if not np.isnan(p).all():
+        return p, CORRECTED, ""
+    return p, "", "one fold" if values.shape[1] < 2 else "no spread over folds"
 
 
 def make_checks(

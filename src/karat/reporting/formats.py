@@ -17,7 +17,7 @@ from karat.analysis.formatting import fixed, plain, records, rounded
 from karat.analysis.leaderboard import split_groups
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
-from karat.reporting.notes import SIGNS, caption, notes, scored_tasks
+from karat.reporting.notes import PARTIAL, SIGNS, caption, notes, scored_tasks
 
 #: with fewer letters of ties than this, each letter has its own column
 MAX_LETTERS = 8
@@ -168,16 +168,18 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if len(letters) < MAX_LETTERS:
         ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
     best = best_of(-_compared(rows, "rank", starts), starts)
-    return [
-        _numbers("rank", rows["rank"], best, format_rank),
-        _interval(rows["rank_low"], rows["rank_high"], format_rank),
-        text_column("tie", ties, right=False),
-    ]
+    columns = [_numbers("rank", rows["rank"], best, format_rank)]
+    if rows["rank_low"].notna().any():
+        columns.append(_interval(rows["rank_low"], rows["rank_high"], format_rank))
+    if any(tie.strip() for tie in ties):  # otherwise nothing is tested
+        columns.append(text_column("tie", ties, right=False))
+    return columns
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
     """Return a column without models ranked last for too few tasks: they cannot be the best."""
-    ranked = (rows["tie"] != "").to_numpy()
+    few = rows.attrs.get("few", ()) if rows.attrs.get("by") is None else ()
+    ranked = ~rows.index.isin(few) if len(few) else (rows["tie"] != "").to_numpy()
     if ranked.all():
         return rows[name]
     sizes = np.diff([*starts, len(rows)])
@@ -208,6 +210,11 @@ def _task(rows: pd.DataFrame, task: str) -> Column:
     signs = [SIGNS.get(lost.get(model, {}).get(task, ""), "–") for model in rows.index]
     best = best_of(rows[task] if up else -rows[task], [0])
     cells = [_score(*each) for each in zip(rows[task], best, signs, strict=True)]
+    partial = rows.attrs.get("partial", {})
+    cells = [
+        replace(cell, text=cell.text + PARTIAL) if task in partial.get(model, ()) else cell
+        for cell, model in zip(cells, rows.index, strict=True)
+    ]
     label = metric_label(rows.attrs["metrics"][task], up)
     return Column(plain(task), cells, plain(label), part="task")
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_models,
+    scale_scores,
+    separate,
+)
 from karat.analysis.formatting import count, rounded
 from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
@@ -61,11 +66,16 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     whole = data.board([] if value == "rank" else [value])
     shown = whole[whole[value].notna()]
     ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
+    if not len(shown):
+        raise DataError(
+            f"no model has a value of {value}: there are too few tasks, or too few wins and "
+            "losses. Plot another value, such as rank."
+        )
     rows = ordered.iloc[: options.models(MAX_MODELS)]
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.9 + 0.2 * len(rows)))
     places = np.arange(len(rows))
     # models with too few tasks to compare are gray
-    colors = [COLORS[0] if tie else FAINT for tie in rows["tie"]]
+    colors = [FAINT if model in whole.attrs["few"] else COLORS[0] for model in rows.index]
     if f"{value}_low" in rows:
         axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
     axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
@@ -75,12 +85,13 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     side.tick_params(length=0)
     side.spines["right"].set_visible(False)
     axes.set_xlabel(RATINGS[value])
-    band = "Lines are 95 % intervals over tasks and folds." if f"{value}_low" in rows else ""
+    known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
+    band = "Lines are 95 % intervals over tasks." if known else ""
     note(
         figure,
         f"{count(whole.attrs['missing']['tasks'], 'task')}.",
         band,
-        "Models that share a letter do not differ significantly.",
+        "Models that share a letter do not differ significantly." if any(rows["tie"]) else "",
         "Gray: too few tasks to compare." if FAINT in colors else "",
         cut(len(rows), len(shown), "models"),
     )
@@ -120,10 +131,10 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
     for row, inside in bars:
-        y = [0.7 + 0.35 * row] * len(inside)
-        axes.plot(inside, y, color="black", lw=3, solid_capstyle="projecting", gid="clique")
+        level = [0.7 + 0.35 * row] * len(inside)
+        axes.plot(inside, level, color="black", lw=3, solid_capstyle="projecting", gid="clique")
         # a bar may pass a model that is not in the clique
-        axes.plot(inside, y, "o", color="black", ms=5)
+        axes.plot(inside, level, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
     for place, name in enumerate(found.models[:shown]):
         on_left = place < half
@@ -136,14 +147,18 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
 
 def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
+    compared = compared.by_name()
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = compare_models(scale_scores(compared)[chosen[order]], each[chosen[order]])
-    models = [compared.models[m] for m in chosen[order]]
+    best, values = chosen[order], scale_scores(compared)
+    separation = separate(values, each)
+    separation = replace(separation, p=separation.p[np.ix_(best, best)])
+    tests = compare_models(values[best], each[best], separation)
+    models = [compared.models[m] for m in best]
     return Tested(models, ranks[order], tests.cliques, tests, int(few.sum()))
 
 

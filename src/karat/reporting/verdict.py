@@ -195,13 +195,18 @@ class _Case:
         """The number of compared folds of each task."""
         return [self.evidence.folds[task].shape[1] for task in self.tasks]
 
+    @property
+    def separation(self) -> Mapping[str, Any]:
+        """What tells the models apart, as the leaderboard has it."""
+        return self.board.attrs.get("separation") or {}
+
     @cached_property
     def untested(self) -> str:
         """Why the leaderboard tests no differences; empty if it does."""
-        attrs = self.board.attrs
-        if attrs.get("untested"):
-            return str(attrs["untested"])
-        if len(self.tasks) == 1 and self.folds == [1] and not attrs.get("test"):
+        if self.separation:
+            why = str(self.separation.get("why") or "too few tasks")
+            return "" if self.separation.get("by") else why
+        if len(self.tasks) == 1 and self.folds == [1]:
             return "one fold"
         letters = "tie" in self.board and (self.board.loc[self.ranked, "tie"] != "").any()
         return "" if letters else "too few tasks" if len(self.tasks) > 1 else "one fold"
@@ -219,7 +224,8 @@ class _Case:
 
     @property
     def test(self) -> str:
-        return str(self.board.attrs.get("test") or TEST)
+        """The name of the test."""
+        return str(self.separation.get("test") or TEST)
 
 
 def _decide(case: _Case) -> dict[str, Any]:
@@ -228,13 +234,14 @@ def _decide(case: _Case) -> dict[str, Any]:
     winner, rival = case.ranked[:2]
     state = "untested" if case.untested else "tied" if len(case.top) > 1 else "clear"
     margin = _margin(case, winner, rival)
-    robust = _robust_lines(case)
-    kind = "robustness" if robust else "comparison" if len(case.board) == 2 else "ranking"
+    kept, robust = _robust_lines(case)
+    kind = "robustness" if kept else "comparison" if len(case.board) == 2 else "ranking"
     answer = _compared(case, state) if kind == "comparison" else _answer(case, state)
-    clean = "On clean data: " if robust else ""
-    lines = [*robust, _line("answer" if not robust else "clean", clean + answer)]
+    clean = "On clean data: " if kept else ""
+    lines = [*robust, _line("clean" if kept else "answer", clean + answer)]
     lines += [_line("margin", _margin_text(case, margin))] if margin else []
     lines += [_line("basis", _basis(case)), *_cost(case)]
+    winner, rival = kept[:2] if len(kept) > 1 else (winner, rival)
     return {
         **{"kind": kind, "state": state, "winner": winner, "next": rival, "top": case.top},
         **{"reason": case.untested, "margin": margin, "lines": lines, "weak": _weak(case)},
@@ -276,13 +283,13 @@ def _compared(case: _Case, state: str) -> str:
     more = int((apart > 0).sum())
     where = f"better on {more} of {count(len(apart), 'task')}, worse on {int((apart < 0).sum())}"
     a, b = short(first), short(other)
-    if len(case.tasks) == 1:
-        where = f"on {short(case.tasks[0])}"
+    one = f" on {short(case.tasks[0])}" if len(case.tasks) == 1 else ""
+    where = "" if one else f": {a} is {where}"
     if state == "clear":
-        return f"{a} is better than {b} ({case.test}): {where}."
+        return f"{a} is better than {b}{one} ({case.test}){where}."
     if state == "tied":
-        return f"{a} and {b} cannot be distinguished ({case.test}): {a} is {where}."
-    return f"{a} is ahead of {b}: {where}; not tested: {case.untested}."
+        return f"{a} and {b} cannot be distinguished{one} ({case.test}){where}."
+    return f"{a} is ahead of {b}{one}{where}; not tested: {case.untested}."
 
 
 def _names(models: Sequence[str]) -> str:
@@ -383,26 +390,31 @@ def _cost(case: _Case) -> list[dict[str, str]]:
 # -- corrupted data --------------------------------------------------------------------------
 
 
-def _robust_lines(case: _Case) -> list[dict[str, str]]:
-    """Return who keeps most of its score on corrupted data, and who has the best score there."""
+def _robust_lines(case: _Case) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the models by what they keep of their score on corrupted data, and lines about it."""
     table = case.evidence.robust
     if table is None:
-        return []
+        return [], []
     own = table["model"].isin(case.ranked) & ~table["model"].isin(UNINFORMED)
     table = table[own & table["task"].isin(case.group_tasks)]
     kept = table.pivot_table(index="model", columns="task", values="retention").dropna()
     if not len(kept):
-        return []
+        return [], []
     order = kept.mean(axis=1).sort_values(ascending=False, kind="stable")
     first = str(order.index[0])
-    text = f"{short(first)} keeps most of its score on corrupted data: {order.iloc[0]:.0%}"
+    text = f"{short(first)} keeps most of its score on corrupted data: {_percent(order.iloc[0])}"
     ends = table[table["model"] == first][["retention_low", "retention_high"]].to_numpy()
     if len(ends) == 1 and not np.isnan(ends).any():
-        text += f" (95 % interval {ends[0, 0]:.0%} to {ends[0, 1]:.0%})"
+        text += f" (95 % interval {_percent(ends[0, 0])} to {_percent(ends[0, 1])})"
     if len(order) > 1:
-        text += f"; next is {short(str(order.index[1]))} with {order.iloc[1]:.0%}"
+        text += f"; next is {short(str(order.index[1]))} with {_percent(order.iloc[1])}"
     tasks = f", mean of {count(kept.shape[1], 'task')}" if kept.shape[1] > 1 else ""
-    return [_line("answer", f"{text}{tasks}."), *_best_corrupted(table)]
+    lines = [_line("answer", f"{text}{tasks}."), *_best_corrupted(table)]
+    return [str(name) for name in order.index], lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _best_corrupted(table: pd.DataFrame) -> list[dict[str, str]]:
@@ -480,4 +492,5 @@ def _next_step(case: _Case, state: str) -> dict[str, str] | None:
         return {"text": "differences on each task", "command": command}
     other = case.top[1] if len(case.top) > 1 else rival
     command = shlex.join(["karat", "compare", where, "-a", winner, "-b", other])
-    return {"text": "on which tasks the two differ", "command": command}
+    text = "on which tasks the two differ" if len(case.tasks) > 1 else "test the two models"
+    return {"text": text, "command": command}

@@ -48,8 +48,9 @@ class Gathered:
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
     that could not run. ``planned`` is the number of folds planned by model and task. ``repeated``
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
-    mean score of models with several seeds, by model, task, metric and seed. ``pool`` is how the
-    runs were pooled.
+    mean score of models with several seeds, by model, task, metric and seed. ``sources`` are the
+    runs with the names of their models and tasks, as ``named_runs`` returns them, ``pool`` is how
+    they were pooled.
     """
 
     models: list[str]
@@ -67,6 +68,7 @@ class Gathered:
     planned: dict[tuple[str, str], int] = field(default_factory=dict)
     repeated: pd.DataFrame = field(default_factory=pd.DataFrame)
     by_seed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
     pool: str = "variant"
 
     @cached_property
@@ -266,6 +268,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         planned=_planned(pooled),
         repeated=counted.repeated,
         by_seed=counted.by_seed,
+        sources=[(named.run, named.model, named.labels) for named in pooled],
         pool=pool,
         **facts,
     )

@@ -5,7 +5,7 @@
   const { el } = Karat;
   const LETTERS = /[a-z]|\[\d+\]/g;
   const HEADS = {
-    corrupted: "On corrupted data",
+    corrupted: "Best on corrupted data",
     clean: "On clean data",
     margin: "Margin",
     basis: "Rests on",
@@ -36,7 +36,7 @@
   function facts({ lines }) {
     const shown = lines.filter(({ what }) => HEADS[what]);
     const entries = shown.map(({ what, text }) => {
-      const plain = Karat.plain(text).replace(/^On clean data: /, "");
+      const plain = Karat.plain(text).replace(/^(On clean|Best on corrupted) data: /, "");
       return el("div", null, el("dt", { text: HEADS[what] }), el("dd", { text: plain }));
     });
     return el("dl", { class: "evidence" }, entries);

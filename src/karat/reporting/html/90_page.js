@@ -41,7 +41,7 @@
           el(
             "div",
             { class: NAMED.includes(name) ? "named" : null },
-            el("dt", { text: name }),
+            el("dt", { text: value === "1" ? name.replace(/s$/, "") : name }),
             el("dd", { text: Karat.plain(value) }),
           ),
         ),
