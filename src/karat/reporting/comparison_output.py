@@ -298,7 +298,7 @@ FEWEST_LETTERS = 20
 def show_items(found: ItemComparison, shape: str | None = None, top: int = 10) -> None:
     """Print the items on which one of two models is better, at most ``top`` each way and task."""
     table = items_table(found, top)
-    if shape in (None, "table"):
+    if shape in (None, "table") and table.columns[-1].name == "item":
         table = _fitted(table, Console(highlight=False).width)
     _show(table, found.sentences, shape, found.to_dict(), found.items)
 
@@ -324,11 +324,11 @@ def items_table(found: ItemComparison, top: int) -> Table:
     ]
     return Table(
         groups=[text_column("items", names, right=False)],
-        model=text_column("key", (short(key, ANSWER_WIDTH) for key in rows["key"]), right=False),
+        model=text_column("key", map(_answer, rows["key"]), right=False),
         columns=[
             text_column("target", map(_answer, rows["target"]), right=False),
             *answers,
-            text_column("item", rows["item"], right=False),
+            *([text_column("item", rows["item"], right=False)] if rows["item"].any() else []),
         ],
         starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
         caption=f"{middle_cut(found.first)} against {middle_cut(found.second)}, item by item",
@@ -359,7 +359,11 @@ def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
 
 
 def _answer(value: Any) -> str:
-    return short(value, ANSWER_WIDTH) if isinstance(value, str) else rounded(float(value))
+    """Return a number, or a text cut in the middle, because ids differ at the end."""
+    if not isinstance(value, str):
+        return rounded(float(value))
+    text, half = plain(value), ANSWER_WIDTH // 2
+    return text if len(text) <= ANSWER_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
