@@ -90,9 +90,15 @@ def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -
         "tests": {"friedman": None, "cliques": [], "pairs": None},
         **{name: [] for name in ("curves", "learning", "maps", "cards", "checks", "runs", "cut")},
         **{"failures": _failures(scores, states), "robustness": None, "details": {}},
-        "groups": [{"name": "", "models": list(range(models)), "tasks": list(range(tasks))}],
+        "groups": [_whole(models, tasks)],
         **{"verdict": [make_verdict(0, 1)], "partial": []},
     }
+
+
+def _whole(models: int, tasks: int) -> dict[str, Any]:
+    """Return the group of all models on all tasks."""
+    whole = {"name": "", "models": list(range(models)), "tasks": list(range(tasks))}
+    return {**whole, "rows": [{} for _ in range(models)]}
 
 
 def make_verdict(winner: int, other: int, **more: Any) -> dict[str, Any]:
@@ -146,7 +152,8 @@ def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str
     return {
         **{"name": name, "model": name, "run": f"{name}.synthetic", "suite": "synthetic"},
         **{"constraint": "default", "stamp": "20261116T080000", "seed": 42, "rank": rank},
-        **{"low": low, "high": high, "tie": ranks.ties[m], "few": bool(few[m])},
+        **{"low": low, "high": high, "tie": ranks.ties[m], "top": bool(ranks.top[m])},
+        "few": bool(few[m]),
         "seconds": float(10 ** rng.uniform(-0.5, 3)),
         "memory_mb": float(10 ** rng.uniform(2, 4)),
         "dimensions": int(2 ** rng.integers(5, 11)),
@@ -163,9 +170,11 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     p = np.minimum(p, p.T) * (rng.random((models, models)) < 0.7)
     diff = [[0.01 * (b - a) for b in range(models)] for a in range(models)]
     bundle["tests"] = {
-        "friedman": {"statistic": 31.2, "p": 0.00021, "tasks": tasks},
+        **{"procedure": "max-T over tasks", "why": ""},
+        "friedman": {"test": "Friedman", "statistic": 31.2, "p": 0.00021, "tasks": tasks},
         "cliques": [[0, 1, 2], [2, 3, 4, 5], [6, 7], list(range(8, models))],
         "pairs": {"p": np.minimum(p, p.T).tolist(), "diff": diff},
+        "by_task": [{"test": "corrected t", "why": "", "p": p.tolist()} for _ in range(tasks)],
     }
     bundle["curves"] = [_curve(t, name, models) for t in (0, 2) for name in CORRUPTIONS]
     columns = ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"]

@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.analysis.formatting import rounded
+from karat.analysis.comparison import compare
+from karat.analysis.formatting import format_p, rounded
 from karat.reporting.bundle import make_bundle
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
-from karat.stats.paired_tests import corrected_t, holm
-from karat.stats.ranking import rank_models
+from karat.stats.paired_tests import holm
+from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 
-from ..score_data import write_run
+from ..score_data import score_table, write_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
@@ -47,7 +48,7 @@ def opened(browser, page):
 def chosen_ranks(bundle, tasks):
     """Return the result of karat.stats.ranking for some tasks of a bundle."""
     values, takes = [], []
-    for t in tasks:
+    for t in sorted(tasks, key=lambda t: bundle["tasks"][t]["name"]):
         sign = 1 if bundle["tasks"][t]["higher"][0] else -1
         folds = bundle["folds"][t]
         size = max(len(row) for row in folds if row)
@@ -62,16 +63,76 @@ def test_ranks_on_all_tasks_equal_the_bundle(opened, full):
     assert exact == pytest.approx([model["rank"] for model in full["models"]], abs=1e-9)
 
 
-@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9]])
+@pytest.fixture(scope="module")
+def wide(bundles, write_page, tmp_path_factory):
+    """Return a bundle with more tasks than have all sign patterns, and its page."""
+    bundle = bundles.make_bundle(9, 30, seed=2)
+    return bundle, write_page(bundle, tmp_path_factory.mktemp("page") / "wide.html")
+
+
+def assert_equal_to_python(browser, bundle, tasks):
+    browser.run("Karat.choose(arguments[0])", tasks)
+    expected = chosen_ranks(bundle, tasks)
+    browser.until("return Karat.ranking.ready")
+    for name in ("mean", "low", "high"):
+        found = np.array(browser.run(f"return Karat.ranking.{name}"), dtype=float)
+        assert found == pytest.approx(getattr(expected, name), abs=1e-6, nan_ok=True)
+    assert browser.run("return Karat.ranking.tie") == expected.ties
+    assert browser.run("return Karat.ranking.top") == expected.top.tolist()
+    p = browser.run("return Karat.ranking.p.map((row) => [...row])")
+    np.testing.assert_array_equal(np.array(p, dtype=float), expected.p)
+    return expected
+
+
+@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9], list(range(9))])
 def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
-    opened.run("Karat.choose(arguments[0])", tasks)
-    expected = chosen_ranks(full, tasks)
-    means = [np.nan if mean is None else mean for mean in opened.run(MEANS)]
-    assert means == pytest.approx(expected.mean, abs=1e-9, nan_ok=True)
+    found = assert_equal_to_python(opened, full, tasks)
+    assert any(found.ties) == (len(tasks) >= 6)
 
 
-def test_resampling_again_gives_the_same_intervals_and_letters(opened):
-    script = "Karat.choose([0, 1, 2, 5]); return new Promise((done) => Karat.on('intervals', done))"
+def test_many_tasks_are_compared_with_the_random_signs_of_python(browser, wide):
+    bundle, page = wide
+    browser.open(page)
+    for tasks in (list(range(0, 28)), list(range(3, 30, 2)), [29, *range(12)]):
+        found = assert_equal_to_python(browser, bundle, tasks)
+    assert len(set(found.ties)) > 1 and np.isnan(found.each).any()
+
+
+def test_signs_are_those_of_python(opened):
+    for tasks in (1, 6, 12, 13, 40):
+        script = "return Karat.ranks.signPatterns(arguments[0]).map((row) => [...row])"
+        np.testing.assert_array_equal(opened.run(script, tasks), sign_patterns(tasks))
+
+
+def test_one_chosen_task_has_the_letters_of_its_tests(opened, full):
+    bundle_p = "Karat.data.tests.by_task = Karat.data.tasks.map(() => ({p: arguments[0]}))"
+    models = len(full["models"])
+    raw = np.where(np.eye(models, dtype=bool), np.nan, 0.5)
+    raw[0, 1:] = raw[1:, 0] = 0.0001
+    opened.run(bundle_p, [[None if np.isnan(p) else p for p in row] for row in raw.tolist()])
+    opened.run("Karat.choose([2])")
+    opened.until("return Karat.ranking.ready")
+    taking = [m for m, state in enumerate(full["states"][2]) if state in ".f"]
+    one, other = np.triu_indices(len(taking), 1)
+    p = np.full((models, models), np.nan)
+    first, second = np.array(taking)[one], np.array(taking)[other]
+    p[first, second] = p[second, first] = holm(raw[first, second])
+    rank = chosen_ranks(full, [2]).each[:, 0]
+    low, high, top = rank_bounds(rank, p)
+    assert np.array(opened.run("return Karat.ranking.low"), dtype=float) == pytest.approx(
+        low, nan_ok=True
+    )
+    assert np.array(opened.run("return Karat.ranking.high"), dtype=float) == pytest.approx(
+        high, nan_ok=True
+    )
+    assert opened.run("return Karat.ranking.tie") == letters_of(rank, p)
+    assert opened.run("return Karat.ranking.top") == top.tolist()
+    assert len(set(letters_of(rank, p))) > 1
+
+
+def test_choosing_again_gives_the_same_intervals_and_letters(opened):
+    script = "Karat.choose([0, 1, 2, 3, 4, 5, 7]);"
+    script += " return new Promise((done) => Karat.on('intervals', done))"
     found = "return JSON.stringify([Karat.ranking.low, Karat.ranking.high, Karat.ranking.tie])"
     opened.run(script)
     first = opened.run(found)
@@ -80,16 +141,19 @@ def test_resampling_again_gives_the_same_intervals_and_letters(opened):
     assert opened.run(found) == first
 
 
-def test_letters_join_neighbours_none_of_which_differ(opened):
+@pytest.mark.parametrize("seed", range(6))
+def test_letters_are_those_of_python(opened, seed):
+    rng = np.random.default_rng(seed)
+    models = 20 + seed
+    p = np.where(np.triu(rng.random((models, models)) < 0.1 + seed / 8, 1), 0.01, 0.5)
+    p = np.minimum(p, p.T)
+    means = rng.permutation(models) + 1.0
     script = """
-      const tied = (a, b) => Math.abs(a - b) < arguments[0];
-      const steps = Karat.ranks.letters([1, 2, 3, 4], [0, 1, 2, 3], tied);
+      const steps = Karat.ranks.letters(arguments[0], arguments[1]);
       let step = steps.next();
       while (!step.done) step = steps.next();
       return step.value"""
-    assert opened.run(script, 2) == ["a", "ab", "bc", "c"]
-    assert opened.run(script, 1) == ["a", "b", "c", "d"]
-    assert opened.run(script, 4) == ["a", "a", "a", "a"]
+    assert opened.run(script, means.tolist(), p.tolist()) == letters_of(means, p)
 
 
 def test_ranks_share_their_mean_and_failed_is_worst(opened):
@@ -118,19 +182,33 @@ def test_only_common_tasks_are_those_all_shown_models_have(opened, full):
     opened.until("return Karat.ranking.ready")
 
 
-def test_the_t_test_is_that_of_python(opened):
-    rng = np.random.default_rng(0)
-    for n in (2, 5, 10):
-        apart = rng.normal(0.01, 0.02, n)
-        found = opened.run("return Karat.correctedT(arguments[0])", apart.tolist())
-        expected = corrected_t(apart, ratio=1 / (n - 1))
-        assert found["p"] == pytest.approx(float(expected.p), rel=1e-6)
-    assert opened.run("return Karat.correctedT([0, 0]).p") == 1
-    assert opened.run("return Karat.correctedT([0.1]).p") is None
-    given = [0.01, None, 0.04, 0.03]
-    expected = holm([0.01, np.nan, 0.04, 0.03]).tolist()
-    found = opened.run("return Karat.holm(arguments[0])", given)
-    assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_two_models_have_the_p_of_karat_compare(browser, write_page, tmp_path, repeats):
+    rng = np.random.default_rng(repeats)
+    models = {"one": 0.72, "other": 0.7}
+    tasks = {
+        f"t{t}": {m: (v + rng.normal(0, 0.02, 5 * repeats)).tolist() for m, v in models.items()}
+        for t in range(7)
+    }
+    table = score_table(tasks)
+    table = table.assign(repeat=table["fold"] // 5, fold=table["fold"] % 5)
+    browser.open(write_page(make_bundle(table), tmp_path / "two.html"), "a=one&b=other")
+    expected = compare(table, "one", "other").tasks.set_index("task")
+    rows = [
+        [cell.text for cell in row.find_elements("css selector", "th, td")]
+        for row in browser.driver.find_elements("css selector", "#compare .pair tbody tr")
+    ]
+    assert sorted(row[0] for row in rows) == sorted(expected.index)
+    for row in rows:
+        found = expected.loc[row[0]]
+        assert row[5:8] == [format_p(found["p"]), format_p(found["p_holm"]), "corrected t"]
+
+
+def test_one_fold_is_not_tested(browser, write_page, tmp_path):
+    bundle = make_bundle(score_table({"t": {"logreg": 0.896, "dummy": 0.5}}))
+    browser.open(write_page(bundle, tmp_path / "one.html"))
+    assert "not tested: one fold" in browser.texts("#compare .pair tbody")[0]
+    assert "not tested: one fold" in browser.texts("#differences .lead")[0]
 
 
 def test_numbers_are_those_of_the_terminal(opened):
@@ -349,26 +427,6 @@ def test_notes_explain_only_columns_that_are_shown(browser, full, write_page, tm
     assert "Elo" not in browser.texts("#board thead .sort")
     browser.run("Karat.choose([...Karat.data.tasks.keys()])")
     assert browser.texts("#board .notes li") == [notes[1], notes[3]]
-
-
-@pytest.mark.parametrize(
-    ("models", "tasks", "words"),
-    [
-        (3, 5, ["5 common tasks", "p is 0.06"]),
-        (4, 6, ["6 common tasks", "p is 0.031", "0.19", "6 pairs"]),
-        (4, 8, []),  # 6 × 2 / 2⁸ is below 5 %
-    ],
-)
-def test_note_on_too_few_tasks_for_any_difference(
-    browser, bundles, write_page, tmp_path, models, tasks, words
-):
-    bundle = bundles.make_bundle(models, tasks, missing=0)
-    browser.open(write_page(bundle, tmp_path / "few.html"))
-    text = browser.texts("#differences .lead")[0]
-    assert ("no pair can" in text) == bool(words)
-    assert all(word in text for word in words)
-    browser.run("Karat.choose([0, 1, 2])")  # letters of the bootstrap, not this test
-    assert "no pair can" not in browser.texts("#differences .lead")[0]
 
 
 def test_the_radar_shows_clean_scores(opened):

@@ -61,7 +61,7 @@ def test_a_model_that_is_better_than_every_other_is_alone_at_the_top():
 def test_models_that_share_a_letter_with_the_leader_are_in_its_group():
     table = steady()
     board = leaderboard(table)
-    board["tie"] = ["ab", "b", "c"]
+    board["tie"], board["top"] = ["ab", "b", "c"], [True, True, False]
     (found,) = make_verdict(board, find_evidence(table))
     assert (found["state"], found["top"]) == ("tied", ["a", "b"])
     assert "b cannot be distinguished" in text_of(found, "answer")

@@ -664,8 +664,6 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    if not isinstance(runs, pd.DataFrame | Run | str | Path):
-        runs = list(runs)
     given = gather_scores(runs, pool)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)

@@ -14,6 +14,7 @@ from karat.cli.options import (
     format_option,
     ignore_option,
     option,
+    pool_option,
     print_error,
     repeatable,
     run_folders,
@@ -46,6 +47,7 @@ from karat.errors import DefinitionError, KaratError
 )
 @option("--sort COLUMN", "Sort by this column, best first.")
 @repeatable("--metric TASK=METRIC", "Use this metric for a task. Repeatable.", dest="metrics")
+@pool_option
 @ignore_option
 @format_option
 def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
@@ -82,6 +84,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
 @option("--metric NAME", "Use this metric.  [default: each task's primary metric]")
 @option("--compositions", "Evaluate composed corruptions only.", is_flag=True)
 @option("--by-corruption", "One line per corruption and model.", is_flag=True)
+@pool_option
 @format_option
 def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     """Report how much corrupted data lowers the scores.
@@ -196,7 +199,8 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 @option("-o, --output FILE", "Output file.", default="report.html")
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
-def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -> None:
+@pool_option
+def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     """Write an interactive report as one HTML file.
 
     The file contains the leaderboard, curves, maps of vectors, predictions, failures, datasets and
@@ -209,7 +213,7 @@ def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -
     """
     from karat.reporting.page import report as write
 
-    click.echo(write(list(runs), output, title=title, umap=umap))
+    click.echo(write(list(runs), output, **given))
 
 
 @click.command(context_settings=SETTINGS)
@@ -260,6 +264,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     "--group NAME",
     "Plot this group of models that share tasks.  [default: a file for each]",
 )
+@pool_option
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
@@ -287,6 +292,7 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
     type=click.Choice(["error", "warning", "note"]),
 )
 @format_option
+@pool_option
 @option("--explain CODE", "Explain a check and how to fix its findings.")
 @option("--list", "List all checks.", dest="list_checks", is_flag=True)
 def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
@@ -314,7 +320,8 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
         return print_checks()
     if not runs:
         raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
-    return print_findings(runs, given["ignore"], given["fail_on"], shape=given["shape"])
+    shown = {"shape": given["shape"], "pool": given["pool"]}
+    return print_findings(runs, given["ignore"], given["fail_on"], **shown)
 
 
 @click.command(context_settings=SETTINGS)
@@ -359,6 +366,11 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "or has no score.",
     dest="tolerance",
     type=float,
+)
+@option(
+    "--pool",
+    "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
+    type=click.Choice(["variant", "model", "none"]),
 )
 @option(
     "--items",
@@ -460,9 +472,9 @@ def _compare_items(
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
-        "-a and -b": {"metric", "on", "rope", "tolerance"},
+        "-a and -b": {"metric", "on", "rope", "tolerance", "pool"},
         "--history": {"metric", "on", "views"},
-        "a comparison of all models": {"metric", "models", "test"},
+        "a comparison of all models": {"metric", "models", "test", "pool"},
     }
     two = bool(given["a"] or given["b"])
     question = list(names)[0 if two else 1 if given["history"] else 2]

@@ -121,12 +121,16 @@ class ShownRun:
 
 @dataclass(frozen=True)
 class PageIndex:
-    """Names in the order of the page; ``kinds`` are those of the tasks."""
+    """Names in the order of the page; ``kinds`` are those of the tasks.
+
+    ``runs`` of a model are in the order of their age, ``pool`` is how they were pooled.
+    """
 
     models: list[str]
     tasks: list[str]
     kinds: list[str]
     runs: list[ShownRun] = field(default_factory=list)
+    pool: str = "variant"
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -143,11 +147,12 @@ class PageIndex:
 
     @cached_property
     def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
-        """The run and records of successful jobs, by indices of task and model."""
+        """The newest run and its records of successful jobs, by indices of task and model."""
         found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
-        for run in self.runs:
+        for run in reversed(self.runs):
             for task, record in run.jobs("ok"):
-                found.setdefault((task, run.model), (run.run, []))[1].append(record)
+                newest, records = found.setdefault((task, run.model), (run.run, []))
+                records += [record] if newest is run.run else []
         return found
 
     @property
