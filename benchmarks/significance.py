@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from karat.analysis.all_pairs import RESAMPLES, compare_pairs
+from karat.analysis.all_pairs import compare_pairs
 from karat.stats.paired_tests import signed_rank
 from karat.stats.ranking import rank_models
 
@@ -39,7 +39,7 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
         pairs,
         2,
         "s",
-        f"{RESAMPLES} resamples",
+        "step-down max-T",
     )
     ranks = seconds(lambda: rank_models(tables, takes))
     yield "ranks, intervals, ties and all pairs, CPU", pairs + ranks, 2, "s", "the same"

@@ -45,9 +45,10 @@ RECORDS = {
     "execution/splits.py:kfold",
     "execution/splits.py:holdout",
     "data/openml.py:openml_table",
-    # the options of karat run and karat leaderboard
+    # the options of karat run, karat leaderboard and karat plot
     "execution/evaluation.py:evaluate",
     "analysis/leaderboard.py:leaderboard",
+    "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
     "probes/heads/stacked_training.py:_epoch",
     # signatures that scripts written for GEval and TACO call

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import karat
-from karat.analysis.all_pairs import compare_all, compare_pairs
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_all,
+    compare_models,
+    compare_pairs,
+    separate,
+)
 from karat.errors import DataError, DefinitionError
-from karat.stats.paired_tests import benjamini_hochberg, holm
+from karat.stats.paired_tests import benjamini_hochberg, holm, rank_tasks, wilcoxon
+from karat.stats.ranking import step_down
 
 from ..score_data import score_table
 
@@ -34,15 +44,50 @@ def test_every_pair_once_the_better_ranked_first(missing):
     for _, pair in found.pairs.iterrows():
         apart = (frame.loc[pair["first"]] - frame.loc[pair["second"]]).dropna()
         assert pair["tasks"] == len(apart) and pair["difference"] == pytest.approx(apart.mean())
-        assert pair["p"] == pytest.approx(stats.wilcoxon(apart, method="exact").pvalue)
+        exact = stats.wilcoxon(apart, method="exact").pvalue
+        assert pair["p_wilcoxon"] == pytest.approx(exact)
         assert (pair["wins"], pair["losses"]) == ((apart > 0).sum(), (apart < 0).sum())
         assert pair["superiority"] == pytest.approx((apart > 0).mean())
         assert pair["difference_low"] < pair["difference"] < pair["difference_high"]
-        error = apart.std() / np.sqrt(len(apart))
-        width = pair["difference_high"] - pair["difference_low"]
-        assert width == pytest.approx(2 * 1.96 * error, rel=0.25)
-    assert found.pairs["p_holm"].to_numpy() == pytest.approx(holm(found.pairs["p"]))
-    assert found.pairs["p_bh"].to_numpy() == pytest.approx(benjamini_hochberg(found.pairs["p"]))
+        ends = stats.t.interval(0.95, len(apart) - 1, apart.mean(), stats.sem(apart))
+        assert (pair["difference_low"], pair["difference_high"]) == pytest.approx(ends)
+    raw = found.pairs["p_wilcoxon"]
+    assert found.pairs["p_holm"].to_numpy() == pytest.approx(holm(raw))
+    assert found.pairs["p_bh"].to_numpy() == pytest.approx(benjamini_hochberg(raw))
+
+
+def test_p_is_that_of_the_chosen_test():
+    frame = table(tasks=30, missing=0.1)
+    found = compare_pairs(frame)
+    places = {name: i for i, name in enumerate(found.models)}
+    expected = step_down(rank_tasks(frame.to_numpy()))
+    for _, pair in found.pairs.iterrows():
+        assert pair["p"] == expected[places[pair["first"]], places[pair["second"]]]
+    assert set(found.pairs["test"]) == {"max-T over tasks"}
+    other = compare_pairs(frame, "wilcoxon")
+    assert other.pairs["p"].to_numpy() == pytest.approx(other.pairs["p_holm"].to_numpy())
+    assert set(other.pairs["test"]) == {"Wilcoxon, Holm"}
+    assert other.to_dict()["procedure"] == "Wilcoxon, Holm"
+    with pytest.raises(DefinitionError, match='Did you mean "max-t"'):
+        compare_pairs(frame, "max-T")
+
+
+def test_letters_and_cliques_agree_with_the_test():
+    found = compare_pairs(table(8, 40))
+    letters = found.many.letters
+    for i in range(8):
+        for j in range(i):
+            differs = found.many.pairs[i, j] < 0.05
+            assert bool(set(letters[i]) & set(letters[j])) != differs
+            assert any(i in group and j in group for group in found.many.cliques) != differs
+
+
+def test_too_few_tasks_are_not_tested():
+    found = compare_pairs(table(4, 5))
+    assert found.pairs["p"].isna().all() and set(found.pairs["test"]) == {""}
+    assert found.cliques == [] and set(found.many.letters) == {""}
+    assert found.why.startswith("too few tasks") and "not differ" not in found.sentence
+    assert found.to_dict()["not_tested"] and found.to_dict()["procedure"] == ""
 
 
 def test_cliques_and_the_sentence():
@@ -62,7 +107,7 @@ def test_a_pair_without_a_task_in_common():
     found = compare_pairs(frame)
     apart = found.pairs.set_index(["first", "second"]).loc[("a", "b")]
     assert apart["tasks"] == 0 and np.isnan(apart["p"]) and np.isnan(apart["difference_low"])
-    assert "no Friedman test" in found.sentence
+    assert found.to_dict()["friedman"]["test"] == "Skillings-Mack"
     json.dumps(found.to_dict(), allow_nan=False)
     with pytest.raises(DataError, match="2 models"):
         compare_pairs(frame[:1])
@@ -73,6 +118,87 @@ def test_the_order_of_the_models_changes_nothing():
     one, other = compare_pairs(frame), compare_pairs(frame[::-1])
     assert one.cliques == other.cliques
     pd.testing.assert_frame_equal(one.pairs, other.pairs)
+
+
+# -- arrays ---------------------------------------------------------------------------------
+
+
+def wilcoxon_pairs(values: np.ndarray) -> ManyModels:
+    return compare_models(values, separation=separate(values, test="wilcoxon"))
+
+
+def scores(models: int, tasks: int, seed: int = 0, missing: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.random((models, tasks)) + np.linspace(0.3, 0, models)[:, None]
+    values[rng.random(values.shape) < missing] = np.nan
+    return values
+
+
+def test_pairs_equal_those_of_scikit_posthocs():
+    posthocs = pytest.importorskip("scikit_posthocs")
+    values = scores(6, 20, seed=5)
+    expected = posthocs.posthoc_wilcoxon(list(values), p_adjust="holm").to_numpy()
+    found = wilcoxon_pairs(values)
+    assert found.pairs == pytest.approx(expected)
+
+
+def test_all_pairs_are_those_of_one_pair_each():
+    values = np.round(scores(7, 30, seed=6, missing=0.2), 2)
+    found = wilcoxon_pairs(values)
+    raw = np.eye(7)
+    for i, j in itertools.combinations(range(7), 2):
+        both = ~np.isnan(values[[i, j]]).any(axis=0)
+        one, other = values[i, both], values[j, both]
+        alone = wilcoxon(np.round(one - other, 2))
+        raw[i, j] = alone.p
+        assert found.difference[i, j] == pytest.approx((one - other).mean())
+        assert found.difference[j, i] == pytest.approx((other - one).mean())
+    upper = np.triu_indices(7, 1)
+    assert found.pairs[upper] == pytest.approx(holm(raw[upper]))
+    assert np.diag(found.pairs).tolist() == [1.0] * 7
+
+
+def test_more_pairs_than_fit_a_block(monkeypatch):
+    values = scores(12, 9, seed=7, missing=0.1)
+    whole = wilcoxon_pairs(values)
+    monkeypatch.setattr("karat.stats.paired_tests.BLOCK", 5)
+    again = wilcoxon_pairs(values)
+    assert again.pairs == pytest.approx(whole.pairs, nan_ok=True)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1000), st.permutations(range(5)))
+def test_the_order_of_models_and_tasks_changes_nothing(seed, places):
+    values = scores(5, 8, seed=seed, missing=0.1)
+    found, other = compare_models(values), compare_models(values[places][:, ::-1])
+    assert other.pairs == pytest.approx(found.pairs[np.ix_(places, places)], nan_ok=True)
+    assert other.ranks == pytest.approx(found.ranks[list(places)], nan_ok=True)
+    assert (other.statistic, other.p) == pytest.approx((found.statistic, found.p), nan_ok=True)
+
+
+def test_equal_models_are_one_clique_and_separate_ones_none():
+    rng = np.random.default_rng(8)
+    same = np.repeat(rng.random((1, 20)), 4, axis=0)
+    found = compare_models(same)
+    assert (found.p, found.pairs.min(), found.cliques) == (1.0, 1.0, [[0, 1, 2, 3]])
+    apart = same + np.array([0.0, 3.0, 1.0, 2.0])[:, None]
+    found = compare_models(apart)
+    assert found.order.tolist() == [1, 3, 2, 0] and found.cliques == []
+    assert found.difference[1, 0] == pytest.approx(3.0)
+
+
+def test_models_of_equal_rank_are_ordered_by_value():
+    # both are first once and second once; the second is ahead by more
+    values = np.array([[0.5, 0.6], [0.9, 0.5]])
+    assert compare_models(values).order.tolist() == [1, 0]
+    assert compare_models(values[::-1]).order.tolist() == [0, 1]
+
+
+def test_a_model_without_a_task_is_in_no_clique():
+    values = np.vstack([scores(3, 8), np.full(8, np.nan)])
+    found = compare_models(values)
+    assert np.isnan(found.ranks[3]) and np.isnan(found.pairs[3, :3]).all()
+    assert 3 not in itertools.chain(*found.cliques) and found.order[-1] == 3
 
 
 # -- from scores ----------------------------------------------------------------------------
@@ -123,14 +249,11 @@ def test_models_with_too_few_tasks_are_left_out():
     assert any("too few tasks: few" in note for note in found.notes)
 
 
-def test_of_several_runs_of_a_model_the_newest_counts():
-    t, u = {"a (2025)": 0.1, "a (2026)": 0.3, "b": 0.2}, {"a (2025)": 0.9, "b": 0.5}
+def test_a_name_stands_for_all_its_variants():
+    t, u = {"a · x": 0.1, "a · y": 0.3, "b": 0.2}, {"a · x": 0.9, "b": 0.5}
     given = score_table({"t": t, "u": u})
-    found = compare_all(given, models=["b", "a"])
-    assert found.values.loc["a"].tolist() == [1.0, 1.0]
-    assert any("a has 2 runs" in note for note in found.notes)
-    old = compare_all(given, models=["b", "a (2025)"])
-    assert old.values.loc["a (2025)"].tolist() == [0.0, 1.0]
+    assert compare_all(given, models=["b", "a"]).values.index.tolist() == ["b", "a · x", "a · y"]
+    assert compare_all(given, models=["b", "a · x"]).values.loc["a · x"].tolist() == [0.0, 1.0]
 
 
 def test_names_are_escaped_in_notebooks():

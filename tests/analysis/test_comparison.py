@@ -11,12 +11,8 @@ import pytest
 from scipy import stats
 
 import karat
-from karat.analysis.check_facts import Facts
-from karat.analysis.comparison import COLUMNS, compare
-from karat.analysis.leaderboard import fold_ratios
-from karat.analysis.pairing import pair
+from karat.analysis.comparison import COLUMNS, Comparison, compare, gain_interval
 from karat.errors import DataError, DefinitionError
-from karat.results.load import gather_scores
 from karat.results.run import Run
 from karat.stats.paired_tests import holm
 
@@ -83,15 +79,8 @@ def test_one_fold_and_folds_without_spread_are_not_tested(tmp_path):
     assert np.isnan(row(found, "one fold")["p"]) and np.isnan(row(found, "flat")["p"])
     assert (row(found, "same")["p"], row(found, "same")["gain"]) == (1.0, 0.0)
     assert (found.overall.untested, found.overall.not_significant, found.overall.ties) == (2, 1, 1)
-    assert any("One fold" in note and "one fold" in note for note in found.notes)
-
-
-def test_comparisons_leaderboards_and_checks_use_one_ratio(tmp_path):
-    # a repeated holdout: not 1 / (k - 1)
-    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]}, record=OTHER_SIZES)
-    (paired,) = pair(runs, "one", "other", None, "folds").tasks
-    assert paired.ratio == fold_ratios(gather_scores(runs), ["t"])[0] == Facts.of(runs).ratios["t"]
-    assert paired.ratio == pytest.approx(30 / 70)
+    assert found.tasks["why"].tolist() == ["one fold", "no spread over folds", ""]
+    assert sum(note.endswith(": one fold.") for note in found.notes) == 1
 
 
 # -- over tasks -----------------------------------------------------------------------------
@@ -172,6 +161,46 @@ def test_a_model_with_the_same_scores(tmp_path):
     assert found.tasks["p"].tolist() == [1.0] * 7 and found.overall.p == 1.0
     assert (found.overall.ties, found.overall.p_equal) == (7, 1.0)
     assert "practically equal" in found.sentence
+
+
+@pytest.mark.parametrize("tasks", [2, 3, 5, 10, 50])
+def test_the_interval_of_the_mean_gain_covers_it(tasks):
+    rng = np.random.default_rng(tasks)
+    ends = np.array([gain_interval(0.02 + 0.05 * rng.normal(size=tasks)) for _ in range(2000)])
+    covered = ((ends[:, 0] <= 0.02) & (ends[:, 1] >= 0.02)).mean()
+    assert 0.94 <= covered <= 0.96
+    gain = rng.random(tasks)
+    expected = stats.t.interval(0.95, tasks - 1, gain.mean(), stats.sem(gain))
+    assert gain_interval(gain) == pytest.approx(expected)
+
+
+def tasks_with(output: Path, gains: list[float], **options) -> Comparison:
+    """Return a comparison of tasks with these gains in every fold, up to a small noise."""
+    rng = np.random.default_rng(0)
+    second = {f"t{i}": 0.6 + rng.normal(0, 0.02, 4) for i in range(len(gains))}
+    noise = rng.normal(0, 1e-4, (len(gains), 4))
+    pairs = zip(second.items(), gains, noise, strict=True)
+    first = {name: (values + gain + own).tolist() for (name, values), gain, own in pairs}
+    second = {name: values.tolist() for name, values in second.items()}
+    return compare(write_two(output, first, second), "one", "other", **options)
+
+
+def test_tasks_beyond_the_margin_are_not_practically_equal(tmp_path):
+    # half of the tasks gain 0.02 and half lose it: the mean is near 0, the tasks are not
+    apart = tasks_with(tmp_path / "apart", [0.02, -0.02] * 20 + [0.0, 0.0])
+    assert apart.overall.p_equal > 0.95 and apart.overall.within == pytest.approx(2 / 42)
+    assert "practically equal" not in apart.sentence and "2 of 42 tasks" in apart.sentence
+    close = tasks_with(tmp_path / "close", [0.004, -0.004] * 10 + [0.02])
+    assert close.overall.within == pytest.approx(20 / 21)
+    assert "practically equal" in close.sentence and "20 of 21 tasks" in close.sentence
+
+
+def test_more_wins_with_a_mean_loss_are_pointed_out(tmp_path):
+    found = tasks_with(tmp_path, [0.01] * 6 + [-0.2] * 2)
+    assert found.overall.wins == 6 and found.overall.gain < 0
+    assert "one wins more tasks (6 of 8)" in found.sentence and "favors other" in found.sentence
+    turned = tasks_with(tmp_path / "turned", [0.01] * 6 + [0.2] * 2)
+    assert "favors" not in turned.sentence
 
 
 # -- what is paired with what ---------------------------------------------------------------
@@ -418,15 +447,36 @@ def test_stored_answers_are_tested(answered):
     assert result["difference_low"] <= result["difference"] <= result["difference_high"]
     assert not np.isnan(result["difference_low"])
     areas = row(compare(answered, "right", "wrong", metric="auc", on="rows"), "forty")
-    assert areas["test"] == "bootstrap" and 0 < areas["p"] <= 1
+    assert areas["test"] == "paired bootstrap" and 0 < areas["p"] <= 1
     again = row(compare(answered, "right", "wrong", metric="auc", on="rows"), "forty")
     assert again.equals(areas), "the same seed, the same numbers"
     turned = row(compare(answered, "wrong", "right", metric="auc", on="rows"), "forty")
     assert turned["difference_low"] == pytest.approx(-areas["difference_high"])
 
 
+def test_one_task_is_tested_on_its_items_by_default(answered):
+    found = compare(answered, "right", "wrong")
+    result, rows = row(found, "forty"), row(compare(answered, "right", "wrong", on="rows"), "forty")
+    assert (result["test"], result["folds"], result["why"]) == ("McNemar", 1, "")
+    assert result["p"] == result["p_items"] == rows["p"] and np.isnan(result["p_folds"])
+    assert result["items"] == len(answered[0].predictions("forty"))
+    assert found.overall.untested == 0 and any("fitted" in note for note in found.notes)
+
+
+def test_one_fold_without_predictions_is_not_tested(tmp_path):
+    found = compare(write_two(tmp_path, {"t": [0.896]}, {"t": [0.5]}), "one", "other")
+    assert row(found, "t")["why"] == "one fold" and found.overall.untested == 1
+    assert "not tested" in found.sentence and "one fold" in found.sentence
+    assert "do not differ" not in found.sentence
+    plain = found.to_dict()
+    assert plain["tasks"][0]["why"] == "one fold" and plain["tasks"][0]["p"] is None
+    several = {"t": [0.9], "u": [0.8]}, {"t": [0.5], "u": [0.5]}
+    found = compare(write_two(tmp_path / "two", *several), "one", "other")
+    assert "not tested on any of 2 tasks: one fold" in found.sentence
+
+
 def test_runs_without_predictions_are_tested_on_folds(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.7]})
     found = compare(runs, "one", "other", on="rows")
-    assert any("t: not tested on its rows" in note for note in found.notes)
+    assert any("t: not tested on its items" in note for note in found.notes)
     assert row(found, "t")["test"] == "corrected t"

@@ -15,6 +15,7 @@ from karat.analysis.leaderboard import (
     leaderboard,
     pareto,
     sort_leaderboard,
+    split_groups,
     within_limits,
 )
 from karat.errors import DataError, DefinitionError
@@ -22,15 +23,15 @@ from karat.results.load import Gathered
 
 from ..score_data import make_view, score_table
 
-RANKS = ["rank", "rank_low", "rank_high", "tie"]
+RANKS = ["rank", "rank_low", "rank_high", "tie", "top"]
 COSTS = ["failed", "declined", "seconds", "memory_mb", "dimensions"]
 
 
-def table():
+def table(copies=1):
     """Return three models on four tasks: a first thrice, c last twice, and without the last."""
     scores = {"t": [3, 2, 1], "u": [3, 2, 1], "v": [3, 1, 2], "w": [1, 2]}
     tasks = {t: dict(zip("abc", values, strict=False)) for t, values in scores.items()}
-    return score_table(tasks, kind="k")
+    return score_table({t * n: tasks[t] for n in range(1, copies + 1) for t in tasks}, kind="k")
 
 
 def columns(wanted, **options):
@@ -66,9 +67,13 @@ def test_ratings_by_hand():
     # a beats two thrice and nobody on w; b one, one, none, one; c none, none, one
     assert board["borda"].to_dict() == {"a": 6, "b": 3, "c": 1}
     assert board["wins"].to_dict() == pytest.approx({"a": 3 / 4, "b": 2 / 4, "c": 0.5 / 3})
+    assert board.attrs["anchor"] == "c"
+    # four tasks are too few for Elo
+    assert board[["elo", "elo_low", "elo_high"]].isna().all(axis=None)
+    board = leaderboard(table(copies=2), columns=["elo:c"])
     assert board.loc["c", ["elo", "elo_low", "elo_high"]].tolist() == [1500, 1500, 1500]
     assert board["elo"].is_monotonic_decreasing
-    assert board.attrs["anchor"] == "c"
+    assert (board.loc["a", "elo_low"] < board.loc["a", "elo"] < board.loc["a", "elo_high"]).all()
 
 
 def test_sorting_by_a_column_adds_it():
@@ -89,7 +94,8 @@ def test_ratings_within_a_group_and_the_columns_of_each_view():
         *RANKS,
         *("borda", "elo", "elo_low", "elo_high", "tasks", "failed", "seconds"),
     ]
-    over_all = leaderboard(table(), columns=["elo"])
+    over_all = leaderboard(table(copies=2), columns=["elo"])
+    group = leaderboard(table(copies=2), by="kind", columns=["elo"])
     assert group.loc["k", "elo"].to_dict() == pytest.approx(over_all["elo"].to_dict())
     task = leaderboard(table(), by="task", columns=["normalized"])
     assert list(task.columns) == [
@@ -300,19 +306,23 @@ def test_folders_paths_and_runs_are_deduplicated(make, tmp_path):
     assert leaderboard(one).index.tolist() == ["a"]
 
 
-def test_two_runs_of_one_model_are_two_rows(make):
+def test_runs_of_one_model_are_one_row_or_one_each(make):
     runs = [make("a", {"t": [0.5]}), make("a", {"t": [0.6]}), make("a", {"t": [0.7]}, stamp="X")]
     names = ["a (X)", "a (20260101T000000-2)", "a (20260101T000000)"]
-    assert leaderboard(runs).index.tolist() == names
+    assert leaderboard(runs, pool="none").index.tolist() == names
+    assert leaderboard(runs)["t"].to_dict() == {"a": 0.7}
+    with pytest.raises(DefinitionError, match='"variant"'):
+        leaderboard(runs, pool="variants")
 
 
 def test_one_name_on_other_data_is_another_column(make):
     runs = [make("a", {"t": [0.5]}), make("b", {"t": [0.6]})]
     board = leaderboard([*runs, make("c", {"t": [0.9]}, task={"fingerprint": "222222bb"})])
     assert board.attrs["tasks"] == ["t", "t [222222]"]
-    assert board.loc["c"].notna()[["t", "t [222222]"]].tolist() == [False, True]
-    assert board["rank"].to_dict()["b"] == 1.0
-    assert np.isnan(board.loc["c", "rank"])
+    found = board.loc[("group 2", "c")]
+    assert found.notna()[["t", "t [222222]"]].tolist() == [False, True]
+    assert board["rank"].to_dict()["group 1", "b"] == 1.0
+    assert np.isnan(found["rank"])
 
 
 def test_the_direction_of_an_unregistered_metric_comes_from_the_run(make):
@@ -336,7 +346,7 @@ def test_runs_without_any_score_make_a_leaderboard_but_no_views(make):
 def test_why_a_score_is_missing(make):
     runs = [
         make("a", {"t": [0.5], "u": "declined"}),
-        make("b", {"t": [None, None], "u": [0.1]}),
+        make("b", {"t": [None], "u": [0.1]}),
         make("c", {"t": [0.3]}, tasks={"u": {}}),
     ]
     board = leaderboard(runs)
@@ -371,8 +381,8 @@ def test_kinds_data_sets_and_seeds_come_from_the_runs(make):
     facts = {"dataset": "shared"}
     runs = [make(m, tasks[m], task=facts, seed=s) for m, s in (("a", 7), ("b", 8))]
     kinds = leaderboard(runs, by="kind")
-    assert kinds.index.tolist() == [("classification", "b"), ("classification", "a")]
-    assert kinds["tasks"].tolist() == [1, 1]
+    assert kinds.index.tolist() == [("classification", "a"), ("classification", "b")]
+    assert kinds["tasks"].tolist() == [0, 0]  # no fold in common
     assert kinds.attrs["seeds"] == [7, 8]
     assert leaderboard(runs, by="dataset").index.unique(0).tolist() == ["shared"]
 
@@ -595,32 +605,31 @@ def places(models, **options):
     return {model: row.tolist() for model, row in board.loc["t", RANKS].iterrows()}
 
 
-def test_folds_drawn_anew_give_ranks_an_interval():
-    # a wins in fold 0 and on average, b in fold 1: a draw of two folds has b first once in four.
-    # The mean of drawn ranks is 1.25, so that the ends 1 and 2 move by -0.25, down to 1 at most
-    found = places({"a": [0.9, 0.5], "b": [0.6, 0.6]})
-    assert found["a"][:2] == [1, 1] and found["a"][2] == pytest.approx(1.75, abs=0.05)
-    assert found["b"][0] == found["b"][2] == 2 and found["b"][1] == pytest.approx(1.25, abs=0.05)
-    assert found["a"][3] == found["b"][3] == "a"
-
-
 @pytest.mark.parametrize(
     "models, expected",
     [
         # 0.8, 0.7, 0.7 differ from 0 by t = 0.7333 / √(0.003333 × (1/3 + 1/2)) = 13.9, p = 0.005
         (
             {"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2]},
-            {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"]},
+            {"a": [1, 1, 1, "a", True], "b": [2, 2, 2, "b", False]},
         ),
         # equal folds share rank and letter; c: t = 15.3 and p = 0.0042, of three pairs 0.0127
         (
             {"a": [0.5, 0.7, 0.6], "b": [0.5, 0.7, 0.6], "c": [0.1, 0.2, 0.1]},
-            {"a": [1.5, 1.5, 1.5, "a"], "b": [1.5, 1.5, 1.5, "a"], "c": [3, 3, 3, "b"]},
+            {
+                "a": [1.5, 1, 2, "a", True],
+                "b": [1.5, 1, 2, "a", True],
+                "c": [3, 3, 3, "b", False],
+            },
         ),
         # c failed in every fold: worse than b, which is the worst, by an unknown difference
         (
             {"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2], "c": [np.nan] * 3},
-            {"a": [1, 1, 1, "a"], "b": [2, 2, 2, "b"], "c": [3, 3, 3, "b"]},
+            {
+                "a": [1, 1, 1, "a", True],
+                "b": [2, 2, 3, "b", False],
+                "c": [3, 2, 3, "b", False],
+            },
         ),
     ],
 )
@@ -636,13 +645,83 @@ def test_letters_are_those_of_the_corrected_test_of_all_pairs():
     # the same t for each of three pairs: after Holm 3 × 0.0171 = 0.0513, and nothing is certain
     three = places({"a": a, "b": a - step, "c": a - 2 * step})
     assert [each[3] for each in three.values()] == ["a", "a", "a"]
-    assert [each[:3] for each in three.values()] == [[1, 1, 1], [2, 2, 2], [3, 3, 3]]
+    assert [each[:3] for each in three.values()] == [[1, 1, 3], [2, 1, 3], [3, 1, 3]]
 
 
-def test_one_fold_ties_all_models():
+def test_one_fold_is_not_tested():
     found = places({"a": [0.9], "b": [0.5], "c": [0.1]}).values()
-    assert [(each[0], each[3]) for each in found] == [(1, "a"), (2, "a"), (3, "a")]
+    assert [(each[0], *each[3:]) for each in found] == [(1, "", True), (2, "", True), (3, "", True)]
     assert np.isnan([each[1:3] for each in found]).all()
+
+
+def test_a_leaderboard_of_one_task_has_the_letters_of_its_folds():
+    models = {"a": [0.9, 0.8, 0.9], "b": [0.1, 0.1, 0.2], "c": [0.1, 0.2, 0.1]}
+    board = leaderboard(score_table({"t": models}))
+    by_task = leaderboard(score_table({"t": models}), by="task").loc["t"]
+    assert board["tie"].tolist() == ["a", "b", "b"]
+    for name in RANKS:
+        assert board[name].tolist() == by_task[name].tolist()
+
+
+def test_what_tells_models_apart():
+    two = {"a": [0.9, 0.8], "b": [0.5, 0.6]}
+    alone = {"a": [0.9, 0.8]}
+    cases = [
+        ({"t": two}, ("folds", "", 1)),
+        ({"t": {"a": 0.9, "b": 0.5}}, (None, "one fold", 1)),
+        ({"t": alone}, (None, "one model", 0)),
+        ({f"t{i}": two for i in range(5)}, (None, "too few tasks", 5)),
+        ({f"t{i}": two for i in range(6)}, ("tasks", "", 6)),
+    ]
+    for tasks, expected in cases:
+        found = leaderboard(score_table(tasks)).attrs["separation"]
+        assert (found["by"], found["why"], found["tasks"]) == expected
+    by_task = leaderboard(score_table({"t": two, "u": {"a": 1.0, "b": 0.5}}), by="task")
+    assert {task: each["by"] for task, each in by_task.attrs["separation"].items()} == {
+        "t": "folds",
+        "u": None,
+    }
+
+
+def test_one_hold_out_is_tested_on_the_items_of_stored_predictions(tmp_path):
+    names = [f"q{i}" for i in range(240)]
+    frame = pd.DataFrame({"item": names, "y": ["a", "b"] * 120})
+    data = karat.Dataset.from_columns(frame, ["item"], "y", name="many", modality="entity")
+    task = karat.Task("many", data, split="holdout", metrics=["acc"])
+    rng = np.random.default_rng(0)
+    sign = np.where(np.arange(240) % 2, -1.0, 1.0)
+    noise = {"good": 0.2, "fair": 0.25, "bad": 50.0}
+    vectors = {n: np.c_[sign + rng.normal(0, s, 240), np.ones(240)] for n, s in noise.items()}
+    models = {n: dict(zip(names, v.tolist(), strict=True)) for n, v in vectors.items()}
+    runs = karat.evaluate(models, task, output=tmp_path)
+    board = leaderboard(runs)
+    assert board.attrs["separation"]["by"] == "items" and board.attrs["separation"]["items"] == 48
+    assert board["tie"].to_dict() == {"good": "a", "fair": "a", "bad": "b"}
+    assert board["top"].to_dict() == {"good": True, "fair": True, "bad": False}
+    assert board.loc["bad", ["rank_low", "rank_high"]].tolist() == [3, 3]
+    by_task = leaderboard(iter(runs), by="task").loc["many"]
+    assert by_task["tie"].to_dict() == board["tie"].to_dict()
+
+
+def test_six_tasks_have_letters_and_intervals_and_five_do_not():
+    def board(tasks):
+        models = {"a": [0.9, 0.8], "b": [0.5, 0.6]}
+        return leaderboard(score_table({f"t{i}": models for i in range(tasks)}))
+
+    assert board(6)["tie"].tolist() == ["a", "b"] and board(6)["top"].tolist() == [True, False]
+    # 1 + t of 5 degrees × √(1/4 / 6 / 6)
+    assert board(6).loc["a", "rank_high"] == pytest.approx(1 + 2.5706 / 12, abs=1e-4)
+    assert board(5)["tie"].tolist() == ["", ""] and board(5)["top"].all()
+    assert board(5)[["rank_low", "rank_high"]].isna().all(axis=None)
+    assert board(5)["rank"].tolist() == [1, 2]
+
+
+def test_the_order_of_tasks_changes_no_letter():
+    rng = np.random.default_rng(0)
+    tasks = {f"t{i}": {m: rng.normal(m_ / 3) for m_, m in enumerate("abcde")} for i in range(20)}
+    turned = dict(reversed(tasks.items()))
+    one, other = leaderboard(score_table(tasks)), leaderboard(score_table(turned))
+    assert one[list(RANKS)].equals(other[list(RANKS)]) and one["tie"].nunique() > 1
 
 
 def test_a_model_without_a_rank_has_no_letter():
@@ -754,3 +833,52 @@ def test_scores_are_between_the_worst_and_the_best(tasks):
         assert len(known) == 0 or {known.min(), known.max()} == {0, 1}
         # who is ranked higher is never lower on the scale
         assert (rows.sort_values("rank")["normalized"].diff().dropna() <= 0).all()
+
+
+# -- models that were never compared ---------------------------------------------------------
+
+#: a and b take two tasks, c and d two others, and "dummy" takes all
+APART = {
+    "t": {"a": 0.9, "b": 0.8, "dummy": 0.5},
+    "u": {"a": 0.7, "b": 0.8, "dummy": 0.5},
+    "v": {"c": 0.6, "d": 0.9, "dummy": 0.7},
+    "w": {"c": 0.6, "d": 0.9, "dummy": 0.5},
+}
+
+
+def test_models_that_share_no_task_are_ranked_in_groups():
+    board = leaderboard(score_table(APART), columns=["tasks", "borda"])
+    first, second = {"a": 1.5, "b": 1.5, "dummy": 3}, {"d": 1, "c": 2.5, "dummy": 2.5}
+    named = {("group 1", m): r for m, r in first.items()}
+    assert board["rank"].to_dict() == named | {("group 2", m): r for m, r in second.items()}
+    assert board.attrs["by"] == "group"
+    # points of a task are the models beaten in the group
+    assert board["borda"].to_dict()["group 2", "d"] == 4
+
+
+def test_each_group_is_the_leaderboard_of_its_models_and_tasks():
+    parts = split_groups(leaderboard(score_table(APART)))
+    for part, tasks in zip(parts, (["t", "u"], ["v", "w"]), strict=True):
+        alone = leaderboard(score_table({task: APART[task] for task in tasks}))
+        pd.testing.assert_frame_equal(part, alone.loc[part.index])
+        assert part.attrs["tasks"] == tasks and part.attrs["missing"] == alone.attrs["missing"]
+
+
+def test_one_group_is_a_plain_leaderboard():
+    board = leaderboard(score_table({task: APART[task] for task in "tu"}))
+    assert board.index.names == ["model"] and split_groups(board)[0] is board
+
+
+def test_a_baseline_outside_a_group_normalizes_nothing_there():
+    board = leaderboard(score_table(APART), normalize="baseline:a")
+    assert board["score"].notna().groupby(level=0).any().to_dict() == {
+        "group 1": True,
+        "group 2": False,
+    }
+
+
+def test_a_kind_is_split_where_its_models_were_never_compared():
+    board = leaderboard(score_table(APART, kind="k"), by="kind")
+    ranked = board["rank"].dropna()
+    assert set(ranked.index.get_level_values(0)) == {"k · group 1", "k · group 2"}
+    assert ranked["k · group 2"].to_dict() == {"d": 1, "c": 2.5, "dummy": 2.5}

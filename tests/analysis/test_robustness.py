@@ -14,6 +14,8 @@ from karat.analysis.robustness import SUMMARIES, curves, robustness
 from karat.errors import DataError, DefinitionError
 from karat.results.tables import SCORE_COLUMNS
 
+from ..score_data import make_view, write_run
+
 #: (corruption, severity): score
 ADA = {("", 0): 0.9, ("noise", 0.1): 0.8, ("noise", 0.3): 0.6, ("gaps", 0.2): 0.7}
 BEN = {("", 0): 0.8, ("noise", 0.1): 0.6, ("noise", 0.3): 0.4, ("gaps", 0.2): 0.7}
@@ -47,8 +49,8 @@ def row(found: pd.DataFrame, model: str) -> pd.Series:
 def test_where_higher_is_better():
     found = robustness(both(), baseline="ben")
     ada, ben = row(found, "ada"), row(found, "ben")
-    # ada: errors .2 + .4 and .3 over .4 + .6 and .3; losses .1 + .3 and .2 over .2 + .4 and .1
-    wanted = {"clean": 0.9, "corrupted": 0.7, "mce": 0.8, "relative_mce": 4 / 3}
+    # mean errors of ada .3 and .3, of ben .5 and .3; mean losses .2 and .2, of ben .3 and .1
+    wanted = {"clean": 0.9, "corrupted": 0.7, "mce": 0.6 / 0.8, "relative_mce": 0.4 / 0.4}
     wanted |= {"retention": 7 / 9, "area": (0.75 + 0.8) / 2, "worst": 0.6}
     assert ada[list(wanted)].tolist() == pytest.approx(list(wanted.values()))
     wanted = {"clean": 0.8, "corrupted": 0.6, "mce": 1, "relative_mce": 1, "retention": 0.75}
@@ -63,8 +65,8 @@ def test_where_lower_is_better():
     ada = {("", 0): 2, ("noise", 0.1): 3, ("noise", 0.3): 5, ("gaps", 0.2): 4}
     ben = {("", 0): 4, ("noise", 0.1): 5, ("noise", 0.3): 7, ("gaps", 0.2): 5}
     found = robustness(table(("ben", ben), ("ada", ada), metric="rmse"), baseline="ben")
-    # errors 8 and 4 over 12 and 5; losses 4 and 2 over 4 and 1
-    wanted = {"clean": 2, "corrupted": 4, "mce": (2 / 3 + 4 / 5) / 2, "relative_mce": 1.5}
+    # mean errors 4 and 4, of ben 6 and 5; mean losses 2 and 2, of ben 2 and 1
+    wanted = {"clean": 2, "corrupted": 4, "mce": 8 / 11, "relative_mce": 4 / 3}
     wanted |= {"retention": ((2 / 3 + 2 / 5) / 2 + 1 / 2) / 2, "area": (3.5 + 3) / 2, "worst": 5}
     assert row(found, "ada")[list(wanted)].tolist() == pytest.approx(list(wanted.values()))
     assert found["model"].tolist() == ["ada", "ben"], "the smaller error first"
@@ -87,6 +89,9 @@ def test_a_baseline_that_loses_nothing_gives_no_ratio():
     found = robustness(table(("ada", ADA), ("still", still)), baseline="still")
     # only gaps can be compared: .2 over .1
     assert row(found, "ada")["relative_mce"] == pytest.approx(2.0)
+    assert found["relative_corruptions"].tolist() == [1, 1]
+    (note,) = found.attrs["notes"]
+    assert "noise" in note and "still" in note
     perfect = {key: 1.0 for key in ADA}
     found = robustness(table(("ada", ADA), ("perfect", perfect)), baseline="perfect")
     assert found[["mce", "relative_mce"]].isna().all(axis=None)
@@ -96,6 +101,44 @@ def test_no_retention_of_a_clean_score_of_0():
     zero = ("a", {("", 0): 0.0, ("noise", 0.1): 0.5})
     assert robustness(table(zero))["retention"].isna().all()
     assert robustness(table(zero, metric="rmse"))["retention"].tolist() == [0.0]
+
+
+def test_a_corruption_under_which_the_baseline_gains_is_not_counted():
+    gains = {**BEN, ("gaps", 0.2): 0.85}
+    found = robustness(table(("ada", ADA), ("gains", gains)), baseline="gains")
+    # noise alone: losses .2 over .3; errors of both: .3 + .3 over .5 + .15
+    assert row(found, "ada")["relative_mce"] == pytest.approx(2 / 3)
+    assert row(found, "ada")["mce"] == pytest.approx(0.6 / 0.65)
+    assert found["relative_corruptions"].tolist() == [1, 1] and (found["corruptions"] == 2).all()
+
+
+def test_no_relative_ratio_if_the_loss_of_the_baseline_is_within_its_error():
+    parts = []
+    for fold, loss in enumerate([-0.02, 0.02, -0.01, 0.0101]):
+        ben = {("", 0): 0.8, ("noise", 0.1): 0.8 - loss}
+        parts.append(table(("ada", {("", 0): 0.9, ("noise", 0.1): 0.7}), ("ben", ben), fold=fold))
+    found = robustness(pd.concat(parts), baseline="ben")
+    assert found["relative_mce"].isna().all() and found["mce"].notna().all()
+    assert found["relative_corruptions"].tolist() == [0, 0]
+    assert any("within its error" in note for note in found.attrs["notes"])
+
+
+def test_no_retention_of_scores_that_can_be_negative():
+    drop = ("a", {("", 0): -0.1, ("noise", 0.1): -0.75})
+    found = robustness(table(drop, metric="r2"))
+    assert found["retention"].isna().all() and found["corrupted"].notna().all()
+    assert any("retention" in note for note in found.attrs["notes"])
+    assert robustness(both()).attrs["notes"] == []
+
+
+def test_scores_in_percent_have_the_same_ratios():
+    shares = robustness(both(), baseline="ben")
+    percent = robustness(both().assign(value=both()["value"] * 100), baseline="ben")
+    for name in ("mce", "relative_mce", "retention"):
+        assert percent[name].tolist() == pytest.approx(shares[name].tolist())
+    assert any("percent" in note for note in percent.attrs["notes"])
+    beyond = robustness(both().assign(value=both()["value"] * 1000), baseline="ben")
+    assert beyond["mce"].isna().all() and any("no mCE" in each for each in beyond.attrs["notes"])
 
 
 # -- folds, draws and what is missing ---------------------------------------------------------
@@ -111,12 +154,25 @@ def test_means_go_over_folds_and_draws_first():
     assert found["retention"] == pytest.approx(0.5 / 0.8)
 
 
-def test_a_corruption_that_a_model_has_not_seen_is_left_out_for_it():
-    cy = {key: value for key, value in ADA.items() if key[0] != "gaps"}
+def test_a_corruption_that_a_model_has_not_seen_is_left_out_for_all():
+    cy = {key: value for key, value in ADA.items() if key[0] != "noise"}
     found = robustness(table(("ada", ADA), ("cy", cy)), baseline="ada")
-    cy = row(found, "cy")
-    assert cy["corrupted"] == pytest.approx(0.7) and cy["mce"] == pytest.approx(1.0)
-    assert found.set_index("model")["corruptions"].to_dict() == {"ada": 2, "cy": 1}
+    assert found["corrupted"].tolist() == pytest.approx([0.7, 0.7])
+    assert found["area"].tolist() == pytest.approx([0.8, 0.8]), "gaps alone"
+    assert found["mce"].tolist() == pytest.approx([1.0, 1.0])
+    assert found["corruptions"].tolist() == [1, 1]
+    (note,) = found.attrs["notes"]
+    assert "noise" in note and "cy" in note
+    each = robustness(table(("ada", ADA), ("cy", cy)), by_corruption=True)
+    assert sorted(each["corruption"]) == ["gaps", "gaps", "noise", "noise"]
+
+
+def test_models_without_a_common_corruption_keep_their_own():
+    cy = {key: value for key, value in ADA.items() if key[0] != "noise"}
+    di = {key: value for key, value in ADA.items() if key[0] != "gaps"}
+    found = robustness(table(("cy", cy), ("di", di)))
+    assert found["corruptions"].tolist() == [1, 1] and found["corrupted"].notna().all()
+    assert any("no corruption is common" in note for note in found.attrs["notes"])
 
 
 def test_an_incomplete_corruption_is_left_out():
@@ -205,7 +261,7 @@ def test_of_several_baselines_each_task_takes_the_first_it_has():
     other = table(("cy", ADA), ("di", BEN), task="u")
     found = robustness(pd.concat([both(), other]), baseline=["zzz", "ben", "di", "cy"])
     mce = found.set_index("model")["mce"].to_dict()
-    assert mce == pytest.approx({"ada": 0.8, "ben": 1.0, "cy": 0.8, "di": 1.0})
+    assert mce == pytest.approx({"ada": 0.75, "ben": 1.0, "cy": 0.75, "di": 1.0})
     found = robustness(pd.concat([both(), other]), baseline="ben")
     assert found.set_index("task")["mce"].notna().to_dict() == {"t": True, "u": False}
 
@@ -328,7 +384,7 @@ def test_runs_and_their_folders_give_the_same(two_classes, tmp_path, clean_regis
     runs = karat.evaluate(["onehot", "dummy"], task, output=tmp_path)
     found = robustness(runs, baseline="dummy")
     assert set(found["metric"]) == {"wrong"} and not found["higher_is_better"].any()
-    assert found.set_index("model")["corruptions"].to_dict() == {"onehot": 3, "dummy": 2}
+    assert found.set_index("model")["corruptions"].to_dict() == {"onehot": 2, "dummy": 2}
     pd.testing.assert_frame_equal(found, robustness(str(tmp_path), baseline="dummy"))
     scores = pd.concat([run.scores() for run in runs])
     pd.testing.assert_frame_equal(found, robustness(scores, baseline="dummy"))
@@ -336,6 +392,25 @@ def test_runs_and_their_folders_give_the_same(two_classes, tmp_path, clean_regis
     each = robustness(runs, by_corruption=True).set_index(["corruption", "model"])
     wanted = seen.groupby("model")["value"].mean()
     assert each.loc["sign_flip", "corrupted"].to_dict() == pytest.approx(wanted.to_dict())
+
+
+def test_several_runs_of_the_baseline_are_one_model(tmp_path):
+    def views(clean: float, noisy: float) -> list:
+        return [make_view(acc=clean), make_view("noise", 0.1, acc=noisy)]
+
+    for stamp, task in (("20260101T000000", "t"), ("20260202T000000", "u")):
+        write_run(tmp_path, "base", {task: [views(0.8, 0.6)]}, stamp=stamp)
+        write_run(tmp_path, "model", {task: [views(0.9, 0.8)]}, stamp=stamp)
+    found = robustness(tmp_path, baseline="base")
+    assert found[["task", "model"]].to_numpy().tolist() == [
+        ["t", "model"],
+        ["t", "base"],
+        ["u", "model"],
+        ["u", "base"],
+    ]
+    # errors of .2 over .4, losses of .1 over .2
+    assert found["mce"].tolist() == pytest.approx([0.5, 1.0, 0.5, 1.0])
+    assert found["relative_mce"].tolist() == pytest.approx([0.5, 1.0, 0.5, 1.0])
 
 
 def test_a_model_that_declined_does_not_affect_the_others(two_classes, tmp_path):

@@ -8,9 +8,16 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from karat.analysis.leaderboard import leaderboard
-from karat.analysis.score_matrix import RankedScores, normalize, over_tasks, significant
+from karat.analysis.score_matrix import (
+    RankedScores,
+    connected_groups,
+    normalize,
+    over_tasks,
+    significant,
+)
 from karat.errors import DefinitionError
 
 from ..score_data import score_table
@@ -229,3 +236,56 @@ def test_mean_and_median_are_over_the_tasks_a_model_has():
     mean, median = over_tasks(np.array([[1.0, 0.0, 0.5], [1.0, NAN, 0.0], [NAN, NAN, NAN]]))
     np.testing.assert_array_equal(mean, [0.5, 0.5, NAN])
     np.testing.assert_array_equal(median, [0.5, 0.5, NAN])
+
+
+# -- groups of models that can be compared ---------------------------------------------------
+
+
+def places(takes):
+    return [(group.tasks, group.models) for group in connected_groups(np.array(takes))]
+
+
+def test_baselines_that_take_every_task_do_not_connect_groups():
+    takes = np.zeros((6, 8), dtype=bool)
+    takes[:2, :5] = takes[2:4, 5:] = takes[4:] = True
+    assert places(takes) == [([0, 1, 2, 3, 4], [0, 1, 4, 5]), ([5, 6, 7], [2, 3, 4, 5])]
+
+
+def test_a_chain_of_models_that_never_met_is_no_group():
+    # the first and the last model share no task
+    takes = [[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 0, 1]]
+    assert [tasks for tasks, _ in places(takes)] == [[0], [1], [2]]
+
+
+def test_a_single_model_of_another_field_is_a_group_of_its_own():
+    # 50 models share 30 tasks, one has 10 of its own, which only a baseline takes too
+    takes = np.zeros((52, 40), dtype=bool)
+    takes[:50, :30] = takes[50, 30:] = takes[51] = True
+    assert [models for _, models in places(takes)] == [[*range(50), 51], [50, 51]]
+
+
+def test_a_model_with_a_few_common_tasks_stays_in_the_group():
+    takes = np.ones((10, 20), dtype=bool)
+    takes[8], takes[8, 5], takes[9, 5] = False, True, False
+    assert places(takes) == [(list(range(20)), list(range(10)))]
+
+
+def test_tasks_of_single_models_are_listed_last_and_models_without_tasks_first():
+    takes = [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    assert places(takes) == [([0, 1], [0, 1, 4]), ([2, 3], [2, 3])]
+    assert places(np.zeros((2, 0))) == [([], [0, 1])]
+
+
+@pytest.mark.parametrize("share", [0.08, 0.3, 0.5])
+def test_scores_missing_here_and_there_split_nothing(share):
+    takes = np.random.default_rng(0).random((40, 30)) >= share
+    assert len(places(takes)) == 1
+
+
+@given(hnp.arrays(bool, st.tuples(st.integers(1, 8), st.integers(1, 8))))
+def test_every_task_is_in_one_group_with_all_its_models(takes):
+    found = places(takes)
+    assert sorted(task for tasks, _ in found for task in tasks) == list(range(takes.shape[1]))
+    for tasks, models in found:
+        assert set(np.flatnonzero(takes[:, tasks].any(axis=1))) <= set(models)
+    assert {model for _, models in found for model in models} == set(range(len(takes)))

@@ -16,7 +16,7 @@ METRICS = {
     "similarity": (["spearman"], [True]),
     "clustering": (["v_measure"], [True]),
 }
-#: more cells than this take too long to resample in a test
+#: more cells than this take too long to test
 MANY = 5_000
 NASTY = (
     '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">',
@@ -69,7 +69,8 @@ def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:
         return rank_models(values, _takes(states))
     mean = _means_of_ranks(values, states)
     each = rank_each(values, _takes(states))
-    return Ranks(mean, mean - 10, mean + 10, ["a"] * len(mean), each)
+    same, top = np.ones((len(mean), len(mean))), np.ones(len(mean), dtype=bool)
+    return Ranks(mean, mean - 10, mean + 10, ["a"] * len(mean), top, each, same)
 
 
 def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -> dict[str, Any]:
@@ -89,7 +90,26 @@ def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -
         "tests": {"friedman": None, "cliques": [], "pairs": None},
         **{name: [] for name in ("curves", "learning", "maps", "cards", "checks", "runs", "cut")},
         **{"failures": _failures(scores, states), "robustness": None, "details": {}},
+        "groups": [_whole(models, tasks)],
+        **{"verdict": [make_verdict(0, 1)], "partial": []},
     }
+
+
+def _whole(models: int, tasks: int) -> dict[str, Any]:
+    """Return the group of all models on all tasks."""
+    whole = {"name": "", "models": list(range(models)), "tasks": list(range(tasks))}
+    return {**whole, "rows": [{} for _ in range(models)]}
+
+
+def make_verdict(winner: int, other: int, **more: Any) -> dict[str, Any]:
+    """Return a verdict in which every line is known."""
+    names = [f"encoder-{m:03d}" for m in (winner, other)]
+    whats = ("answer", "margin", "basis", "cost")
+    lines = [{"what": what, "text": f"{names[0]} {what} {names[1]}."} for what in whats]
+    step = {"text": "compare them", "command": f"karat compare results -a {names[0]} -b {names[1]}"}
+    facts = {"name": "", "kind": "ranking", "state": "clear", "winner": winner, "next": other}
+    facts |= {"top": [winner], "reason": "", "margin": None, "lines": lines, "next_step": step}
+    return {**facts, "weak": ["KRT402 One failed.", "Few tasks."], **more}
 
 
 def _failures(scores: list[np.ndarray], states: list[str]) -> list[dict[str, Any]]:
@@ -132,7 +152,8 @@ def _model(rng: Any, m: int, name: str, ranks: Any, few: np.ndarray) -> dict[str
     return {
         **{"name": name, "model": name, "run": f"{name}.synthetic", "suite": "synthetic"},
         **{"constraint": "default", "stamp": "20261116T080000", "seed": 42, "rank": rank},
-        **{"low": low, "high": high, "tie": ranks.ties[m], "few": bool(few[m])},
+        **{"low": low, "high": high, "tie": ranks.ties[m], "top": bool(ranks.top[m])},
+        "few": bool(few[m]),
         "seconds": float(10 ** rng.uniform(-0.5, 3)),
         "memory_mb": float(10 ** rng.uniform(2, 4)),
         "dimensions": int(2 ** rng.integers(5, 11)),
@@ -149,9 +170,11 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     p = np.minimum(p, p.T) * (rng.random((models, models)) < 0.7)
     diff = [[0.01 * (b - a) for b in range(models)] for a in range(models)]
     bundle["tests"] = {
-        "friedman": {"statistic": 31.2, "p": 0.00021, "tasks": tasks},
+        **{"procedure": "max-T over tasks", "why": ""},
+        "friedman": {"test": "Friedman", "statistic": 31.2, "p": 0.00021, "tasks": tasks},
         "cliques": [[0, 1, 2], [2, 3, 4, 5], [6, 7], list(range(8, models))],
         "pairs": {"p": np.minimum(p, p.T).tolist(), "diff": diff},
+        "by_task": [{"test": "corrected t", "why": "", "p": p.tolist()} for _ in range(tasks)],
     }
     bundle["curves"] = [_curve(t, name, models) for t in (0, 2) for name in CORRUPTIONS]
     columns = ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"]
@@ -166,7 +189,12 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     bundle["failures"] += [{**error, "log": LOG}, late]
     bundle["maps"] = [_map(rng, ["business", "sport", "arts"]), _map(rng, None)]
     bundle["cards"] = [_card(d) for d in range(tasks // 2)]
-    check = {"code": "KRT104", "message": "No better than random.", "advice": "Look at the rows."}
+    check = {
+        "code": "KRT104",
+        "title": "No better",
+        "message": "No better than random.",
+        "advice": "Look at the rows.",
+    }
     places = (("note", None, 1), ("error", 2, None), ("warning", 0, 0))
     bundle["checks"] = [{**check, "level": v, "model": m, "task": t} for v, m, t in places]
     bundle["runs"] = [_run(m) for m in range(models)]
@@ -207,7 +235,8 @@ def _answers(rng: Any, m: int) -> dict[str, Any]:
         "confusion": {"classes": ["cat", "dog", "<b>fish</b>"], "counts": counts},
         "calibration": [dict(zip(keys, each, strict=True)) for each in bins],
         "scatter": None,
-        "rows": [[i % 5, i * 7, "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+        "rows": [[i % 5, f"row-{i}", "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+        "items": {} if m else {f"row-{i}": f"<b>text</b> {i}" for i in range(19)},
     }
 
 
@@ -227,6 +256,7 @@ def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
     return {
         **{"model": 0, "task": 0, "method": "pca", "labels": labels, "explained": [0.41, 0.2]},
         "points": [[float(x), float(y), c.item()] for (x, y), c in zip(points, color, strict=True)],
+        **({"keys": [f"k{i}" for i in range(240)], "items": {"k0": "<i>x</i>"}} if labels else {}),
     }
 
 
@@ -274,4 +304,24 @@ def make_nasty() -> dict[str, Any]:
     bundle["details"]["0"][0]["rows"] = [[0, 0, NASTY[0], NASTY[1], 0.5]]
     bundle["maps"][0]["labels"] = list(NASTY[:3])
     bundle["cut"] = [*NASTY]
+    lines = [{"what": "answer", "text": NASTY[0]}, {"what": "margin", "text": NASTY[1]}]
+    step = {"text": NASTY[0], "command": NASTY[1]}
+    bundle["verdict"] = [make_verdict(0, 1, lines=lines, weak=[*NASTY], next_step=step)]
     return bundle
+
+
+def make_groups() -> dict[str, Any]:
+    """Return a bundle of two groups of models that share only the last model."""
+    bundle = make_full(7, 8)
+    tables, texts = ([0, 2, 4, 6], [0, 1, 2, 3]), ([1, 3, 5, 6], [4, 5, 6, 7])
+    groups = []
+    for name, (models, tasks) in (("tables", tables), ("texts", texts)):
+        rows = [{"rank": 1 + i, "low": 1, "high": 4, "tie": "abcd"[i]} for i in range(4)]
+        groups.append({"name": name, "models": models, "tasks": tasks, "rows": rows})
+    verdicts = [make_verdict(0, 2, name="tables"), make_verdict(1, 3, name="texts")]
+    return {
+        **bundle,
+        "groups": groups,
+        "verdict": verdicts,
+        "partial": [[0, 1, 2, 5], [1, 5, 3, 5]],
+    }

@@ -12,11 +12,14 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.analysis.formatting import rounded
+from karat.analysis.comparison import compare
+from karat.analysis.formatting import format_p, rounded
 from karat.reporting.bundle import make_bundle
-from karat.reporting.formats import format_rank
-from karat.stats.paired_tests import corrected_t, holm
-from karat.stats.ranking import interval, rank_models
+from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
+from karat.stats.paired_tests import holm
+from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
+
+from ..score_data import score_table, write_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
@@ -45,7 +48,7 @@ def opened(browser, page):
 def chosen_ranks(bundle, tasks):
     """Return the result of karat.stats.ranking for some tasks of a bundle."""
     values, takes = [], []
-    for t in tasks:
+    for t in sorted(tasks, key=lambda t: bundle["tasks"][t]["name"]):
         sign = 1 if bundle["tasks"][t]["higher"][0] else -1
         folds = bundle["folds"][t]
         size = max(len(row) for row in folds if row)
@@ -60,39 +63,76 @@ def test_ranks_on_all_tasks_equal_the_bundle(opened, full):
     assert exact == pytest.approx([model["rank"] for model in full["models"]], abs=1e-9)
 
 
-@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9]])
+@pytest.fixture(scope="module")
+def wide(bundles, write_page, tmp_path_factory):
+    """Return a bundle with more tasks than have all sign patterns, and its page."""
+    bundle = bundles.make_bundle(9, 30, seed=2)
+    return bundle, write_page(bundle, tmp_path_factory.mktemp("page") / "wide.html")
+
+
+def assert_equal_to_python(browser, bundle, tasks):
+    browser.run("Karat.choose(arguments[0])", tasks)
+    expected = chosen_ranks(bundle, tasks)
+    browser.until("return Karat.ranking.ready")
+    for name in ("mean", "low", "high"):
+        found = np.array(browser.run(f"return Karat.ranking.{name}"), dtype=float)
+        assert found == pytest.approx(getattr(expected, name), abs=1e-6, nan_ok=True)
+    assert browser.run("return Karat.ranking.tie") == expected.ties
+    assert browser.run("return Karat.ranking.top") == expected.top.tolist()
+    p = browser.run("return Karat.ranking.p.map((row) => [...row])")
+    np.testing.assert_array_equal(np.array(p, dtype=float), expected.p)
+    return expected
+
+
+@pytest.mark.parametrize("tasks", [[0, 1, 2], [3, 4], [1, 4, 6, 9], list(range(9))])
 def test_chosen_tasks_rank_as_in_python(opened, full, tasks):
-    opened.run("Karat.choose(arguments[0])", tasks)
-    expected = chosen_ranks(full, tasks)
-    means = [np.nan if mean is None else mean for mean in opened.run(MEANS)]
-    assert means == pytest.approx(expected.mean, abs=1e-9, nan_ok=True)
+    found = assert_equal_to_python(opened, full, tasks)
+    assert any(found.ties) == (len(tasks) >= 6)
+
+
+def test_many_tasks_are_compared_with_the_random_signs_of_python(browser, wide):
+    bundle, page = wide
+    browser.open(page)
+    for tasks in (list(range(0, 28)), list(range(3, 30, 2)), [29, *range(12)]):
+        found = assert_equal_to_python(browser, bundle, tasks)
+    assert len(set(found.ties)) > 1 and np.isnan(found.each).any()
+
+
+def test_signs_are_those_of_python(opened):
+    for tasks in (1, 6, 12, 13, 40):
+        script = "return Karat.ranks.signPatterns(arguments[0]).map((row) => [...row])"
+        np.testing.assert_array_equal(opened.run(script, tasks), sign_patterns(tasks))
+
+
+def test_one_chosen_task_has_the_letters_of_its_tests(opened, full):
+    bundle_p = "Karat.data.tests.by_task = Karat.data.tasks.map(() => ({p: arguments[0]}))"
+    models = len(full["models"])
+    raw = np.where(np.eye(models, dtype=bool), np.nan, 0.5)
+    raw[0, 1:] = raw[1:, 0] = 0.0001
+    opened.run(bundle_p, [[None if np.isnan(p) else p for p in row] for row in raw.tolist()])
+    opened.run("Karat.choose([2])")
     opened.until("return Karat.ranking.ready")
-    low, high = opened.run("return [Karat.ranking.low, Karat.ranking.high]")
-    # other random numbers: the quantiles of 1,000 resamples agree to a part of a rank
-    assert np.array(low, dtype=float) == pytest.approx(expected.low, abs=0.7, nan_ok=True)
-    assert np.array(high, dtype=float) == pytest.approx(expected.high, abs=0.7, nan_ok=True)
-
-
-def test_intervals_are_those_of_python_for_the_same_resamples(opened):
-    rng = np.random.default_rng(4)
-    means = np.array([1.1, 2.5, 3.9])
-    # pulled to the middle, as resampled ranks are, and one resample without any task of the third
-    resampled = np.clip(2.5 + 0.6 * (means - 2.5)[:, None] + rng.normal(0, 0.3, (3, 400)), 1, 4)
-    resampled[2, 7] = np.nan
-    expected = np.clip(interval(means, resampled), 1, 4).T
-    script = (
-        "return arguments[0].map((mean, m) => Karat.ranks.interval(mean,"
-        " Float64Array.from(arguments[1][m], (v) => v ?? NaN), 4, 0.95))"
+    taking = [m for m, state in enumerate(full["states"][2]) if state in ".f"]
+    one, other = np.triu_indices(len(taking), 1)
+    p = np.full((models, models), np.nan)
+    first, second = np.array(taking)[one], np.array(taking)[other]
+    p[first, second] = p[second, first] = holm(raw[first, second])
+    rank = chosen_ranks(full, [2]).each[:, 0]
+    low, high, top = rank_bounds(rank, p)
+    assert np.array(opened.run("return Karat.ranking.low"), dtype=float) == pytest.approx(
+        low, nan_ok=True
     )
-    given = [[None if np.isnan(value) else value for value in row] for row in resampled.tolist()]
-    found = opened.run(script, means.tolist(), given)
-    assert np.array(found) == pytest.approx(expected, abs=1e-9)
-    assert found[0][0] == 1 and found[2][1] == 4  # without the ends they would lie beyond
-    assert opened.run("return Karat.ranks.interval(null, [NaN], 4, 0.95)") == [None, None]
+    assert np.array(opened.run("return Karat.ranking.high"), dtype=float) == pytest.approx(
+        high, nan_ok=True
+    )
+    assert opened.run("return Karat.ranking.tie") == letters_of(rank, p)
+    assert opened.run("return Karat.ranking.top") == top.tolist()
+    assert len(set(letters_of(rank, p))) > 1
 
 
-def test_resampling_again_gives_the_same_intervals_and_letters(opened):
-    script = "Karat.choose([0, 1, 2, 5]); return new Promise((done) => Karat.on('intervals', done))"
+def test_choosing_again_gives_the_same_intervals_and_letters(opened):
+    script = "Karat.choose([0, 1, 2, 3, 4, 5, 7]);"
+    script += " return new Promise((done) => Karat.on('intervals', done))"
     found = "return JSON.stringify([Karat.ranking.low, Karat.ranking.high, Karat.ranking.tie])"
     opened.run(script)
     first = opened.run(found)
@@ -101,16 +141,19 @@ def test_resampling_again_gives_the_same_intervals_and_letters(opened):
     assert opened.run(found) == first
 
 
-def test_letters_join_neighbours_none_of_which_differ(opened):
+@pytest.mark.parametrize("seed", range(6))
+def test_letters_are_those_of_python(opened, seed):
+    rng = np.random.default_rng(seed)
+    models = 20 + seed
+    p = np.where(np.triu(rng.random((models, models)) < 0.1 + seed / 8, 1), 0.01, 0.5)
+    p = np.minimum(p, p.T)
+    means = rng.permutation(models) + 1.0
     script = """
-      const tied = (a, b) => Math.abs(a - b) < arguments[0];
-      const steps = Karat.ranks.letters([1, 2, 3, 4], [0, 1, 2, 3], tied);
+      const steps = Karat.ranks.letters(arguments[0], arguments[1]);
       let step = steps.next();
       while (!step.done) step = steps.next();
       return step.value"""
-    assert opened.run(script, 2) == ["a", "ab", "bc", "c"]
-    assert opened.run(script, 1) == ["a", "b", "c", "d"]
-    assert opened.run(script, 4) == ["a", "a", "a", "a"]
+    assert opened.run(script, means.tolist(), p.tolist()) == letters_of(means, p)
 
 
 def test_ranks_share_their_mean_and_failed_is_worst(opened):
@@ -139,19 +182,33 @@ def test_only_common_tasks_are_those_all_shown_models_have(opened, full):
     opened.until("return Karat.ranking.ready")
 
 
-def test_the_t_test_is_that_of_python(opened):
-    rng = np.random.default_rng(0)
-    for n in (2, 5, 10):
-        apart = rng.normal(0.01, 0.02, n)
-        found = opened.run("return Karat.correctedT(arguments[0])", apart.tolist())
-        expected = corrected_t(apart, ratio=1 / (n - 1))
-        assert found["p"] == pytest.approx(float(expected.p), rel=1e-6)
-    assert opened.run("return Karat.correctedT([0, 0]).p") == 1
-    assert opened.run("return Karat.correctedT([0.1]).p") is None
-    given = [0.01, None, 0.04, 0.03]
-    expected = holm([0.01, np.nan, 0.04, 0.03]).tolist()
-    found = opened.run("return Karat.holm(arguments[0])", given)
-    assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_two_models_have_the_p_of_karat_compare(browser, write_page, tmp_path, repeats):
+    rng = np.random.default_rng(repeats)
+    models = {"one": 0.72, "other": 0.7}
+    tasks = {
+        f"t{t}": {m: (v + rng.normal(0, 0.02, 5 * repeats)).tolist() for m, v in models.items()}
+        for t in range(7)
+    }
+    table = score_table(tasks)
+    table = table.assign(repeat=table["fold"] // 5, fold=table["fold"] % 5)
+    browser.open(write_page(make_bundle(table), tmp_path / "two.html"), "a=one&b=other")
+    expected = compare(table, "one", "other").tasks.set_index("task")
+    rows = [
+        [cell.text for cell in row.find_elements("css selector", "th, td")]
+        for row in browser.driver.find_elements("css selector", "#compare .pair tbody tr")
+    ]
+    assert sorted(row[0] for row in rows) == sorted(expected.index)
+    for row in rows:
+        found = expected.loc[row[0]]
+        assert row[5:8] == [format_p(found["p"]), format_p(found["p_holm"]), "corrected t"]
+
+
+def test_one_fold_is_not_tested(browser, write_page, tmp_path):
+    bundle = make_bundle(score_table({"t": {"logreg": 0.896, "dummy": 0.5}}))
+    browser.open(write_page(bundle, tmp_path / "one.html"))
+    assert "not tested: one fold" in browser.texts("#compare .pair tbody")[0]
+    assert "not tested: one fold" in browser.texts("#differences .lead")[0]
 
 
 def test_numbers_are_those_of_the_terminal(opened):
@@ -166,7 +223,9 @@ def test_numbers_are_those_of_the_terminal(opened):
 
 def test_every_section_is_there_and_in_the_navigation(opened):
     ids = opened.run("return [...document.querySelectorAll('main > section')].map((s) => s.id)")
-    expected = "board heatmap differences folds corruption learning cost maps compare checks"
+    expected = (
+        "verdict board heatmap differences folds corruption learning cost maps compare checks"
+    )
     assert ids == f"{expected} failures data origin".split()
     links = opened.run(
         "return [...document.querySelectorAll('.ways a')].map((a) => a.getAttribute('href'))"
@@ -253,27 +312,94 @@ def test_marks_color_a_model_everywhere(opened):
     assert "c0" in opened.find("#board tbody tr:last-child .mark").get_attribute("class")
 
 
-def test_the_summary_names_ties_and_strangers(browser, bundles, write_page, tmp_path):
-    bundle = bundles.make_bundle(6, 6, missing=0)
-    away = {0: (3, 4, 5), 4: (0, 1, 2), 5: (0, 1, 2)}
-    states = [list(state) for state in bundle["states"]]
-    for m, tasks in away.items():
-        for t in tasks:
-            states[t][m] = "d"
-            bundle["scores"][t] = [[*row[:m], None, *row[m + 1 :]] for row in bundle["scores"][t]]
-            bundle["folds"][t][m] = None
-    bundle["states"] = ["".join(state) for state in states]
-    for m, tie in enumerate(("a", "a", "ab", "b", "a", "ab")):
-        bundle["models"][m] |= {"rank": 1.0 + m, "tie": tie, "low": 1.0, "high": 6.0}
-    path = tmp_path / "strangers.html"
-    browser.open(write_page(bundle, path))
-    same, strangers = browser.texts("#verdict")[0].split(". ")[-2:]
-    assert "encoder-001, encoder-002" in same and "encoder-004" not in same
-    assert "encoder-004, encoder-005" in strangers and "no common task" in strangers
-    for m, tie in enumerate("abbbcc"):
-        bundle["models"][m]["tie"] = tie
-    browser.open(write_page(bundle, path))
-    assert "encoder-001" not in browser.texts("#verdict")[0]
+def test_the_verdict_comes_first_with_every_line(opened, full):
+    first = "return document.querySelector('main > section').id"
+    assert opened.run(first) == "verdict"
+    (verdict,) = full["verdict"]
+    assert opened.texts("#verdict .answer") == [verdict["lines"][0]["text"]]
+    assert opened.texts("#verdict .answer strong") == ["encoder-000"]
+    shown = [line["text"] for line in verdict["lines"][1:]]
+    assert opened.texts("#verdict .evidence dd") == shown
+    assert opened.texts("#verdict .weak li") == verdict["weak"]
+    assert opened.texts("#verdict pre") == [verdict["next_step"]["command"]]
+    opened.click("#verdict .weak button")
+    assert opened.run("return document.activeElement.id") == "checks"
+
+
+def test_the_verdict_on_a_selection_is_that_of_the_browser(opened):
+    opened.run("Karat.choose([0, 1, 2])")
+    opened.until("return Karat.ranking.ready")
+    leader = opened.run("return Karat.model(Karat.order()[0])")
+    assert opened.texts("#verdict .answer strong")[0] == leader
+    assert opened.count("#verdict .evidence") == 0
+    opened.run("Karat.choose(Karat.data.tasks.map((_, t) => t))")
+    assert opened.count("#verdict .evidence") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "second"),
+    [("ranking", "board"), ("robustness", "corruption"), ("comparison", "compare")],
+)
+def test_what_the_verdict_is_about_comes_next(browser, full, write_page, tmp_path, kind, second):
+    bundle = {**full, "verdict": [{**full["verdict"][0], "kind": kind}]}
+    browser.open(write_page(bundle, tmp_path / "kind.html"))
+    assert browser.run("return document.querySelectorAll('main > section')[1].id") == second
+
+
+def test_no_letters_are_not_tested_and_no_tie(browser, full, write_page, tmp_path):
+    bare = [{**model, "tie": "", "few": False} for model in full["models"]]
+    verdict = {**full["verdict"][0], "state": "untested", "reason": "one fold"}
+    bundle = {**full, "models": bare, "verdict": [verdict]}
+    browser.open(write_page(bundle, tmp_path / "untested.html"))
+    assert "one fold" in browser.find("#board .untested").text
+    assert browser.count("#board [data-key=tie]") == 0
+    some = [{**model, "tie": "a" if m else ""} for m, model in enumerate(bare)]
+    browser.open(write_page({**bundle, "models": some}, tmp_path / "some.html"))
+    assert not browser.find("#board .untested").is_displayed()
+    assert browser.texts("#board tbody .few") == ["not tested"]
+    assert browser.run("return Karat.p(null)") == "not tested"
+
+
+def test_groups_are_shown_one_at_a_time(browser, bundles, write_page, tmp_path):
+    bundle = bundles.make_groups()
+    page = write_page(bundle, tmp_path / "groups.html")
+    browser.console_messages()
+    browser.open(page)
+    name = [model["name"] for model in bundle["models"]]
+    for place, group in enumerate(bundle["groups"]):
+        browser.click(f"#group-{place}")
+        assert browser.run(NAMES) == [name[m] for m in group["models"]]
+        assert browser.run("return Karat.ranking.mean") == [1, 2, 3, 4]
+        assert browser.find("#board .caption").text == bundle["notes"][place]
+        tasks = [bundle["tasks"][t]["name"] for t in group["tasks"]]
+        assert browser.run("return Karat.data.tasks.map((task) => task.name)") == tasks
+        scores = browser.run("return Karat.data.scores.map((task) => task[0])")
+        expected = [[bundle["scores"][t][0][m] for m in group["models"]] for t in group["tasks"]]
+        assert scores == expected
+        winner = bundle["verdict"][place]["winner"]
+        assert browser.texts("#verdict .answer strong") == [name[winner]]
+        assert len(browser.texts("#verdict .others li")) == 1
+        assert len(browser.texts("#board .partial")) == 1
+        runs = [run["model"] for run in bundle["runs"] if run["model"] in group["models"]]
+        assert browser.run("return Karat.data.runs.length") == len(runs)
+    browser.run("Karat.drawAll()")
+    address = browser.run("return location.hash")
+    assert "group=texts" in address
+    browser.open(page, address[1:])
+    assert browser.run(NAMES) == [name[m] for m in bundle["groups"][1]["models"]]
+    browser.driver.back()
+    assert browser.console_messages() == []
+
+
+def test_scores_over_fewer_folds_than_planned_are_marked(browser, full, write_page, tmp_path):
+    place = next(m for m, sign in enumerate(full["states"][2]) if sign == ".")
+    bundle = {**full, "partial": [[place, 2, 3, 5]]}
+    browser.open(write_page(bundle, tmp_path / "partial.html"), "columns=tasks")
+    (cell,) = browser.run(
+        "return [...document.querySelectorAll('#board .partial')].map((e) => e.closest('td').title)"
+    )
+    assert "3 of 5" in cell
+    assert browser.texts("#board .partial") == [" 3/5"]
 
 
 def test_intervals_without_folds_are_called_narrower(browser, full, opened, write_page, tmp_path):
@@ -303,26 +429,6 @@ def test_notes_explain_only_columns_that_are_shown(browser, full, write_page, tm
     assert browser.texts("#board .notes li") == [notes[1], notes[3]]
 
 
-@pytest.mark.parametrize(
-    ("models", "tasks", "words"),
-    [
-        (3, 5, ["5 common tasks", "p is 0.06"]),
-        (4, 6, ["6 common tasks", "p is 0.031", "0.19", "6 pairs"]),
-        (4, 8, []),  # 6 × 2 / 2⁸ is below 5 %
-    ],
-)
-def test_note_on_too_few_tasks_for_any_difference(
-    browser, bundles, write_page, tmp_path, models, tasks, words
-):
-    bundle = bundles.make_bundle(models, tasks, missing=0)
-    browser.open(write_page(bundle, tmp_path / "few.html"))
-    text = browser.texts("#differences .lead")[0]
-    assert ("no pair can" in text) == bool(words)
-    assert all(word in text for word in words)
-    browser.run("Karat.choose([0, 1, 2])")  # letters of the bootstrap, not this test
-    assert "no pair can" not in browser.texts("#differences .lead")[0]
-
-
 def test_the_radar_shows_clean_scores(opened):
     opened.run("Karat.drawAll()")
     assert opened.texts("#figure-radar-0 .keys li")[:2] == [
@@ -331,6 +437,26 @@ def test_the_radar_shows_clean_scores(opened):
     ]
     tip = "return document.querySelector('#figure-radar-0 path.line').dataset.tip"
     assert opened.run(tip).splitlines()[:2] == ["encoder-000", "clean 0.920"]
+
+
+def test_worst_predictions_and_maps_show_items(opened):
+    opened.run("location.hash = 'task=' + encodeURIComponent(arguments[0])", "clas-000")
+    opened.until("return document.querySelector('dialog')?.open")
+    rows = """return [...document.querySelectorAll('dialog table')].at(-1)"""
+    head = opened.run(f"{rows}.querySelector('thead').innerText").split()
+    assert head[:5] == ["fold", "item", "content", "target", "prediction"]
+    cells = opened.run(f"{rows}.querySelector('tbody tr').innerText").split("\t")
+    assert [cell.strip() for cell in cells[:3]] == ["0", "row-0", "<b>text</b> 0"]
+    # the second model's texts are stored with the first
+    opened.choose("answers-of", "1")
+    assert "<b>text</b> 3" in opened.run(f"{rows}.innerText")
+    opened.run("Karat.drawAll()")
+    tips = (
+        "return [...document.querySelectorAll('#figure-map [data-tip]')].map((n) => n.dataset.tip)"
+    )
+    found = opened.run(tips)
+    assert found[0].split("\n")[1] == "k0: <i>x</i>"
+    assert found[1].split("\n")[1] == "item k1"
 
 
 def test_a_task_opens_shows_all_and_closes_by_key(opened, full):
@@ -413,11 +539,72 @@ def test_csv_files_of_plots(opened, full):
     best = rows[1]
     m = [model["name"] for model in full["models"]].index(best[0])
     assert float(best[3]) == full["folds"][0][m][0]
-    opened.click("#board .saves button")
+    share(opened, "Save as CSV")
     board = pd.read_csv(opened.saved("karat-board.csv"))
     assert board["model"].tolist() == opened.run(NAMES)
     assert board["rank"].tolist() == pytest.approx([model["rank"] for model in full["models"]])
     assert board["clas-001"].iloc[0] == pytest.approx(full["scores"][1][0][0])
+
+
+def share(browser, action):
+    """Click on an action of the menu that shares the leaderboard."""
+    browser.find("#share")
+    browser.run("document.getElementById('share').open = true")
+    script = "return [...document.querySelectorAll('#share button')]"
+    (button,) = (each for each in browser.run(script) if each.text == action)
+    button.click()
+
+
+def test_a_shared_leaderboard_is_that_of_the_command(browser, tmp_path, write_page):
+    rng = np.random.default_rng(4)
+    for name in ("one_a", "two|b", "dummy"):
+        scores = {f"t{t}_{'x' * t}": rng.random(3).round(3).tolist() for t in range(7)}
+        scores["rmse-t"] = (rng.random(3) * 5000).round(2).tolist()
+        record = {"seconds": float(rng.random() * 9000), "peak_memory_mb": 3000.0}
+        write_run(tmp_path / "runs", name, scores, record=record)
+    runs = tmp_path / "runs"
+    browser.open(write_page(make_bundle(runs), tmp_path / "page.html"))
+    board = karat.leaderboard(runs)
+    for shape, action, ending in (
+        ("markdown", "Save as Markdown", "md"),
+        ("latex", "Save as LaTeX", "tex"),
+    ):
+        (browser.downloads / f"karat-leaderboard.{ending}").unlink(missing_ok=True)
+        share(browser, action)
+        assert browser.saved(f"karat-leaderboard.{ending}").read_text() == render(board, shape)
+
+
+def test_texts_are_escaped_as_in_the_command(opened):
+    texts = ["a|b <script> my_model _x_", '50 % of & [rest] \\ ^ ~ ` -- {$}#"', "naïve_ß_1 * – … ↑"]
+    for name, escape in (("escapeMarkdown", escape_markdown), ("escapeLatex", escape_latex)):
+        found = opened.run(f"return arguments[0].map(Karat.{name})", texts)
+        assert found == [escape(text) for text in texts]
+
+
+def test_a_shared_picture_has_a_row_per_shown_model(opened, full):
+    opened.find("#find").send_keys("encoder-00")
+    opened.until("return Karat.get('find') === 'encoder-00'")
+    share(opened, "Save as SVG")
+    root = ElementTree.parse(opened.saved("karat-leaderboard.svg")).getroot()
+    texts = {node.text for node in root.iter(f"{SVG}text")}
+    names = {model["name"] for model in full["models"]}
+    assert names & texts == {name for name in names if "encoder-00" in name}
+    assert full["title"] in texts
+    share(opened, "Save as PNG")
+    data = opened.saved("karat-leaderboard.png").read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    size = (2 * int(root.get("width")), 2 * int(root.get("height")))
+    assert (width, height) == size
+
+
+def test_the_menu_closes_by_escape_and_by_a_click_elsewhere(opened):
+    opened.click("#share summary")
+    assert opened.run("return document.getElementById('share').open")
+    opened.keys("\ue00c")
+    assert not opened.run("return document.getElementById('share').open")
+    opened.click("#share summary")
+    opened.click("#board h2")
+    assert not opened.run("return document.getElementById('share').open")
 
 
 def test_a_spreadsheet_calculates_nothing(opened):

@@ -33,8 +33,8 @@ def test_columns_are_those_of_python(results, cli):
     assert (code, err) == (0, "")
     board = karat.leaderboard(results, columns=["elo:dummy", "borda", "pareto"], sort="elo")
     assert list(frame(out).columns) == list(board.columns)
-    pd.testing.assert_frame_equal(frame(out), pd.DataFrame(board), check_dtype=False)
-    assert frame(out).loc["dummy", "elo"] == 1500
+    read = frame(out).astype({"tie": object}).fillna({"tie": ""})
+    pd.testing.assert_frame_equal(read, pd.DataFrame(board), check_dtype=False)
 
 
 def test_ratings_and_pareto_front(results, cli, monkeypatch):

@@ -209,3 +209,12 @@ def test_merged_refuses_what_only_one_side_has():
     for a, b in ((one, two), (two, one)):
         with pytest.raises(ContractError, match="group"):
             a.merged(b, np.array([True, False]))
+
+
+def test_keys_of_items_are_text_and_optional():
+    made = Predictions([1.0, 2.0], [1.0, 3.0], key=["a,b", "007"])
+    kinds = {"answers": "numbers", "truths": "numbers"}
+    again = Predictions.from_csv(made.to_csv(), **kinds)
+    assert again.key.tolist() == ["a,b", "007"]
+    assert again.take(np.array([1])).key.tolist() == ["007"]
+    assert Predictions.from_csv("predictions,truth\n1.0,1.0\n", **kinds).key is None

@@ -108,6 +108,43 @@ def test_columns_that_are_not_keys():
     assert shared_entities(table(truth, x=[i % 2 for i in range(40)]), rows) is None  # too few
 
 
+def test_a_key_with_some_other_answers_is_an_entity():
+    # 200 patients with 4 visits; 15 % of the answers are flipped
+    rng = np.random.default_rng(0)
+    patient = np.repeat(rng.permutation(200), 4)
+    truth = (patient * 7919 % 13 < 6) ^ (rng.random(800) < 0.15)
+    data = table([str(v) for v in truth], patient=patient, x=rng.random(800))
+    folds = [fold(np.arange(0, 800, 2), np.arange(1, 800, 2))]
+    assert shared_entities(data, folds) == (400, 400, "patient")
+    # a quantity that predicts the answer is no key: neighboring values agree as well
+    amount = np.sort(rng.integers(0, 300, 800))
+    truth = (amount > 150) ^ (rng.random(800) < 0.15)
+    assert shared_entities(table([str(v) for v in truth], amount=amount), folds) is None
+
+
+@pytest.mark.parametrize("write", [pd.Timestamp.isoformat, lambda day: f"{day:%d/%m/%Y}", None])
+def test_dates_are_no_entities(write):
+    day = pd.Series(pd.to_datetime("2026-01-01") + pd.to_timedelta(np.repeat(range(50), 4), "D"))
+    days = day if write is None else day.map(write)
+    data = table([str(i // 4 % 2) for i in range(200)], day=days)
+    assert shared_entities(data, [fold(np.arange(0, 200, 2), np.arange(1, 200, 2))]) is None
+
+
+def test_nearly_identical_rows_are_one_entity():
+    rng = np.random.default_rng(0)
+    person = np.repeat(rng.normal(size=(60, 6)), 5, axis=0)
+    rows = person + rng.normal(scale=0.003, size=person.shape)
+    columns = {f"x{i}": rows[:, i] for i in range(6)}
+    truth = [str(i // 5 % 2) for i in range(300)]
+    folds = [fold(np.arange(0, 300, 2), np.arange(1, 300, 2))]
+    shared, tested, what = shared_entities(table(truth, **columns), folds)
+    assert (tested, what) == (150, "nearly identical row") and shared > 75
+    # of independent rows, and of rows on a curve, none is that near
+    for clean in (rng.normal(size=(300, 6)), np.outer(rng.random(300), np.ones(6))):
+        columns = {f"x{i}": clean[:, i] for i in range(6)}
+        assert shared_entities(table(truth, **columns), folds) is None
+
+
 def test_hidden_targets_cannot_leak():
     data = visits(agree=True)
     rows = np.arange(40)
@@ -123,6 +160,16 @@ def test_a_column_that_separates_two_classes():
     truth = ["low"] * 50 + ["high"] * 50
     data = table(truth, code=range(100), noise=np.random.default_rng(1).random(100))
     assert leaking_column(data) == ("code", round(1 - (1 / 99) / 0.5, 3))
+
+
+def test_a_column_that_gives_the_target_away_in_most_rows():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 500)
+    note = pd.Series(truth.astype(float) + 10).mask(rng.random(500) < 0.1)
+    word = pd.Series(np.where(truth, "yes", "no"), dtype=object).mask(rng.random(500) < 0.1)
+    for column in (note, word):
+        found = leaking_column(table([str(v) for v in truth], x=rng.random(500), note=column))
+        assert found[0] == "note" and found[1] > 0.97
 
 
 def test_numeric_targets_are_compared_by_rank():
@@ -333,7 +380,7 @@ def test_a_job_records_statistics_in_its_first_fold(tmp_path, two_classes):
     assert first.record["observed"]["dimensions"] == 1
     assert first.record["observed"]["items"] == 20
     assert (first.record["unconverged"], second.record["unconverged"]) == (0, 0)
-    assert first.files["sample.csv"].startswith("label,c0\n")
+    assert first.files["sample.csv"].startswith("label,c0,key\n")
     assert len(first.files["sample.csv"].splitlines()) == 11
     assert "observed" not in second.record and "sample.csv" not in second.files
 
@@ -458,6 +505,20 @@ def test_columns_are_read_until_all_rows_differ():
 
 
 KMEANS = {"use": "trained", "head": "kmeans"}
+
+
+def test_ids_and_rounding_errors_do_not_hide_duplicates():
+    rng = np.random.default_rng(0)
+    half = pd.DataFrame(rng.normal(size=(50, 4)), columns=list("abcd"))
+    again = half + rng.normal(scale=1e-9, size=half.shape)
+    frame = pd.concat([half, again], ignore_index=True)
+    frame["id"], frame["y"] = [f"row {i}" for i in range(100)], list("np") * 50
+    folds = [fold(range(50), range(50, 100))]
+    assert count_duplicates(Dataset.from_table(frame, "y"), folds) == (50, 50)
+    # two columns of two values agree by chance: here the id tells rows apart
+    few = pd.DataFrame({"a": [0, 1] * 50, "b": [0, 0, 1, 1] * 25, "id": range(100)})
+    few["y"] = list("np") * 50
+    assert count_duplicates(Dataset.from_table(few, "y"), folds) == (0, 50)
 
 
 def test_duplicates_are_written_to_run_json(tmp_path):

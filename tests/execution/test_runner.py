@@ -455,8 +455,8 @@ def test_no_name_leaves_the_run_folder(two_classes, tmp_path, name):
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["results"]
     assert run.results()["task"].unique().tolist() == [name]
     assert run.model == name
-    # run.json, 2 records, 2 × 2 × 2 predictions, a sample, 3 tables
-    assert sum(p.is_file() for p in run.folder.rglob("*")) == 15
+    # run.json, 2 records, 2 × 2 × 2 predictions, a sample, an item table, 3 tables
+    assert sum(p.is_file() for p in run.folder.rglob("*")) == 16
     assert karat.leaderboard([run]).attrs["tasks"] == [name]
 
 

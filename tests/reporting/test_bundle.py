@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import karat
+from karat.analysis.all_pairs import compare_all
+from karat.analysis.comparison import compare
 from karat.analysis.leaderboard import leaderboard
 from karat.errors import DataError
 from karat.reporting import bundle as module
+from karat.reporting import figures, plots
 from karat.reporting.bundle import make_bundle
 from karat.reporting.details import size
 from karat.stats import ranking as ranks
@@ -20,8 +24,10 @@ from ..score_data import score_table
 
 KEYS = {
     *("schema", "title", "karat", "made", "confidence", "rule", "notes", "models", "tasks"),
+    "groups",
     *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
     *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
+    *("groups", "verdict", "partial"),
 }
 MODEL = {
     *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),
@@ -54,6 +60,12 @@ def check_shape(found):
         assert set(found["states"][t]) <= set(".fdn")
         scored = [sign == "." for sign in found["states"][t]]
         assert scored == [value is not None for value in found["scores"][t][0]]
+    for group, verdict in zip(found["groups"], found["verdict"], strict=True):
+        assert set(group["models"]) <= set(range(models)) and len(group["rows"]) == len(
+            group["models"]
+        )
+        assert set(group["tasks"]) <= set(range(tasks))
+        assert {verdict["winner"], verdict["next"]} <= {None, *group["models"]}
     places = [each["model"] for part in ("failures", "maps", "runs") for each in found[part]]
     assert all(0 <= place < models for place in places)
     assert all(0 <= int(task) < tasks for task in found["details"])
@@ -70,7 +82,10 @@ def test_tables_of_any_shape_have_the_promised_one(models, tasks, folds, missing
         return
     found = make_bundle(table)
     check_shape(found)
-    assert [model["name"] for model in found["models"]] == list(leaderboard(table).index)
+    board = leaderboard(table).reset_index()
+    assert [model["name"] for model in found["models"]] == list(board["model"].unique())
+    named = [found["models"][m]["name"] for group in found["groups"] for m in group["models"]]
+    assert named == list(board["model"])
     means = table.groupby(["task", "model"])["value"].mean()
     for t, task in enumerate(found["tasks"]):
         for m, model in enumerate(found["models"]):
@@ -152,7 +167,7 @@ def test_no_results(tmp_path):
 
 
 def test_a_very_large_table_stays_small(monkeypatch):
-    monkeypatch.setattr(ranks, "RESAMPLES", 20)
+    monkeypatch.setattr(ranks, "PATTERNS", 20)
     found = make_bundle(tidy(500, 200, 2))
     check_shape(found)
     assert size(found) < 6_000_000
@@ -218,11 +233,12 @@ def test_three_models_in_one_order_on_all_tasks():
     assert found["friedman"]["statistic"] == pytest.approx(12)
     assert found["friedman"]["p"] == pytest.approx(np.exp(-6), rel=1e-5)  # two degrees of freedom
     assert found["friedman"]["tasks"] == 6
-    # each pair: p = 2 / 2⁶, times 3 after Holm; a less b are 0.5, 0.375 and 0.25, each twice
-    assert found["pairs"]["p"][0][1] == pytest.approx(3 * 2 / 64)
+    # each pair: 2 of 2⁶ sign patterns; a less b are 0.5, 0.375 and 0.25, each twice
+    assert found["pairs"]["p"][0][1] == pytest.approx(2 / 64)
+    assert (found["procedure"], found["why"]) == ("max-T over tasks", "")
     expected = [[0, 0.375, 1], [-0.375, 0, 0.625], [-1, -0.625, 0]]
     assert np.array(found["pairs"]["diff"]) == pytest.approx(np.array(expected))
-    assert found["cliques"] == [[0, 1, 2]], "six tasks cannot tell three models apart"
+    assert found["cliques"] == []
 
 
 def test_tests_use_the_order_of_the_leaderboard():
@@ -235,18 +251,127 @@ def test_tests_use_the_order_of_the_leaderboard():
     assert found["tests"]["cliques"] == []
 
 
-def test_of_very_many_models_the_best_are_compared(monkeypatch):
+def test_very_many_models_have_no_p_of_each_pair(monkeypatch):
     monkeypatch.setattr(module, "MAX_MODELS", 3)
     scores = {f"m{i}": [0.9 - i / 10] * 4 for i in range(5)}
     found = compared(scores)["tests"]
     assert found["pairs"] is None
     assert found["friedman"]["statistic"] == pytest.approx(16)  # of all five: 4 tasks times 4
-    assert found["cliques"] == [[0, 1, 2]]
+    assert (found["why"], found["cliques"]) == ("too few tasks", [])
+
+
+def test_very_many_tasks_have_p_of_the_best_models(monkeypatch):
+    monkeypatch.setattr(module, "MAX_TASK_TESTS", 2 * 3 * 3)
+    found = make_bundle(tidy(5, 2, folds=3))["tests"]["by_task"]
+    assert [np.shape(each["p"]) for each in found] == [(3, 3), (3, 3)]
 
 
 def test_one_model_has_nothing_to_test():
     found = compared({"a": [0.5, 0.6]})["tests"]
-    assert found == {"friedman": None, "cliques": [], "pairs": None}
+    assert found["friedman"] is None and found["pairs"] is None and found["cliques"] == []
+
+
+# -- the same numbers on the page, in the terminal, in JSON and in plots ----------------------
+
+
+def of_pair(bundle, a, b):
+    names = [model["name"] for model in bundle["models"]]
+    return names.index(a), names.index(b)
+
+
+def check_pairs(given, bundle):
+    """Check p of all pairs against ``compare_all`` and ``compare``, whatever they tested."""
+    every = compare_all(given)
+    assert bundle["tests"]["procedure"] == every.to_dict()["procedure"]
+    assert bundle["tests"]["why"] == every.why
+    letters = {model["name"]: model["tie"] for model in bundle["models"]}
+    for row in every.to_dict()["pairs"]:
+        i, j = of_pair(bundle, row["first"], row["second"])
+        p = bundle["tests"]["pairs"]["p"][i][j]
+        assert p == pytest.approx(row["p"], rel=1e-5) if row["p"] is not None else p is None
+        difference = bundle["tests"]["pairs"]["diff"][i][j]
+        assert difference == pytest.approx(row["difference"], rel=1e-5)
+        if p is not None:
+            share = bool(set(letters[row["first"]]) & set(letters[row["second"]]))
+            assert share == (p >= 0.05)
+        two = compare(given, row["first"], row["second"]).to_dict()["tasks"]
+        for each in two:
+            t = [task["name"] for task in bundle["tasks"]].index(each["task"])
+            test = bundle["tests"]["by_task"][t]
+            p = test["p"] and test["p"][i][j]
+            assert p == pytest.approx(each["p"], rel=1e-5) if each["p"] else not p
+            assert (test["test"], test["why"]) == (each["test"], each["why"])
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_many_tasks_have_the_same_tests_everywhere(repeats):
+    rng = np.random.default_rng(0)
+    models = {"a": 0.8, "b": 0.78, "c": 0.6, "d": 0.59}
+    scores = {
+        f"t{t}": {m: v + rng.normal(0, 0.02, 5 * repeats) for m, v in models.items()}
+        for t in range(8)
+    }
+    table = score_table(scores)
+    table = table.assign(repeat=table["fold"] // 5, fold=table["fold"] % 5)
+    found = make_bundle(table)
+    assert found["tests"]["procedure"] == "max-T over tasks"
+    check_pairs(table, found)
+    drawn = plots.tested(figures.PlotData(table, None, "worst").compared)
+    expected = np.array(found["tests"]["pairs"]["p"], dtype=float)
+    names = [model["name"] for model in found["models"]]
+    places = [names.index(name) for name in drawn.models]
+    assert drawn.tests.pairs == pytest.approx(expected[np.ix_(places, places)], rel=1e-5)
+    board = leaderboard(table)
+    assert [model["tie"] for model in found["models"]] == board["tie"].tolist()
+
+
+SPLITS = {
+    "kfold": ({"use": "kfold", "folds": 3}, "max-T over items"),
+    "repeated": ({"use": "kfold", "folds": 3, "repeats": 2}, "max-T over items"),
+    "holdout": ({"use": "holdout"}, "max-T over items"),
+}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_one_task_has_the_same_tests_everywhere(split, tmp_path):
+    how, test = SPLITS[split]
+    names = [f"q{i}" for i in range(90)]
+    frame = pd.DataFrame({"item": names, "y": ["a", "b"] * 45})
+    data = karat.Dataset.from_columns(frame, ["item"], "y", name="ninety", modality="entity")
+    task = karat.Task("ninety", data, split=how, metrics=["acc"])
+    rng = np.random.default_rng(0)
+    models = {}
+    for name, wrong in {"good": 5, "fair": 8, "guess": 45}.items():
+        signs = [(-1) ** i * (-1 if i % 45 < wrong // 2 else 1) for i in range(90)]
+        models[name] = {q: [s, rng.normal(0, 0.01)] for q, s in zip(names, signs, strict=True)}
+    runs = karat.evaluate(models, task, output=tmp_path)
+    found = make_bundle(runs)
+    assert found["tests"]["procedure"] == test
+    assert found["tests"]["by_task"][0]["test"] == "McNemar"
+    check_pairs(runs, found)
+    i, j = of_pair(found, "good", "guess")
+    assert found["tests"]["pairs"]["p"][i][j] < 0.05
+
+
+def test_one_task_that_is_scored_as_a_whole_is_tested_on_its_pairs(tmp_path):
+    rng = np.random.default_rng(1)
+    words = [f"w{i}" for i in range(40)]
+    frame = pd.DataFrame({"one": words[:-1], "other": words[1:], "score": rng.random(39)})
+    data = karat.Dataset.from_columns(
+        frame, ["one", "other"], "score", name="pairs", modality="entity"
+    )
+    task = karat.Task("pairs", data, probe="similarity", metrics=["spearman"], split="all")
+    models = {name: {w: rng.random(3).tolist() for w in words} for name in ("x", "y")}
+    runs = karat.evaluate(models, task, output=tmp_path)
+    found = make_bundle(runs)
+    assert found["tests"]["procedure"] == "paired bootstrap"
+    check_pairs(runs, found)
+
+
+def test_one_fold_without_predictions_is_not_tested():
+    found = make_bundle(score_table({"t": {"logreg": 0.896, "dummy": 0.5}}))["tests"]
+    assert (found["procedure"], found["why"]) == ("", "one fold")
+    assert found["pairs"]["p"][0][1] is None and found["by_task"][0]["why"] == "one fold"
 
 
 def test_findings_point_at_models_and_tasks(make_run):
@@ -255,7 +380,7 @@ def test_findings_point_at_models_and_tasks(make_run):
     found = make_bundle([good, bad])
     assert found["checks"], "a model that fails everywhere"
     for each in found["checks"]:
-        assert set(each) == {"code", "level", "model", "task", "message", "advice"}
+        assert set(each) == {"code", "title", "level", "model", "task", "message", "advice"}
         assert each["code"].startswith("KRT") and each["level"] in ("error", "warning", "note")
         assert each["model"] in (None, 0, 1) and each["task"] in (None, 0, 1, 2)
 
@@ -455,3 +580,31 @@ def test_states_of_missing_scores(make_run):
     order = [[model["name"] for model in found["models"]].index(m) for m in ("one", "two", "three")]
     signs = ["".join(states[m] for m in order) for states in found["states"]]
     assert signs == ["..d", "f..", "n.."]
+
+
+def test_groups_have_their_models_ranks_and_verdicts():
+    tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(6)}
+    texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(6)}
+    found = make_bundle(score_table({**tables, **texts}))
+    check_shape(found)
+    names = [model["name"] for model in found["models"]]
+    expected = [(["a", "b", "dummy"], list(tables)), (["c", "d", "dummy"], list(texts))]
+    for group, (models, tasks) in zip(found["groups"], expected, strict=True):
+        assert [names[m] for m in group["models"]] == models
+        assert [found["tasks"][t]["name"] for t in group["tasks"]] == tasks
+        assert [row["rank"] for row in group["rows"]] == [1, 2, 3]
+    assert [names[each["winner"]] for each in found["verdict"]] == ["a", "c"]
+    assert len(found["notes"]) > len(found["groups"])  # a caption for each group
+
+
+def test_scores_over_fewer_folds_than_planned_are_marked(monkeypatch):
+    table = score_table({f"t{t}": {"a": [0.9, 0.8], "b": [0.5, 0.4]} for t in range(3)})
+
+    def marked(*given, **options):
+        board = leaderboard(*given, **options)
+        board.attrs["partial"] = {"b": {"t1": (2, 5), "unknown": (1, 5)}}
+        return board
+
+    monkeypatch.setattr(module, "leaderboard", marked)
+    found = make_bundle(table)
+    assert found["partial"] == [[[model["name"] for model in found["models"]].index("b"), 1, 2, 5]]

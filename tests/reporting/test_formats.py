@@ -26,6 +26,7 @@ from karat.reporting.formats import (
     escape_markdown,
     format_rank,
     make_table,
+    make_tables,
     render,
 )
 from karat.reporting.notes import _of_coverage
@@ -49,16 +50,11 @@ def board(**options):
 
 def test_markdown():
     assert render(board(), "markdown").splitlines()[2:7] == [
-        "| model |    rank |      95 % | tie | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a "
-        "| time | memory |",
-        "| ----- | ------: | --------: | --- | -------------: | --------------: | -----: | --: "
-        "| ---: | -----: |",
-        "| good  | **1.5** | 1.0 – 2.0 | a   |      **0.875** |           20.00 |      0 |   0 "
-        "|    – |      – |",
-        "| bad   | **1.5** | 1.0 – 2.0 | a   |          0.375 |       **10.00** |      0 |   0 "
-        "|    – |      – |",
-        "| part  |     3.0 | 3.0 – 3.0 | a   |              … |          failed |      0 |   0 "
-        "|    – |      – |",
+        "| model |    rank | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a | time | memory |",
+        "| ----- | ------: | -------------: | --------------: | -----: | --: | ---: | -----: |",
+        "| good  | **1.5** |      **0.875** |           20.00 |      0 |   0 |    – |      – |",
+        "| bad   | **1.5** |          0.375 |       **10.00** |      0 |   0 |    – |      – |",
+        "| part  |     3.0 |              … |          failed |      0 |   0 |    – |      – |",
     ]
 
 
@@ -67,13 +63,13 @@ def test_the_markdown_of_a_view_names_a_group_once():
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:10]]
     assert cells[0][:6] == ["task", "metric", "model", "rank", "95 %", "tie"]
     assert cells[0][6:9] == ["score", "95 %", "normalized"]
-    assert cells[2][:7] == ["adult", "auc ↑", "good", "**1.0**", "1.0 – 1.0", "a", "**0.875**"]
+    assert cells[2][:7] == ["adult", "auc ↑", "good", "**1.0**", "1.0 – 2.0", "a", "**0.875**"]
     # 0.375 ± 12.706 × 0.125, and no area is below 0 or above 1
-    assert cells[3][:8] == ["", "", "bad", "2.0", "2.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
+    assert cells[3][:8] == ["", "", "bad", "2.0", "1.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
     assert cells[4][:7] == ["", "", "part", "–", "–", "", "…"]
     # of one fold there is no interval, and nothing is told apart
-    assert cells[5][:7] == ["price", "rmse ↓", "bad", "**1.0**", "–", "a", "**10.00**"]
-    assert cells[7][:7] == ["", "", "part", "3.0", "–", "a", "failed"]
+    assert cells[5][:7] == ["price", "rmse ↓", "bad", "**1.0**", "–", "", "**10.00**"]
+    assert cells[7][:7] == ["", "", "part", "3.0", "–", "", "failed"]
 
 
 def test_the_caption_has_rule_and_seeds():
@@ -120,16 +116,16 @@ def test_latex():
     lines = render(board(), "latex").splitlines()
     assert lines[:9] == [
         r"% \usepackage{booktabs}",
-        r"\begin{tabular}{lrrlrrrrrr}",
+        r"\begin{tabular}{lrrrrrrr}",
         r"\toprule",
-        r"model & rank & 95 \% & tie & adult & price & failed & n/a & time & memory \\",
-        r" &  &  &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
+        r"model & rank & adult & price & failed & n/a & time & memory \\",
+        r" &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
         r"\midrule",
-        r"good & \textbf{1.5} & 1.0 \textendash{} 2.0 & a & \textbf{0.875} & 20.00 & 0 & 0 & "
+        r"good & \textbf{1.5} & \textbf{0.875} & 20.00 & 0 & 0 & "
         r"\textendash{} & \textendash{} \\",
-        r"bad & \textbf{1.5} & 1.0 \textendash{} 2.0 & a & 0.375 & \textbf{10.00} & 0 & 0 & "
+        r"bad & \textbf{1.5} & 0.375 & \textbf{10.00} & 0 & 0 & "
         r"\textendash{} & \textendash{} \\",
-        r"part & 3.0 & 3.0 \textendash{} 3.0 & a & \ldots{} & failed & 0 & 0 & "
+        r"part & 3.0 & \ldots{} & failed & 0 & 0 & "
         r"\textendash{} & \textendash{} \\",
     ]
     assert lines[9:12] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip"]
@@ -222,7 +218,8 @@ def test_csv_round_trip(by):
     made = leaderboard(score_table(tasks, kind="k"), by=by, normalize="range")
     keys = list(made.index.names)
     text = render(made, "csv")
-    read = pd.read_csv(io.StringIO(text), index_col=keys)
+    read = pd.read_csv(io.StringIO(text), index_col=keys, dtype={"tie": str})
+    read["tie"] = read["tie"].fillna("")
     # pandas may read a number to the last bit but one; what is written is the number itself
     pd.testing.assert_frame_equal(read, made, rtol=1e-15, atol=0)
     for row, exact in zip(csv.DictReader(io.StringIO(text)), made["rank"], strict=True):
@@ -316,3 +313,22 @@ def test_scores_are_rounded_without_exponents_and_signed_zeros(value, text):
 
 def test_halves_of_ranks_are_rounded_up():
     assert [format_rank(rank) for rank in (1.25, 1.75, 2.0, np.nan)] == ["1.3", "1.8", "2.0", "–"]
+
+
+APART = {"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}}
+
+
+def test_groups_of_models_have_a_table_each():
+    board = leaderboard(score_table(APART))
+    markdown, latex = render(board, "markdown"), render(board, "latex")
+    assert markdown.count("| model") == 2 and latex.count(r"\begin{tabular}") == 2
+    # no table has a model or a task of the other group
+    first, second = markdown.split("| model")[1:]
+    assert "u<br>" not in first and "t<br>" not in second
+    assert [row["group"] for row in json.loads(render(board, "json"))] == [
+        *("group 1", "group 1"),
+        *("group 2", "group 2"),
+    ]
+    tables = make_tables(board)
+    assert [table.title for table in tables] == ["group 1", "group 2"]
+    assert not tables[0].notes and tables[1].notes

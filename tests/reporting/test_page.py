@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,7 +15,7 @@ import karat
 from karat.reporting import page as module
 from karat.reporting.bundle import make_bundle
 from karat.reporting.page import (
-    leaderboard_table,
+    leaderboard_tables,
     make_page,
     page_files,
     plain_sections,
@@ -137,7 +138,7 @@ def test_a_live_page_may_only_connect_to_its_server(runs):
 
 def test_sections_of_the_page(text):
     titles = re.findall(r"<h2>([^<]+)</h2>", text)
-    expected = ["Leaderboard", "Robustness", "Failures: 2", "Datasets", "Provenance"]
+    expected = ["Verdict", "Leaderboard", "Robustness", "Failures: 2", "Datasets", "Provenance"]
     assert [title for title in titles if not title.startswith("Checks")] == expected
     found = Page(text).bundle
     (curve,) = found["curves"]
@@ -226,6 +227,11 @@ def named(table):
     return {column.name: column for column in table.all_columns}
 
 
+def leaderboard_of(bundle):
+    ((_, table),) = leaderboard_tables(bundle)
+    return table
+
+
 def titles(bundle):
     return re.findall(r"<h2>([^<]+)</h2>", "".join(plain_sections(bundle)))
 
@@ -233,7 +239,7 @@ def titles(bundle):
 def test_plain_leaderboard(make_run):
     one = make_run("one", {"t": [0.9, 0.7], "u": ["broke"]})
     two = make_run("two", {"t": [0.5, 0.6], "u": [0.5]})
-    columns = named(leaderboard_table(make_bundle([one, two])))
+    columns = named(leaderboard_of(make_bundle([one, two])))
     place = texts(columns["model"]).index("one")
     assert texts(columns["t"])[place] == "0.800"
     assert columns["t"].cells[place].best and not columns["t"].cells[1 - place].best
@@ -243,22 +249,20 @@ def test_plain_leaderboard(make_run):
 
 
 def test_where_less_is_better_the_least_is_marked():
-    column = named(leaderboard_table(make_bundle(score_table({"t": {"a": 2, "b": 1}}, "rmse"))))[
-        "t"
-    ]
+    column = named(leaderboard_of(make_bundle(score_table({"t": {"a": 2, "b": 1}}, "rmse"))))["t"]
     assert [(cell.text, cell.best) for cell in column.cells] == [("1.000", True), ("2.000", False)]
 
 
 def test_very_many_cells_are_left_to_scripts(monkeypatch):
     monkeypatch.setattr(module, "MAX_CELLS", 3)
-    board = leaderboard_table(make_bundle(score_table({t: {"a": 0.1, "b": 0.2} for t in "tu"})))
+    board = leaderboard_of(make_bundle(score_table({t: {"a": 0.1, "b": 0.2} for t in "tu"})))
     assert "t" not in named(board)
     assert "2 tasks" in board.notes[-1]
 
 
 def test_sections_without_data_are_absent(make_run):
     found = titles(make_bundle(score_table({"t": {"a": 0.5, "b": 0.5}})))
-    assert found[0] == "Leaderboard"
+    assert found[:2] == ["Verdict", "Leaderboard"]
     assert not {"Robustness", "Failures: 1", "Datasets", "Provenance"} & set(found)
     run = make_run("m", {"t": [0.5, "broke"]})
     assert {"Failures: 1", "Datasets", "Provenance"} <= set(titles(make_bundle(run)))
@@ -287,3 +291,23 @@ def test_the_page_has_an_icon_and_describes_itself_to_links(runs):
     assert meta["og:description"] == about and about
     (icon,) = (a["href"] for tag, a in tags if tag == "link" and a["rel"] == "icon")
     assert icon.startswith("data:image/svg+xml,") and "%3Csvg" in icon
+
+
+def test_groups_have_a_table_each_and_no_common_order():
+    tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(6)}
+    texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(6)}
+    bundle = make_bundle(score_table({**tables, **texts}))
+    found = list(leaderboard_tables(bundle))
+    names = [[cell.text for cell in table.model.cells] for _, table in found]
+    assert names == [["a", "b", "dummy"], ["c", "d", "dummy"]]
+    heads = [[c.name for c in table.columns if c.part == "task"] for _, table in found]
+    assert heads == [list(tables), list(texts)]
+    assert [title for title in titles(bundle) if "Leaderboard" in title] == [t for t, _ in found]
+
+
+def test_links_to_the_page_show_the_answer():
+    bundle = make_bundle(score_table({f"t{t}": {"a": 0.9, "b": 0.8, "c": 0.1} for t in range(8)}))
+    (answer, *_) = bundle["verdict"][0]["lines"]
+    page = make_page(bundle)
+    assert f'<meta property="og:description" content="{escape(answer["text"])}">' in page
+    assert page.index("<h2>Verdict</h2>") < page.index("<h2>Leaderboard</h2>")

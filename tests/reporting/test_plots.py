@@ -69,8 +69,9 @@ def row_names(axes):
 
 @pytest.mark.parametrize("value", ["rank", "elo"])
 def test_board_plot_has_ratings_and_intervals(value):
-    axes = draw("board", value=value).figure.axes[0]
-    board = leaderboard(table(), columns=[value], sort=value)
+    rows = table(tasks=60)
+    axes = draw("board", rows, value=value).figure.axes[0]
+    board = leaderboard(rows, columns=[value], sort=value)
     assert row_names(axes) == list(board.index)
     points = np.asarray(axes.collections[1].get_offsets())
     assert points[:, 0] == pytest.approx(board[value].to_numpy())
@@ -79,6 +80,11 @@ def test_board_plot_has_ratings_and_intervals(value):
     assert lines == pytest.approx(board[[f"{value}_low", f"{value}_high"]].to_numpy())
     side = axes.child_axes[0]
     assert row_names(side) == list(board["tie"])
+
+
+def test_a_rating_without_any_model_is_an_error():
+    with pytest.raises(DataError, match="elo"):
+        draw("board", table(tasks=3), value="elo")
 
 
 def test_models_with_too_few_tasks_are_gray():
@@ -148,13 +154,15 @@ def test_bars_join_the_cliques_that_tests_leave_together():
     found = differences.tested(PlotData(rows, None, "worst").compared)
     for clique in found.cliques:
         p = found.tests.pairs[np.ix_(clique, clique)]
-        assert (p >= 0.05).all() and clique == list(range(clique[0], clique[-1] + 1))
-    # two neighbors that no bar joins differ, or one of their group does
-    assert 0 < len(found.cliques) and (found.tests.pairs < 0.05).any()
+        assert (p >= 0.05).all()
+    # two models differ if and only if no bar joins them
+    joined = {(a, b) for clique in found.cliques for a in clique for b in clique}
+    apart = {(a, b) for a, b in np.argwhere(found.tests.pairs < 0.05).tolist()}
+    assert joined and apart and not joined & apart
+    assert len(joined | apart | {(m, m) for m in range(6)}) == 36
     axes = draw("cd", rows).figure.axes[0]
     bars = [line.get_xdata() for line in axes.get_lines() if line.get_gid() == "clique"]
-    ends = [[found.ranks[clique[0]], found.ranks[clique[-1]]] for clique in found.cliques]
-    assert np.array(bars) == pytest.approx(np.array(ends))
+    assert [list(bar) for bar in bars] == [list(found.ranks[clique]) for clique in found.cliques]
     written = " ".join(texts(draw("cd", rows).to_bytes("svg")))
     assert f"chi-square {found.tests.statistic:.1f}" in written and "10 tasks" in written
 
@@ -390,3 +398,27 @@ def test_errors_are_one_line(runs, cli, tmp_path, monkeypatch, arguments, word):
     code, out, err = cli("plot", kind, runs[0].folder.parent, *options)
     assert (code, out) == (2, "") and word in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_groups_of_models_are_plotted_one_by_one(kind):
+    first, second = {"m1": 0.9, "m2": 0.8}, {"m3": 0.5, "m4": 0.6}
+    rows = score_table({"t": first, "u": first, "v": second, "w": second})
+    for name, models in (("group 1", {"m1", "m2"}), ("group 2", {"m3", "m4"})):
+        written = texts(plot(rows, kind, group=name).to_bytes("svg"))
+        assert name.capitalize() in written
+        words = set(" ".join(written).split())
+        assert words & {"m1", "m2", "m3", "m4"} == models
+
+
+def test_an_unknown_group_is_refused():
+    rows = score_table({"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}})
+    with pytest.raises(DefinitionError, match="group 1"):
+        plot(rows, "board", group="grop 1")
+
+
+def test_each_group_has_a_file(tmp_path):
+    rows = score_table({"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}})
+    saved = differences.save_plot(rows, "board", str(tmp_path / "board.svg"))
+    assert [path.name for path in saved] == ["board-group-1.svg", "board-group-2.svg"]
+    assert all(path.is_file() for path in saved)

@@ -192,21 +192,18 @@ def line(number: int, new: bytes):
 DAMAGE = {
     "cells": (line(4, b"0.5,0.5,yes"), "line 4"),
     "header": (lambda raw: raw.replace(b"no,yes,", b"no,maybe,", 1), "line 1"),
-    "extra": (
-        lambda raw: raw.replace(b"\n", b",1\n").replace(b"truth,1", b"truth,wieght", 1),
-        'line 1: .*"weight"',
-    ),
+    "extra": (lambda raw: raw.replace(b",key", b",wieght", 1), 'line 1: .*"weight"'),
     "nothing": (lambda raw: raw.replace(b"predictions,truth", b"a,b", 1), ""),
-    "sum": (line(3, b"0.5,0.6,yes,yes"), r"line 3: .*1\.1"),
-    "below 0": (line(3, b"-0.5,1.5,yes,yes"), "line 3"),
-    "answer": (line(5, b"0.5,0.5,maybe,yes"), 'line 5: .*"maybe"'),
-    "truth": (line(5, b"0.5,0.5,yes,Yes"), 'line 5: .*"Yes"'),
-    "number": (line(6, b"0.5,half,yes,yes"), 'line 6: .*"half"'),
+    "sum": (line(3, b"0.5,0.6,yes,yes,0"), r"line 3: .*1\.1"),
+    "below 0": (line(3, b"-0.5,1.5,yes,yes,0"), "line 3"),
+    "answer": (line(5, b"0.5,0.5,maybe,yes,0"), 'line 5: .*"maybe"'),
+    "truth": (line(5, b"0.5,0.5,yes,Yes,0"), 'line 5: .*"Yes"'),
+    "number": (line(6, b"0.5,half,yes,yes,0"), 'line 6: .*"half"'),
     "missing": (lambda raw: b"\n".join(raw.split(b"\n")[:-2]) + b"\n", "30 .*29"),
     "twice": (lambda raw: raw + raw.split(b"\n")[1] + b"\n", "30 .*31"),
-    "bytes": (line(7, b"0.5,0.5,\xff\xfe,yes"), "line 7"),
-    "long": (line(8, b"0.5,0.5," + b"x" * 200_000 + b",yes"), "line 8"),
-    "quote": (line(9, b'0.5,0.5,"yes,yes'), "line 9"),
+    "bytes": (line(7, b"0.5,0.5,\xff\xfe,yes,0"), "line 7"),
+    "long": (line(8, b"0.5,0.5," + b"x" * 200_000 + b",yes,0"), "line 8"),
+    "quote": (line(9, b'0.5,0.5,"yes,yes,0'), "line 9"),
     "empty": (lambda raw: b"", ""),
 }
 
@@ -287,5 +284,5 @@ def test_runs_on_two_suites_have_different_names(two_classes, line, tmp_path):
         about = json.loads((new.folder / "run.json").read_text())
         (new.folder / "run.json").write_text(json.dumps({**about, "stamp": "20260101T000000"}))
         new.folder.rename(new.folder.with_name(f"onehot.{name}.default.local.20260101T000000"))
-    board = karat.leaderboard(tmp_path / "again")
+    board = karat.leaderboard(tmp_path / "again", pool="none")
     assert len(set(board.index)) == 2 and all(name.startswith("onehot (") for name in board.index)

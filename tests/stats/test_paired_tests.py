@@ -15,15 +15,13 @@ from karat.errors import DefinitionError
 from karat.stats.paired_tests import (
     EXACT,
     benjamini_hochberg,
-    cliques,
     cohens_d,
-    compare_models,
     corrected_t,
     correlated_t,
-    friedman,
     holm,
     mean_ranks,
     signed_rank,
+    skillings_mack,
     superiority,
     wilcoxon,
 )
@@ -311,51 +309,48 @@ def test_effect_sizes_by_hand():
 def test_friedman_by_hand():
     # three models, always in the same order on four tasks: 12/(4·3·4) · (16+64+144) - 3·4·4 = 8
     values = np.array([[0.9] * 4, [0.5] * 4, [0.1] * 4])
-    assert friedman(values) == (pytest.approx(8.0), pytest.approx(np.exp(-4)), 4)
-    assert friedman(np.ones((3, 4))) == (0.0, 1.0, 4)
+    assert skillings_mack(values) == (pytest.approx(8.0), pytest.approx(np.exp(-4)), 4)
+    assert skillings_mack(np.ones((3, 4))) == (0.0, 1.0, 4)
 
 
-def test_friedman_uses_the_tasks_that_all_have():
+@given(arrays(float, (4, 7), elements=TENTHS))
+def test_without_missing_values_it_is_friedmans(values):
+    if (values == values[0]).all():
+        return
+    expected = stats.friedmanchisquare(*values)
+    found = skillings_mack(values)
+    assert found[:2] == pytest.approx((expected.statistic, expected.pvalue), abs=1e-9)
+
+
+def test_missing_values_as_skillings_and_mack():
+    """The example of Skillings and Mack (1981): four ways of assembly, 15.493, 3 degrees."""
+    nan = np.nan
+    rows = [[3.2, 4.1, 3.8, 4.2], [3.1, 3.9, 3.4, 4.0], [4.3, 3.5, 4.6, 4.8], [3.5, 3.6, 3.9, 4.0]]
+    rows += [[3.6, 4.2, 3.7, 3.9], [4.5, 4.7, 3.7, nan], [nan, 4.2, 3.4, nan], [4.3, 4.6, 4.4, 4.9]]
+    rows += [[3.5, nan, 3.7, 3.9]]
+    statistic, p, tasks = skillings_mack(np.array(rows).T)
+    assert (statistic, tasks) == (pytest.approx(15.493, abs=1e-3), 9)
+    assert p == pytest.approx(stats.chi2.sf(15.493, 3), rel=1e-3)
+
+
+def test_models_and_tasks_without_a_pair_change_nothing():
     values = table(4, 10)
-    holes = values.copy()
-    holes[1, 3] = holes[2, 7] = np.nan
-    whole = np.delete(values, [3, 7], axis=1)
-    assert friedman(holes) == pytest.approx((*friedman(whole)[:2], 8))
     nobody = np.vstack([values, np.full(10, np.nan)])
-    assert friedman(nobody) == pytest.approx(friedman(values)), "who has nothing is left out"
-    assert np.isnan(friedman(np.full((3, 2), np.nan))[1])
+    assert skillings_mack(nobody) == pytest.approx(skillings_mack(values))
+    alone = np.hstack([values, [[0.5], [np.nan], [np.nan], [np.nan]]])
+    assert skillings_mack(alone) == pytest.approx(skillings_mack(values))
+    assert np.isnan(skillings_mack(np.full((3, 2), np.nan))[1])
 
 
-def test_pairs_equal_those_of_scikit_posthocs():
-    posthocs = pytest.importorskip("scikit_posthocs")
-    values = table(6, 20, seed=5)
-    expected = posthocs.posthoc_wilcoxon(list(values), p_adjust="holm").to_numpy()
-    found = compare_models(values)
-    assert found.pairs == pytest.approx(expected)
-    plain = posthocs.posthoc_wilcoxon(list(values)).to_numpy()
-    assert found.raw == pytest.approx(plain)
-
-
-def test_all_pairs_are_those_of_one_pair_each():
-    values = np.round(table(7, 30, seed=6, missing=0.2), 2)
-    found = compare_models(values)
-    for i, j in itertools.combinations(range(7), 2):
-        both = ~np.isnan(values[[i, j]]).any(axis=0)
-        one, other = values[i, both], values[j, both]
-        alone = wilcoxon(np.round(one - other, 2))
-        assert found.raw[i, j] == found.raw[j, i] == pytest.approx(alone.p)
-        assert found.difference[i, j] == pytest.approx((one - other).mean())
-        assert found.difference[j, i] == pytest.approx((other - one).mean())
-    upper = np.triu_indices(7, 1)
-    assert found.pairs[upper] == pytest.approx(holm(found.raw[upper]))
-    assert np.diag(found.pairs).tolist() == [1.0] * 7
-
-
-def test_more_pairs_than_fit_a_block(monkeypatch):
-    values = table(12, 9, seed=7, missing=0.1)
-    whole = compare_models(values)
-    monkeypatch.setattr("karat.stats.paired_tests.BLOCK", 5)
-    assert compare_models(values).pairs == pytest.approx(whole.pairs)
+def test_equal_models_with_missing_values_differ_as_often_as_they_should():
+    rng = np.random.default_rng(0)
+    p = []
+    for _ in range(1000):
+        values = rng.random((6, 20))
+        values[rng.random(values.shape) < 0.2] = np.nan
+        p.append(skillings_mack(values)[1])
+    # 5 % ± three standard errors
+    assert 0.029 <= np.mean(np.array(p) < 0.05) <= 0.071
 
 
 def test_mean_ranks_by_hand():
@@ -364,59 +359,6 @@ def test_mean_ranks_by_hand():
     assert mean_ranks(values) == pytest.approx([1.25, 1.75, 3.0])
     near = np.array([[0.1 + 0.2], [0.3]])  # 0.30000000000000004 and 0.3
     assert mean_ranks(near).tolist() == [1.5, 1.5]
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_cliques_are_the_largest_runs_of_ties(data):
-    size = data.draw(st.integers(1, 7))
-    drawn = data.draw(arrays(bool, (size, size)))
-    tied = drawn | drawn.T | np.eye(size, dtype=bool)
-    order = np.array(data.draw(st.permutations(range(size))))
-    runs = [
-        order[i : j + 1].tolist()
-        for i in range(size)
-        for j in range(i + 1, size)
-        if tied[np.ix_(order[i : j + 1], order[i : j + 1])].all()
-    ]
-    largest = [run for run in runs if not any(set(run) < set(other) for other in runs)]
-    assert cliques(order, tied) == largest
-    assert cliques(order[:0], tied) == []
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 1000), st.permutations(range(5)))
-def test_the_order_of_models_and_tasks_changes_nothing(seed, places):
-    values = table(5, 8, seed=seed, missing=0.1)
-    found, other = compare_models(values), compare_models(values[places][:, ::-1])
-    assert other.pairs == pytest.approx(found.pairs[np.ix_(places, places)], nan_ok=True)
-    assert other.ranks == pytest.approx(found.ranks[list(places)], nan_ok=True)
-    assert (other.statistic, other.p) == pytest.approx((found.statistic, found.p), nan_ok=True)
-
-
-def test_equal_models_are_one_clique_and_separate_ones_none():
-    rng = np.random.default_rng(8)
-    same = np.repeat(rng.random((1, 20)), 4, axis=0)
-    found = compare_models(same)
-    assert (found.p, found.pairs.min(), found.cliques) == (1.0, 1.0, [[0, 1, 2, 3]])
-    apart = same + np.array([0.0, 3.0, 1.0, 2.0])[:, None]
-    found = compare_models(apart)
-    assert found.order.tolist() == [1, 3, 2, 0] and found.cliques == []
-    assert found.difference[1, 0] == pytest.approx(3.0)
-
-
-def test_models_of_equal_rank_are_ordered_by_value():
-    # both are first once and second once; the second is ahead by more
-    values = np.array([[0.5, 0.6], [0.9, 0.5]])
-    assert compare_models(values).order.tolist() == [1, 0]
-    assert compare_models(values[::-1]).order.tolist() == [0, 1]
-
-
-def test_a_model_without_a_task_is_in_no_clique():
-    values = np.vstack([table(3, 8), np.full(8, np.nan)])
-    found = compare_models(values)
-    assert np.isnan(found.ranks[3]) and np.isnan(found.pairs[3, :3]).all()
-    assert 3 not in itertools.chain(*found.cliques) and found.order[-1] == 3
 
 
 def test_published_examples():
@@ -435,4 +377,4 @@ def test_published_examples():
     ranks = mean_ranks(values)
     uncorrected = 12 * 14 / 20 * ((ranks**2).sum() - 25)
     assert uncorrected == pytest.approx(9.28, abs=0.01)
-    assert friedman(values)[0] > uncorrected
+    assert skillings_mack(values)[0] > uncorrected

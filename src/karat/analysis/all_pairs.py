@@ -1,8 +1,12 @@
-"""Every pair of many models tested over their common tasks, and groups that do not differ."""
+"""Every pair of many models tested over their common tasks, and groups that do not differ.
+
+The same tests decide the letters of a leaderboard, the diagrams and the report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -10,33 +14,85 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
-from karat.analysis.formatting import records, write_tables
+from karat.analysis.formatting import count, records, write_tables
+from karat.analysis.item_tests import Separation
+from karat.analysis.leaderboard import TaskTests, connected
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
-from karat.errors import DataError, DefinitionError
-from karat.results.load import OK, Cells, choose_metric, gather_scores, make_cells
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
+from karat.results.pooling import DOT
 from karat.results.run import Run
 from karat.results.selection import unknown_model
 from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
-    ManyModels,
+    FRIEDMAN,
+    WILCOXON,
     benjamini_hochberg,
-    compare_models,
+    corrected_t,
+    holm,
+    mean_of,
+    omnibus_name,
     paired_blocks,
+    rank_tasks,
+    skillings_mack,
     superiority,
     wilcoxon,
 )
-from karat.stats.ranking import ranked_on_few
-
-#: resamples of tasks, and their seed
-RESAMPLES = 1000
-SEED = 0
-COLUMNS = (
-    *("first", "second", "tasks", "difference", "difference_low", "difference_high"),
-    *("p", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
+from karat.stats.ranking import (
+    FEWEST_TASKS,
+    compact_letters,
+    rank_each,
+    ranked_on_few,
+    step_down,
 )
+
+#: tests of all pairs, and their names
+TOO_FEW = "too few tasks"
+TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
+COLUMNS = (
+    *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
+    *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
+)
+
+
+@dataclass(frozen=True)
+class ManyModels:
+    """Many models on many tasks: a test of all models, a test of all pairs, cliques.
+
+    Attributes
+    ----------
+    statistic, p, tasks
+        Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
+        two or more models. Without missing values it is Friedman's.
+    ranks, order
+        Mean rank of each model over its tasks (1 is best), and the models, best first.
+    pairs
+        p of each pair, corrected for all pairs; 1 on the diagonal, NaN where it is not tested.
+    difference
+        Mean of row minus column over the shared tasks; positive where the row is better.
+    cliques
+        Maximal groups of two or more models of which no pair differs significantly at ``alpha``;
+        best first.
+    omnibus, test
+        Names of the test of all models, and of that of the pairs, empty if none was tested.
+    letters
+        The letters of each model's cliques, empty if it was not tested.
+    """
+
+    statistic: float
+    p: float
+    tasks: int
+    ranks: np.ndarray
+    order: np.ndarray
+    pairs: np.ndarray
+    difference: np.ndarray
+    cliques: list[list[int]]
+    alpha: float = ALPHA
+    omnibus: str = FRIEDMAN
+    test: str = WILCOXON
+    letters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +106,16 @@ class AllPairs:
     values
         Models × tasks, higher is better, NaN is missing.
     many
-        Friedman's test, ranks, corrected p of all pairs, cliques.
+        The test of all models, ranks, corrected p of all pairs, cliques.
     pairs
         One row per pair, the better ranked first: mean ``difference`` over the shared tasks with a
-        95 % interval by resampling tasks, p of Wilcoxon's test, raw and corrected after Holm and
-        after Benjamini and Hochberg, wins, ties, losses and effect sizes.
+        95 % t interval, ``p`` corrected for all pairs and the ``test`` that made it (NaN and empty
+        if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
+        Benjamini and Hochberg, wins, ties, losses and effect sizes.
     notes
         What was left out and why.
+    why
+        Why no pair was tested, such as "too few tasks"; empty if one was.
     """
 
     models: list[str]
@@ -64,6 +123,7 @@ class AllPairs:
     many: ManyModels
     pairs: pd.DataFrame
     notes: list[str] = field(default_factory=list)
+    why: str = ""
 
     @property
     def cliques(self) -> list[list[str]]:
@@ -73,19 +133,20 @@ class AllPairs:
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        count = int((self.pairs["p_holm"] < ALPHA).sum())
-        differ = f"{count} of {len(self.pairs)} pairs differ significantly"
-        tested = self.pairs["tasks"][self.pairs["tasks"] > 0]
-        most = int(tested.max()) if len(tested) else 0
-        if 2.0 ** (1 - most) * len(tested) >= ALPHA:
-            # even a model that wins every task could not differ
-            differ += f"; {len(tested)} pairs need more than {most} common tasks for significance"
-        if np.isnan(self.many.p):
-            return f"{differ} (no Friedman test: no task has a score of every model)."
+        tested = self.pairs["p"].notna()
+        if not tested.any():
+            return f"No pair of models was tested: {self.why}."
+        several = int((self.pairs["p"] < ALPHA).sum())
+        differ = f"{several} of {int(tested.sum())} pairs differ significantly ({self.many.test})"
+        untested = int((~tested).sum())
+        if untested:
+            differ += f"; {count(untested, 'pair')} not tested"
+        if self.values.shape[1] < 2 or np.isnan(self.many.p):
+            return f"{differ}."
         differs = "differ" if self.many.p < ALPHA else "do not differ"
         return (
-            f"The models {differs} significantly over {self.many.tasks} tasks (Friedman p "
-            f"{self.many.p:.3g}); {differ}."
+            f"The models {differs} significantly over {self.many.tasks} tasks ("
+            f"{self.many.omnibus} p {self.many.p:.3g}); {differ}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,8 +156,13 @@ class AllPairs:
         return {
             "models": self.models,
             "ranks": ranks,
-            "friedman": {"statistic": test[0], "p": test[1], "tasks": self.many.tasks},
+            "friedman": {
+                **{"test": self.many.omnibus, "statistic": test[0], "p": test[1]},
+                "tasks": self.many.tasks,
+            },
             "verdict": self.sentence,
+            "procedure": self.many.test,
+            "not_tested": self.why,
             "cliques": self.cliques,
             "pairs": records(self.pairs),
             "notes": self.notes,
@@ -116,23 +182,114 @@ class AllPairs:
         return f"<p>{escape(self.sentence)}</p>{self.pairs.to_html(index=False)}"
 
 
-def compare_pairs(values: pd.DataFrame | np.ndarray) -> AllPairs:
+def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> AllPairs:
     """Return every pair of models tested on the tasks that both have.
 
-    Values are models × tasks on one scale, higher is better; NaN is missing.
+    Values are models × tasks on one scale, higher is better; NaN is missing. Pairs with fewer than
+    six shared tasks are not tested.
 
-    >>> found = compare_pairs(pd.DataFrame([[0.9, 0.8], [0.5, 0.6]], index=["one", "other"]))
-    >>> found.pairs[["first", "second", "wins"]].values.tolist(), found.cliques
-    ([['one', 'other', 2]], [['one', 'other']])
+    >>> frame = pd.DataFrame([[0.9, 0.8, 0.7] * 2, [0.5, 0.6, 0.6] * 2], index=["one", "other"])
+    >>> found = compare_pairs(frame)
+    >>> found.pairs[["first", "second", "wins", "p"]].values.tolist(), found.cliques
+    ([['one', 'other', 6, 0.03125]], [])
     """
     frame = pd.DataFrame(values).astype(float)
+    return _all_pairs(frame, rank_tasks(frame.to_numpy()), separate(frame.to_numpy(), test=test))
+
+
+def _all_pairs(frame: pd.DataFrame, ranks: np.ndarray, separation: Separation) -> AllPairs:
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
     models = [str(name) for name in frame.index]
-    found = compare_models(frame.to_numpy())
+    found = compare_models(frame.to_numpy(), ranks, separation)
     pairs = _pairs(frame.to_numpy(), found)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
-    return AllPairs(models, frame, found, pairs.assign(**named))
+    return AllPairs(models, frame, found, pairs.assign(**named), why=separation.why)
+
+
+def compare_models(
+    values: Any, ranks: np.ndarray | None = None, separation: Separation | None = None
+) -> ManyModels:
+    """Return the tests of all models and of all pairs, with letters and cliques.
+
+    ``values`` are models × tasks on one scale, higher is better; ``ranks`` are models × tasks, 1 is
+    best; NaN is missing. ``separation`` is the test of the pairs; default: step-down max-T.
+
+    >>> found = compare_models([[0.9, 0.8, 0.7] * 3, [0.5, 0.6, 0.6] * 3, [0.1, 0.2, 0.3] * 3])
+    >>> found.statistic, found.order.tolist(), found.letters
+    (18.0, [0, 1, 2], ('a', 'b', 'c'))
+    """
+    table = np.asarray(values, dtype=float)
+    ranks = rank_tasks(table) if ranks is None else ranks
+    separation = separate(table, ranks) if separation is None else separation
+    mean = mean_of(ranks)
+    # models of equal rank are ordered by their values, not by their position
+    order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
+    known = order[_tested(separation.p)[order]]
+    letters = compact_letters(known, separation.p < ALPHA)
+    pairs = (separation.p, _differences(table), letter_groups(letters, known))
+    names = {"omnibus": omnibus_name(table), "test": separation.test}
+    return ManyModels(*skillings_mack(table), mean, order, *pairs, letters=tuple(letters), **names)
+
+
+def separate(
+    values: np.ndarray, ranks: np.ndarray | None = None, test: str = "max-t"
+) -> Separation:
+    """Return which models differ over tasks.
+
+    ``values`` are models × tasks on one scale, higher is better, ``ranks`` their ranks by task. A
+    pair that shares fewer than six tasks is not tested.
+
+    >>> separate(np.array([[0.9] * 5, [0.5] * 5])).why
+    'too few tasks'
+    """
+    if test not in TESTS:
+        hint = did_you_mean(str(test), TESTS)
+        raise DefinitionError(f"test must be one of {', '.join(TESTS)}, got {test!r}.{hint}")
+    if test == "wilcoxon":
+        p = _wilcoxon_holm(values)
+    else:
+        p = step_down(rank_tasks(values) if ranks is None else ranks)
+    return Separation(p, TESTS[test]) if _tested(p).any() else Separation(p, why=TOO_FEW)
+
+
+def _tested(adjusted: np.ndarray) -> np.ndarray:
+    """Return which models have a pair that was tested."""
+    return np.asarray((~np.isnan(adjusted) & ~np.eye(len(adjusted), dtype=bool)).any(axis=1))
+
+
+def _wilcoxon_holm(table: np.ndarray) -> np.ndarray:
+    """Return Wilcoxon's p after Holm; NaN where a pair shares too few tasks."""
+    corrected = np.eye(len(table))
+    for one, other, apart in paired_blocks(table):
+        tested = wilcoxon(apart)
+        p = np.where(tested.tasks < FEWEST_TASKS, np.nan, tested.p)
+        corrected[one, other] = corrected[other, one] = p
+    upper = np.triu_indices(len(table), 1)
+    corrected[upper] = corrected[upper[::-1]] = holm(corrected[upper])
+    return corrected
+
+
+def _differences(table: np.ndarray) -> np.ndarray:
+    """Return the mean difference of each pair over its shared tasks."""
+    difference = np.zeros((len(table), len(table)))
+    for one, other, apart in paired_blocks(table):
+        mean = mean_of(apart)
+        difference[one, other], difference[other, one] = mean, -mean
+    return difference
+
+
+def letter_groups(letters: Sequence[str], order: Sequence[int] | np.ndarray) -> list[list[int]]:
+    """Return the models of each letter that two or more share, in this order.
+
+    >>> letter_groups(["a", "ab", "b", "c"], [0, 1, 2, 3])
+    [[0, 1], [1, 2]]
+    """
+    groups: dict[str, list[int]] = {}
+    for m in order:
+        for letter in re.findall(r"[a-z]|\[\d+\]", letters[m]):
+            groups.setdefault(letter, []).append(int(m))
+    return [group for group in groups.values() if len(group) > 1]
 
 
 # -- of runs --------------------------------------------------------------------------------
@@ -143,22 +300,30 @@ def compare_all(
     *,
     models: Sequence[str] = (),
     metric: str | None = None,
+    test: str = "max-t",
+    pool: str = "variant",
 ) -> AllPairs:
     """Test which of many models differ, over all tasks.
 
-    Friedman's test of all models, then Wilcoxon's signed-rank test of each pair, corrected after
-    Holm. Scores are scaled task by task: 1 is the best model, 0 the worst. A failed fold counts as
-    the worst of its fold. Models with fewer than three tasks are left out where others have more.
+    A test of all models (Friedman, or Skillings-Mack where scores are missing), then one of each
+    pair, which needs six shared tasks. A single task is tested on the items of its stored
+    predictions, or over its folds. For differences, scores are scaled task by task: 1 is the best
+    model, 0 the worst. A failed fold counts as the worst of its fold. Models with fewer than three
+    tasks are left out where others have more.
 
     Parameters
     ----------
     runs
         A table of scores, runs, run folders or folders of runs.
     models
-        Names of the models to compare; of several runs of one, the newest with a score is used for
-        each task. Default: all, each run by itself.
+        Names of the models to compare, with all variants or runs of a name. Default: all.
     metric
         Compare on this metric only. Default: each task's primary metric.
+    test
+        ``"max-t"``: step-down max-T on paired rank differences, as the letters of the leaderboard.
+        ``"wilcoxon"``: Wilcoxon's signed-rank test of the scaled scores, corrected after Holm.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -177,7 +342,7 @@ def compare_all(
     >>> found = karat.compare_all("results")  # doctest: +SKIP
     >>> found.cliques  # doctest: +SKIP
     """
-    given = gather_scores(runs)
+    given = gather_scores(runs, pool)
     chosen = given.metrics
     if metric is not None:
         rows = given.scores
@@ -186,22 +351,48 @@ def compare_all(
     cells = make_cells(given, chosen)
     notes: list[str] = []
     if models:
-        cells = _named(cells, list(dict.fromkeys(models)), notes)
-    compared = apply_missing_rule(cells, RULES[0])
+        cells = _named(cells, models)
+    cells = _largest_group(given, cells, notes)
+    compared = apply_missing_rule(cells, RULES[0]).by_name()
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
-    values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=cells.tasks)[~few]
-    found = compare_pairs(values.dropna(axis=1, how="all"))
+    values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
+    separation = separate_models(given, compared, chosen, test)
+    separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
+    ranks = rank_each(compared.values, compared.takes)[~few]
+    found = _all_pairs(values.dropna(axis=1, how="all"), ranks, separation)
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:
         notes.append(
             f"{missing} of {found.values.size} scores are missing: a pair is tested on the tasks "
-            f"that both have, Friedman's test uses those that all have."
+            f"that both have; {found.many.omnibus} tests all models with those that each task has."
         )
     return replace(found, notes=notes)
+
+
+def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
+    """Return the models that can be compared with each other, and note the other groups."""
+    first, *others = connected(given, cells).values()
+    for group in others:
+        names = ", ".join(cells.models[m] for m in group.models)
+        notes.append(f"Share too few tasks with these, compare them by name: {names}.")
+    return cells.only(first.tasks, first.models) if others else cells
+
+
+def separate_models(
+    given: Gathered, compared: RankedScores, metrics: Mapping[str, str], test: str = "max-t"
+) -> Separation:
+    """Return which models differ: over tasks, or on the items or folds of a single task.
+
+    ``compared`` has its tasks sorted by name; ``metrics`` are those of each task.
+    """
+    contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
+    if len(contested) == 1:
+        return TaskTests(given, metrics).of(compared, int(contested[0]))
+    return separate(scale_scores(compared), rank_each(compared.values, compared.takes), test)
 
 
 def scale_scores(compared: RankedScores) -> np.ndarray:
@@ -219,29 +410,16 @@ def scale_scores(compared: RankedScores) -> np.ndarray:
     return values
 
 
-def _named(cells: Cells, models: Sequence[str], notes: list[str]) -> Cells:
-    """Return the cells of these models; of several runs of one, the newest with a score."""
-    place = np.empty((len(models), len(cells.tasks)), dtype=np.intp)
-    for m, name in enumerate(models):
-        runs = [each for each in cells.models if each == name or each.startswith(f"{name} (")]
-        if not runs:
+def _named(cells: Cells, models: Sequence[str]) -> Cells:
+    """Return the cells of these models, with all variants or runs of a name."""
+    places: dict[int, None] = {}
+    for name in models:
+        starts = (f"{name}{DOT}", f"{name} (")
+        own = [m for m, each in enumerate(cells.models) if each == name or each.startswith(starts)]
+        if not own:
             raise DefinitionError(unknown_model(name, cells.models, "the runs have"))
-        if len(runs) > 1:
-            notes.append(f"{name} has {len(runs)} runs: the newest with a score is used per task.")
-        # time stamps are part of the names of runs, so that the last is the newest
-        rows = np.array([cells.models.index(each) for each in sorted(runs, reverse=True)])
-        scored, takes = cells.states[rows] == OK, cells.takes[rows]
-        place[m] = rows[np.where(scored.any(axis=0), scored.argmax(axis=0), takes.argmax(axis=0))]
-    tasks = np.arange(len(cells.tasks))
-    return replace(
-        cells,
-        models=list(models),
-        means=cells.means[place, tasks],
-        folds=[table[place[:, t]] for t, table in enumerate(cells.folds)],
-        tried=[table[place[:, t]] for t, table in enumerate(cells.tried)],
-        takes=cells.takes[place, tasks],
-        states=cells.states[place, tasks],
-    )
+        places |= dict.fromkeys([cells.models.index(name)] if name in cells.models else own)
+    return cells.only(range(len(cells.tasks)), list(places))
 
 
 # -- all pairs ------------------------------------------------------------------------------
@@ -249,34 +427,27 @@ def _named(cells: Cells, models: Sequence[str], notes: list[str]) -> Cells:
 
 def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
     """Return a row per pair, as indices of the models, the better ranked first."""
-    ranked = values[found.order]
-    rng = np.random.default_rng(SEED)
-    tasks = values.shape[1]
-    weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=RESAMPLES).astype(float)
     parts = []
-    for one, other, apart in paired_blocks(ranked):
+    for one, other, apart in paired_blocks(values[found.order]):
         first, second = found.order[one], found.order[other]
         tested = wilcoxon(apart)
-        low, high = _bounds(apart, weights)
+        low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
+        p, raw = found.pairs[first, second], tested.p
         columns = (
             *(first, second, tested.tasks, found.difference[first, second], low, high),
-            *(found.raw[first, second], found.pairs[first, second], found.raw[first, second]),
+            *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),
             *(*signs, tested.effect, superiority(apart)),
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)
-    return table.assign(p_bh=benjamini_hochberg(table["p"]))
+    raw = table["p_wilcoxon"]
+    return table.assign(p_holm=holm(raw), p_bh=benjamini_hochberg(raw))
 
 
-def _bounds(apart: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return each pair's interval of the mean difference over resampled tasks; NaN for one task."""
-    known = ~np.isnan(apart)
-    whole, few = bool(known.all()), known.sum(axis=1) < 2
-    with threadpool_limits(1), np.errstate(invalid="ignore", divide="ignore"):
-        total = weights @ np.where(known, apart, 0.0).T
-        means = total / (weights.shape[1] if whole else weights @ known.T.astype(float))
-    means[:, few] = 0.0
-    cut = np.quantile if whole else np.nanquantile
-    bounds = cut(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
-    return np.where(few, np.nan, bounds)
+def _bounds(apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the t interval of each pair's mean difference; NaN for fewer than two tasks."""
+    found = corrected_t(apart, 0.0, CONFIDENCE)
+    same = (found.folds > 1) & np.isnan(found.error)
+    half = np.where(same, 0.0, found.high - found.mean)
+    return found.mean - half, found.mean + half

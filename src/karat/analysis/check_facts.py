@@ -24,8 +24,8 @@ from karat.results.load import (
     frozen_runs,
     gather_scores,
     make_cells,
-    named_runs,
 )
+from karat.results.pooling import pool_runs
 from karat.results.tables import expand_folds
 from karat.stats.paired_tests import corrected_t
 
@@ -59,11 +59,12 @@ class Findings(list[Finding]):
 
 @dataclass(frozen=True)
 class Hit:
-    """A place where a rule applies, and its message."""
+    """A place where a rule applies, and its message; ``level`` if it is not the rule's."""
 
     message: str
     model: str | None = None
     task: str | None = None
+    level: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,42 +80,54 @@ class Rule:
 
 @dataclass(frozen=True)
 class Job:
-    """A job's record, under the leaderboard's names of its model and task."""
+    """A job's record, under the leaderboard's names of its model and task, and its run.json."""
 
     model: str
     task: str
     record: Mapping[str, Any]
+    about: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Facts:
     """All that the rules read.
 
-    ``tasks`` holds the entries of run.json about each task, ``abouts`` the whole run.json by the
-    model's name on the leaderboard.
+    ``jobs`` are those that count, ``repeated`` those of which a newer one counts. ``tasks`` holds
+    the entries of run.json about each task, ``abouts`` the whole run.json of all runs by the
+    model's name on the leaderboard, ``apart`` the columns in which seeds have different folds.
     """
 
     given: Gathered
     jobs: list[Job] = field(default_factory=list)
+    repeated: list[Job] = field(default_factory=list)
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    abouts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    abouts: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    apart: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, runs: Any) -> Facts:
+    def of(cls, runs: Any, pool: str = "variant") -> Facts:
         """Return the facts of runs, run folders, or a table of scores."""
         if isinstance(runs, pd.DataFrame):
             return cls(gather_scores(runs))
         runs = frozen_runs(runs)
-        facts = cls(gather_scores(runs))
-        for run, name, label in named_runs(runs):
-            facts.abouts[name] = run.about
-            facts.jobs.extend(
-                Job(name, label[record["task"]], record)
-                for record in expand_folds(run.about, run.records())
-            )
-            for task in run.about["tasks"]:
-                _merge(facts.tasks.setdefault(label[task["name"]], {}), task)
+        facts = cls(gather_scores(runs, pool))
+        late = facts.given.superseded
+        for place, named in enumerate(pool_runs(runs, pool)):
+            about = named.run.about
+            facts.abouts.setdefault(named.model, []).append(about)
+            facts.apart.update(named.apart)
+            for record in expand_folds(about, named.run.records()):
+                task = named.labels.get(record["task"], record["task"])
+                job = Job(named.model, task, record, about)
+                counts = (place, task, record["fold"]) not in late
+                (facts.jobs if counts else facts.repeated).append(job)
+            for task in about["tasks"]:
+                _merge(facts.tasks.setdefault(named.labels[task["name"]], {}), task)
         return facts
+
+    def about(self, name: str) -> Mapping[str, Any]:
+        """Return the run.json of a model's first run; empty for a table."""
+        return next(iter(self.abouts.get(name, ())), {})
 
     # -- tasks ------------------------------------------------------------------------------
 
@@ -177,9 +190,9 @@ class Facts:
         return np.array(list(first.values()), dtype=int)
 
     def called(self, model: int) -> str:
-        """Return a model's own name, without the time stamp of its run."""
+        """Return a model's own name, without the label of its variant or run."""
         name = self.cells.models[model]
-        return str(self.abouts.get(name, {}).get("model", name))
+        return str(self.about(name).get("model", name))
 
     def score(self, model: int, task: str) -> str:
         """Return a mean score with four digits."""
@@ -224,6 +237,40 @@ def best_value(metric: str) -> tuple[float, float] | None:
     if not np.isfinite([low, high]).all():
         return None
     return (high if known.higher_is_better else low), high - low
+
+
+#: scores of answers that do not depend on the item
+CHANCE = dict.fromkeys(("mcc", "kappa", "r2", "pearson", "spearman", "kendall", "ari", "ami"), 0.0)
+CHANCE |= {"auc": 0.5}
+
+
+def chance_value(facts: Facts, task: str) -> float | None:
+    """Return the score of the best constant answer, from the labels of a task; None if unknown."""
+    metric = plain_metric(facts.given.metrics[task])
+    classes = facts.tasks.get(task, {}).get("classes") or {}
+    if metric in SHARES and classes:
+        return float(max(classes.values()) / sum(classes.values()))
+    if metric == "balacc" and classes:
+        return 1 / len(classes)
+    return CHANCE.get(metric)
+
+
+def below(facts: Facts, task: str, value: float) -> np.ndarray:
+    """Return which models are significantly below a score: the 95 % interval over folds is.
+
+    With one fold, the interval of a share of correct answers is used; others have none.
+    """
+    place = facts.place[task]
+    sign = 1 if facts.cells.higher[place] else -1
+    mean, error, counts = _errors(facts, task, facts.cells.folds[place] - sign * value)
+    t = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1))
+    rows = facts.tested(task)
+    by_rows = np.full(len(mean), np.nan)
+    if rows and is_share(facts.given.metrics[task]):
+        by_rows = ndtri((1 + CONFIDENCE) / 2) * np.full(
+            len(mean), np.sqrt(value * (1 - value) / rows)
+        )
+    return np.asarray(mean + np.where(counts > 1, t * error, by_rows) < 0)
 
 
 #: confidence of intervals, and power with which a true difference is detected

@@ -1,11 +1,10 @@
-"""The checks of runs, numbered KRT001 to KRT406, and the findings of all of them.
+"""The checks of runs, numbered KRT001 to KRT408, and the findings of all of them.
 
 A check is a function that yields the places where it applies; ``check_pages`` explains each.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,8 +24,10 @@ from karat.analysis.check_facts import (
     Hit,
     Job,
     Rule,
+    below,
     best_value,
     bounds,
+    chance_value,
     detectable,
     plain_metric,
 )
@@ -157,6 +158,15 @@ def _worse_than_random(facts: Facts) -> Iterator[Hit]:
                 if fair and m not in done:
                     done.add(m)
                     yield _against(facts, task, m, other, "worse than")
+        chance = chance_value(facts, task)
+        if chance is not None and len(models) == len(facts.scored(task)):
+            for m in models[below(facts, task, chance)[models]]:
+                yield Hit(
+                    f"{facts.called(m)} is worse than chance on {task} "
+                    f"({facts.score(m, task)} against {chance:.4g}).",
+                    facts.cells.models[m],
+                    task,
+                )
 
 
 @_rule(
@@ -222,7 +232,7 @@ def _low_coverage(facts: Facts) -> Iterator[Hit]:
     means = jobs.groupby(["model", "task"], sort=False)["coverage"].mean()
     for (model, task), share in means.items():
         if share < COVERED:
-            name = facts.abouts.get(model, {}).get("model", model)
+            name = facts.about(model).get("model", model)
             yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
 
 
@@ -281,7 +291,7 @@ def _against(facts: Facts, task: str, model: int, other: int, how: str) -> Hit:
 
 
 def _about(facts: Facts, model: int, name: str) -> str:
-    return str(facts.abouts.get(facts.cells.models[model], {}).get(name, ""))
+    return str(facts.about(facts.cells.models[model]).get(name, ""))
 
 
 def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
@@ -311,37 +321,24 @@ def _unconverged(facts: Facts) -> Iterator[Hit]:
     "Report the mean over several seeds, or make the training more stable.",
 )
 def _unstable(facts: Facts) -> Iterator[Hit]:
-    for task in facts.given.metrics:
-        for runs in _same_but_for_seed(facts, task):
-            folds = facts.cells.folds[facts.place[task]][list(runs.values())]
-            within = [row[~np.isnan(row)] for row in folds]
-            if min(map(len, within)) < 2:
-                continue
-            means = np.array([row.mean() for row in within])
-            between = float(means.std(ddof=1))
-            inside = float(np.sqrt(np.mean([row.var(ddof=1) for row in within])))
-            if between > inside and between > 1e-9 * np.abs(means).max():
-                first = next(iter(runs.values()))
-                ends = means if facts.given.higher(facts.given.metrics[task]) else -means
-                yield Hit(
-                    f"{facts.called(first)} on {task}: {min(ends):.4g} to {max(ends):.4g} with "
-                    f"{len(runs)} seeds, a standard deviation of {between:.2g}; over folds it is "
-                    f"{inside:.2g}.",
-                    facts.cells.models[first],
-                    task,
-                )
-
-
-def _same_but_for_seed(facts: Facts, task: str) -> Iterator[dict[int, int]]:
-    """Yield the runs of a model with several seeds: the index of each by its seed."""
-    found: dict[str, dict[int, int]] = {}
-    for m in facts.scored(task):
-        about = facts.abouts.get(facts.cells.models[m], {})
-        seed = about.get("seed")
-        if isinstance(seed, int):
-            key = json.dumps([about.get(k) for k in ("model", "version", "params")], default=str)
-            found.setdefault(key, {}).setdefault(seed, int(m))
-    yield from (runs for runs in found.values() if len(runs) > 1)
+    seeds = facts.given.by_seed
+    if not len(seeds):
+        return
+    primary = seeds["metric"] == seeds["task"].map(facts.given.metrics)
+    for (model, task), part in seeds[primary].groupby(["model", "task"], sort=False):
+        means = part["mean"].to_numpy()
+        if part["count"].min() < 2:
+            continue
+        between = float(means.std(ddof=1))
+        inside = float(np.sqrt(np.mean(part["std"] ** 2)))
+        if between > inside and between > 1e-9 * np.abs(means).max():
+            yield Hit(
+                f"{facts.about(model).get('model', model)} on {task}: {min(means):.4g} to "
+                f"{max(means):.4g} with {len(part)} seeds, a standard deviation of {between:.2g}; "
+                f"over folds it is {inside:.2g}.",
+                model,
+                task,
+            )
 
 
 def _count_jobs(
@@ -400,7 +397,15 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
         means = facts.cells.means[[first, second], facts.place[task]]
         gap = abs(float(means[0] - means[1]))
         least, basis = detectable(facts, task, first, second) or (0.0, "")
-        if SAME * float(np.abs(means).max()) < gap < least:
+        best = best_value(facts.given.metrics[task])
+        if not gap and (
+            best is None or means[0] != best[0]
+        ):  # else KRT301 says that all are perfect
+            yield Hit(
+                f"On {task}, {facts.called(first)} and {facts.called(second)} have the same score.",
+                task=task,
+            )
+        elif SAME * float(np.abs(means).max()) < gap < least:
             yield Hit(
                 f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
                 f"{basis} can detect differences from {least:.2g}.",
@@ -416,25 +421,48 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
     "Find what is not seeded, or depends on the machine or its libraries.",
 )
 def _changed(facts: Facts) -> Iterator[Hit]:
-    first: dict[str, Job] = {}
-    reported = set()
-    for job in sorted(facts.jobs, key=lambda job: str(job.record["utc"])):
-        spec = job.record["spec"]
-        if not spec or job.record["status"] != "ok":
+    repeats: dict[tuple[str, str, bool], list[tuple[Job, Job]]] = {}
+    for before, job in _repeated_jobs(facts):
+        same = job.record["spec"] == before.record["spec"] != ""
+        repeats.setdefault((job.model, job.task, same), []).append((before, job))
+    for (model, task, same), pairs in repeats.items():
+        changed = [(_most_changed(before, job), before, job) for before, job in pairs]
+        found = [each for each in changed if each[0] is not None]
+        if not found:
             continue
-        before = first.setdefault(spec, job)
-        where = (job.model, job.task)
-        if before is job or where in reported:
-            continue
-        for name, old, new in _differing(before.record, job.record):
-            reported.add(where)
-            yield Hit(
-                f"{job.record['model']} on {job.task}, fold {job.record['fold']}: {name} was "
-                f"{old:.8g} and is {new:.8g} for an identical job"
-                f"{_environment(facts, before, job)}.",
-                *where,
-            )
-            break
+        (name, old, new), before, job = max(found, key=lambda each: abs(each[0][2] - each[0][1]))
+        what = "an identical job" if same else "a repeated job; the newest run counts"
+        yield Hit(
+            f"{job.record['model']} on {task}, {count(len(pairs), 'repeated job')}, "
+            f"{len(found)} with another score; the largest difference is in fold "
+            f"{job.record['fold']}: {name} was {old:.8g} and is {new:.8g} for {what}"
+            f"{_environment(before, job)}.",
+            model,
+            task,
+            None if same else "note",
+        )
+
+
+def _repeated_jobs(facts: Facts) -> Iterator[tuple[Job, Job]]:
+    """Yield each repeated job that succeeded, after the earlier one: the same row, or identical."""
+    last: dict[Any, Job] = {}
+    jobs = [job for job in (*facts.repeated, *facts.jobs) if job.record["status"] == "ok"]
+    for job in sorted(jobs, key=lambda job: str(job.record["utc"])):
+        spec, seed = job.record["spec"], job.about.get("seed")
+        row = (job.model, job.task, job.record["repeat"], job.record["fold"], seed)
+        before = last.get(spec) if spec and spec in last else last.get(row)
+        last[row] = job
+        if spec:
+            last.setdefault(spec, job)
+        if before is not None:
+            yield before, job
+
+
+def _most_changed(before: Job, after: Job) -> tuple[str, float, float] | None:
+    """Return the score that differs most: the primary metric's, else the first; None if equal."""
+    found = list(_differing(before.record, after.record))
+    primary = [each for each in found if each[0] == after.record["metric"]] or found[:1]
+    return max(primary, key=lambda each: abs(each[2] - each[1]), default=None)
 
 
 def _differing(
@@ -454,12 +482,11 @@ def _differing(
                 yield name, old, new
 
 
-def _environment(facts: Facts, before: Job, after: Job) -> str:
+def _environment(before: Job, after: Job) -> str:
     """Return which libraries or platforms differ, which are not part of a job's identity."""
-    abouts = [facts.abouts[job.model] for job in (before, after)]
     old, new = (
         {**(about.get("versions") or {}), **{k: about.get(k) for k in ("python", "platform")}}
-        for about in abouts
+        for about in (before.about, after.about)
     )
     other = [f"{k} {old.get(k)} → {v}" for k, v in new.items() if old.get(k) != v]
     return f" ({', '.join(other)})" if other else ""
@@ -491,16 +518,17 @@ def _seeds(facts: Facts) -> Iterator[Hit]:
     for seed, models in found.items():
         for model in models:
             own.setdefault(model, set()).add(seed)
-    if len({frozenset(each) for each in own.values()}) > 1:
+    if facts.apart and len({frozenset(each) for each in own.values()}) > 1:
         yield Hit(f"Models were run with different seeds, so on different folds: {text}.")
 
 
 def _by(facts: Facts, name: str) -> tuple[dict[str, list[str]], str]:
     """Return the models by a field of their run.json, where it is recorded, and as a text."""
     found: dict[str, list[str]] = {}
-    for label, about in facts.abouts.items():
-        if about.get(name) is not None:
-            found.setdefault(str(about[name]), []).append(str(about.get("model", label)))
+    for label, abouts in facts.abouts.items():
+        for about in abouts:
+            if about.get(name) is not None:
+                found.setdefault(str(about[name]), []).append(str(about.get("model", label)))
     parts = []
     for value, models in sorted(found.items()):
         names = list(dict.fromkeys(models))
@@ -517,7 +545,7 @@ def _other_data(facts: Facts) -> Iterator[Hit]:
     found: dict[str, dict[str, str]] = {}
     for label, task in facts.tasks.items():
         if task.get("fingerprint"):
-            found.setdefault(str(task.get("name")), {})[str(task["fingerprint"])] = label
+            found.setdefault(str(task.get("name")), {}).setdefault(str(task["fingerprint"]), label)
     for name, labels in found.items():
         if len(labels) > 1:
             yield Hit(
@@ -542,12 +570,49 @@ def _replaced(facts: Facts) -> Iterator[Hit]:
         yield Hit(text, model, task)
 
 
+@_rule(
+    "KRT407 warning A task asked in several ways",
+    "Run all models with one split, probe and metric, or give the tasks different names.",
+)
+def _other_questions(facts: Facts) -> Iterator[Hit]:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for label, task in facts.tasks.items():
+        if label not in facts.apart:
+            found.setdefault((str(task.get("name")), str(task.get("fingerprint"))), {})[label] = (
+                None
+            )
+    for (name, _), labels in found.items():
+        if len(labels) > 1:
+            yield Hit(
+                f"{name} has {len(labels)} different splits, probes, missing rules or metrics, "
+                f"compared separately: {', '.join(labels)}.",
+                task=next(iter(labels)),
+            )
+
+
+@_rule(
+    "KRT408 warning A score over fewer folds than planned",
+    "Use fewer folds or a metric that needs no rare class; karat run … --resume for missing jobs.",
+)
+def _partial(facts: Facts) -> Iterator[Hit]:
+    failed = facts.given.jobs[facts.given.jobs["status"] == "failed"]
+    counts = failed.groupby(["model", "task"]).size().to_dict()
+    for model, tasks in facts.cells.partial.items():
+        for task, (have, planned) in tasks.items():
+            if have + counts.get((model, task), 0) < planned:
+                name = facts.about(model).get("model", model)
+                metric = facts.given.metrics[task]
+                text = f"{name} on {task}: {metric} has a value in {have} of {planned} folds."
+                yield Hit(text, model, task)
+
+
 # -- findings -----------------------------------------------------------------------------
 
 
 def check_runs(
     runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
     ignore: str | Iterable[str] = (),
+    pool: str = "variant",
 ) -> Findings:
     """Check runs for problems with their data, models, training and statistics.
 
@@ -558,6 +623,8 @@ def check_runs(
     ignore
         Codes of checks to silence, or prefixes of them: ``"KRT1"`` silences all checks of models.
         A task can silence checks with ``ignore`` in its definition.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -576,7 +643,7 @@ def check_runs(
     ...     print(finding.code, finding.message)
     """
     quiet = check_codes(ignore)
-    facts = Facts.of(runs)
+    facts = Facts.of(runs, pool)
     found, silenced = [], Counter[str]()
     for rule in RULES:
         for hit in rule.look(facts):
@@ -585,7 +652,8 @@ def check_runs(
                 silenced[rule.code] += 1
             else:
                 where = (hit.model, hit.task)
-                found.append(Finding(rule.code, rule.level, *where, hit.message, rule.advice))
+                level = hit.level or rule.level
+                found.append(Finding(rule.code, level, *where, hit.message, rule.advice))
     found.sort(key=lambda each: (LEVELS.index(each.level), each.code))
     return Findings(found, silenced)
 

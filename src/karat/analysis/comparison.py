@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from karat.analysis.formatting import (
     chance,
@@ -22,7 +23,8 @@ from karat.analysis.formatting import (
     signed,
     write_tables,
 )
-from karat.analysis.pairing import Pairing, RowTest, compare_predictions, pair
+from karat.analysis.item_tests import CORRECTED, ItemTest, compare_predictions
+from karat.analysis.pairing import Pairing, pair
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.load import OK
@@ -44,13 +46,15 @@ from karat.stats.paired_tests import (
 
 #: default region of practical equivalence
 ROPE = 0.01
-#: resamples of tasks for the interval of the mean gain, and their seed
-RESAMPLES = 10_000
-SEED = 0
-CORRECTED = "corrected t"
+#: why a task is not tested
+ONE_FOLD, NO_SPREAD = "one fold", "no spread over folds"
+#: what the p of a task holds for, by the test that made it
+ON_ITEMS = "Tests on items hold for the models as they were fitted, on new items of this kind."
+OVER_FOLDS = "The test over folds holds for the learning procedure, on new training data."
 COLUMNS = (
     *("task", "metric", "higher_is_better", "first", "second"),
-    *("difference", "difference_low", "difference_high", "p", "p_holm", "better", "test", "folds"),
+    *("difference", "difference_low", "difference_high", "p", "p_holm", "better", "test", "why"),
+    *("p_folds", "folds", "p_items", "items"),
     *("gain", "relative", "p_better", "p_equal", "p_worse", "effect"),
     *("first_folds", "second_folds", "first_status", "second_status"),
 )
@@ -68,9 +72,11 @@ class Overall:
         Number of tasks on which the first has the better, the same, the worse value.
     better, worse, not_significant, untested
         Number of tasks on which the first is significantly better or worse (corrected p < 0.05),
-        on which there is no significant difference, and on which the folds allow no test.
+        on which there is no significant difference, and which could not be tested.
     gain, gain_low, gain_high
-        Mean gain of the first over tasks, and its 95 % interval by resampling tasks.
+        Mean gain of the first over tasks, and its 95 % t interval over tasks.
+    within
+        Share of tasks whose gain is within the ROPE.
     p
         Wilcoxon's signed-rank test of the gains.
     p_better, p_equal, p_worse
@@ -92,6 +98,7 @@ class Overall:
     gain: float
     gain_low: float
     gain_high: float
+    within: float
     p: float
     p_better: float
     p_equal: float
@@ -112,9 +119,10 @@ class Comparison:
     tasks
         One row per task: both values (means over the shared folds), the ``difference`` first minus
         second with its 95 % interval, ``p`` and ``p_holm`` (corrected over tasks), ``better`` (a
-        model's name, empty without a significant difference), the ``test`` used, the ``gain`` of
-        the first (positive is better; relative to the mean of both values where ``relative``), the
-        Bayesian probabilities, Cohen's d over folds, and both states.
+        model's name, empty without a significant difference), the ``test`` used or ``why`` there
+        is none, ``p_folds`` of the corrected t over folds and ``p_items`` of the test on items, the
+        ``gain`` of the first (positive is better; relative to the mean of both values where
+        ``relative``), the Bayesian probabilities, Cohen's d over folds, and both states.
     overall
         The same over all tasks.
     rope
@@ -188,10 +196,11 @@ def compare(
     metric: str | None = None,
     rope: float = ROPE,
     on: str = "folds",
+    pool: str = "variant",
 ) -> Comparison:
     """Test whether model ``a`` is better than model ``b``, on each task and over all tasks.
 
-    Only folds that both models have are compared, from runs with the same seed on the same data.
+    Only folds that both models have are compared, on the same data with the same split and seed.
     ``notes`` of the result list what was left out and why.
 
     Parameters
@@ -208,7 +217,10 @@ def compare(
     on
         ``"folds"``: scores as they were measured. ``"common"``: scores computed again on the
         questions that both models can answer. ``"rows"``: the same, and each task is tested on its
-        stored predictions, with McNemar's test or a paired bootstrap.
+        stored predictions, with McNemar's test or a paired bootstrap. A single task, or one with a
+        single fold, is always tested on its predictions if they are stored.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -228,19 +240,21 @@ def compare(
     >>> found.sentence, found.overall.p  # doctest: +SKIP
     """
     check_rope(rope)
-    found = pair(runs, a, b, metric, on)
+    found = pair(runs, a, b, metric, on, pool)
     if not found.tasks:
         raise DataError(f"{found.first} and {found.second} have no task.")
-    notes = [*found.notes, *_left_out(found)]
-    by_rows = _row_tests(found, notes) if on == "rows" else {}
-    table = _table(found, rope, by_rows)
+    tests, reasons = _item_tests(found, on)
+    notes = [*found.notes, *_left_out(found, tests), *reasons]
+    table = _table(found, rope, tests)
+    if tests:
+        notes += [ON_ITEMS] + ([OVER_FOLDS] if table["p_folds"].notna().any() else [])
     return Comparison(found.first, found.second, table, _overall(table, rope), rope, notes)
 
 
 # -- task by task ---------------------------------------------------------------------------
 
 
-def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataFrame:
+def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.DataFrame:
     tasks = found.tasks
     longest = max(1, *(len(p.first) for p in tasks))
     apart = np.full((len(tasks), longest), np.nan)
@@ -256,8 +270,11 @@ def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataF
     chances = correlated_t(apart / unit[:, None], ratio, rope)
     p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
     names = [CORRECTED if not np.isnan(each) else "" for each in p]
-    for t, each in by_rows.items():
+    on_items, items = np.full(len(tasks), np.nan), np.zeros(len(tasks), dtype=int)
+    for t, each in by_items.items():
         names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
+        on_items[t], items[t] = each.p, each.items
+    why = [_why(folds) if not name else "" for name, folds in zip(names, tested.folds, strict=True)]
     corrected = holm(p)
     same = subtract(values[:, 0], values[:, 1]) == 0
     gain = np.where(same, 0.0, tested.mean / unit)
@@ -265,8 +282,9 @@ def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataF
     better[~(corrected < ALPHA) | (gain == 0)] = ""
     columns = (
         *([p.task for p in tasks], [p.metric for p in tasks], [p.higher for p in tasks]),
-        *(values[:, 0], values[:, 1], tested.mean, low, high, p, corrected, better, names),
-        *(tested.folds, gain, relative, chances.better, chances.equal, chances.worse),
+        *(values[:, 0], values[:, 1], tested.mean, low, high, p, corrected, better, names, why),
+        *(tested.p, tested.folds, on_items, items),
+        *(gain, relative, chances.better, chances.equal, chances.worse),
         cohens_d(apart / unit[:, None]),
         *([p.held[0] for p in tasks], [p.held[1] for p in tasks]),
         *([p.states[0] for p in tasks], [p.states[1] for p in tasks]),
@@ -274,16 +292,28 @@ def _table(found: Pairing, rope: float, by_rows: dict[int, RowTest]) -> pd.DataF
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
-def _row_tests(found: Pairing, notes: list[str]) -> dict[int, RowTest]:
-    """Return the test of each task's stored predictions; note why where there is none."""
-    tests = {}
+def _why(folds: int) -> str:
+    return ONE_FOLD if folds == 1 else NO_SPREAD if folds else ""
+
+
+def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]]:
+    """Return the tests on stored predictions by task, and why there is none where one was asked.
+
+    Without ``on="rows"``, a single task and tasks with a single fold are tested, if they can be.
+    """
+    tests, reasons = {}, []
+    alone = sum(paired.compared for paired in found.tasks) == 1
     for t, paired in enumerate(found.tasks):
-        if paired.compared:
-            try:
-                tests[t] = compare_predictions(paired)
-            except KaratError as error:
-                notes.append(f"{paired.task}: not tested on its rows, {str(error).rstrip('.')}.")
-    return tests
+        one_fold = len(paired.first) == 1
+        if not paired.compared or not (on == "rows" or alone or one_fold):
+            continue
+        try:
+            tests[t] = compare_predictions(paired, common=on != "folds")
+        except (KaratError, ValueError, KeyError, TypeError) as error:
+            if on == "rows":
+                reason = str(error).rstrip(".")
+                reasons.append(f"{paired.task}: not tested on its items, {reason}.")
+    return tests, reasons
 
 
 # -- over all tasks -------------------------------------------------------------------------
@@ -293,7 +323,7 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
     compared = table[table["folds"] > 0]
     gain = compared["gain"].to_numpy(dtype=float)
     differs, tested = compared["better"] != "", compared["p"].notna()
-    low, high = _interval(gain)
+    low, high = gain_interval(gain)
     ranks, chances = wilcoxon(gain), signed_rank(gain, rope)
     return Overall(
         tasks=len(compared),
@@ -308,6 +338,7 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
         gain=float(gain.mean()) if len(gain) else np.nan,
         gain_low=low,
         gain_high=high,
+        within=float((np.abs(gain) <= rope + EQUAL).mean()) if len(gain) else np.nan,
         p=float(ranks.p),
         p_better=float(chances.better),
         p_equal=float(chances.equal),
@@ -318,16 +349,17 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
     )
 
 
-def _interval(gain: np.ndarray) -> tuple[float, float]:
-    """Return the percentile interval of the mean over resampled tasks; NaN for fewer than two."""
+def gain_interval(gain: np.ndarray) -> tuple[float, float]:
+    """Return the t interval of the mean over tasks; NaN for fewer than two.
+
+    >>> [round(end, 3) for end in gain_interval(np.array([0.01, 0.02, 0.03]))]
+    [-0.005, 0.045]
+    """
     if len(gain) < 2:
         return np.nan, np.nan
-    rng = np.random.default_rng([SEED, len(gain)])
-    # sorted by size, so that the order of tasks and of models does not change the draws
-    ranked = gain[np.argsort(np.abs(gain), kind="stable")]
-    means = ranked[rng.integers(len(gain), size=(RESAMPLES, len(gain)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    half = float(stdtrit(len(gain) - 1, (1 + CONFIDENCE) / 2) * error)
+    return float(gain.mean()) - half, float(gain.mean()) + half
 
 
 def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
@@ -347,19 +379,19 @@ def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
 # -- what is left out, and what got worse ---------------------------------------------------
 
 
-def _left_out(found: Pairing) -> Iterator[str]:
+def _left_out(found: Pairing, tests: dict[int, ItemTest]) -> Iterator[str]:
     """Yield which tasks were not compared or tested, which folds were left out, and why."""
     names = (found.first, found.second)
     tasks_of: dict[str, list[str]] = {}
-    for paired in found.tasks:
+    for t, paired in enumerate(found.tasks):
         if paired.states[0] == paired.states[1] != OK:
             reasons = [f"Not compared, both {paired.states[0]}"]
         else:
             states = zip(names, paired.states, strict=True)
             reasons = [f"Not compared, {name} {state}" for name, state in states if state != OK]
         folds = len(paired.first)
-        if folds == 1 and max(paired.held) == 1:
-            reasons.append('One fold, so no test over folds; on="rows" (--on rows) tests the rows')
+        if folds == 1 and t not in tests:
+            reasons.append("Not tested, one fold and no stored predictions of both")
         for name, held in zip(names, paired.held[::-1], strict=True):
             if folds and held > folds:
                 reasons.append(f"Left out, {name} has no score in {held - folds} of {held} folds")
@@ -410,35 +442,71 @@ def _conclusion(found: Comparison) -> str:
         first, second, p_ahead = found.first, found.second, o.p_better
     beyond = f"by more than {found.rope:g} with probability {chance(p_ahead)}"
     p, significant = format_p(o.p), bool(o.p < ALPHA)
-    if o.p_equal >= PROBABLE:
+    if o.p_equal >= PROBABLE and 2 * o.within > 1:
         but = f", though {first} is significantly ahead (p {p})" if significant else ""
         within = f"within {found.rope:g} with probability {chance(o.p_equal)}"
-        return f"{both} are practically equal {over}: {within}{but}."
+        return f"{both} are practically equal {over}: {within}, {_inside(found)}{but}."
     if significant:
-        return f"{first} is better than {second} {over} (p {p}), {beyond}."
-    if p_ahead >= PROBABLE:
+        result = f"{first} is better than {second} {over} (p {p}), {beyond}"
+    elif p_ahead >= PROBABLE:
         but = f"but the difference is not significant (p {p})"
-        return f"{first} is probably better than {second} {over}, {beyond}, {but}."
-    tasks = f"; {_counts(found)}" if o.better + o.worse else ""
-    return f"{both} do not differ significantly {over} (p {p}){tasks}."
+        result = f"{first} is probably better than {second} {over}, {beyond}, {but}"
+    else:
+        tasks = f"; {_counts(found)}" if o.better + o.worse else ""
+        apart = f"; {_inside(found)}" if o.p_equal >= PROBABLE else ""
+        result = f"{both} do not differ significantly {over} (p {p}){apart}{tasks}"
+    return f"{result}.{_contradiction(found)}"
+
+
+def _inside(found: Comparison) -> str:
+    """Return on how many tasks the two are within the margin."""
+    o = found.overall
+    return f"{round(o.within * o.tasks)} of {o.tasks} tasks differ by no more than {found.rope:g}"
+
+
+def _contradiction(found: Comparison) -> str:
+    """Return a sentence if one model wins more tasks and the mean gain favors the other."""
+    o = found.overall
+    if (o.wins - o.losses) * o.gain >= 0 or signed(o.gain) == signed(0.0):
+        return ""
+    ahead, mean = (found.first, found.second) if o.wins > o.losses else (found.second, found.first)
+    most = max(o.wins, o.losses)
+    return (
+        f" {ahead} wins more tasks ({most} of {o.tasks}), but the mean gain favors {mean} "
+        f"({signed(o.gain)} for {found.first})."
+    )
 
 
 def _conclusion_of_task(found: Comparison, row: pd.Series) -> str:
+    both, tests = f"{found.first} and {found.second}", _tests_of(row)
+    if row["why"]:
+        values = f"{rounded(row['first'])} and {rounded(row['second'])}"
+        return f"{both} were not tested on {row['task']}: {row['why']} ({row['metric']} {values})."
     if not row["better"]:
-        why = "" if not math.isnan(row["p"]) else " (its folds allow no test)"
-        both = f"{found.first} and {found.second}"
-        return f"{both} do not differ significantly on {row['task']}{why}."
+        return f"{both} do not differ significantly on {row['task']} ({tests})."
     worse = found.second if row["better"] == found.first else found.first
     return (
         f"{row['better']} is better than {worse} on {row['task']} "
-        f"({row['metric']} {signed(row['difference'])}, p {format_p(row['p_holm'])})."
+        f"({row['metric']} {signed(row['difference'])}, {tests})."
     )
+
+
+def _tests_of(row: pd.Series) -> str:
+    """Return the p of a task with the names of the tests."""
+    folds = f"corrected t over {row['folds']} folds p {format_p(row['p_folds'])}"
+    if math.isnan(row["p_items"]):
+        return folds
+    items = f"{row['test']} on {row['items']} items p {format_p(row['p_items'])}"
+    return items if math.isnan(row["p_folds"]) else f"{items}; {folds}"
 
 
 def _counts(found: Comparison) -> str:
     """Return on how many tasks which model is better; the one that leads is named first."""
     o, first, second = found.overall, found.first, found.second
     wins, losses = o.better, o.worse
+    if o.untested == o.tasks:
+        reasons = ", ".join(sorted({why for why in found.tasks["why"] if why}))
+        return f"{first} and {second} were not tested on any of {o.tasks} tasks: {reasons}"
     if not wins + losses + o.untested:
         return f"{first} and {second} do not differ significantly on any of {o.tasks} tasks"
     if losses > wins:
@@ -452,7 +520,7 @@ def _counts(found: Comparison) -> str:
 def task_table(found: Comparison) -> pd.DataFrame:
     """Return the tasks of a comparison as text; those without any score are left to the notes."""
     rows = found.tasks[found.tasks[["first", "second"]].notna().any(axis=1)]
-    undecided = np.where(rows["p"].notna(), UNDECIDED, "not tested")
+    undecided = np.where(rows["p"].notna(), UNDECIDED, "not tested: " + rows["why"])
     undecided = np.where(rows["folds"] > 0, undecided, "not compared")
     arrow = rows["higher_is_better"].map({True: " ↑", False: " ↓"})
     bounds = (rows["difference"], rows["difference_low"], rows["difference_high"])
@@ -480,7 +548,8 @@ def overall_lines(found: Comparison) -> list[str]:
     lines = [line + (f", {o.untested} not tested" if o.untested else "")]
     if o.tasks > 1:
         lines += [
-            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; Wilcoxon p {format_p(o.p)}",
+            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; Wilcoxon p {format_p(o.p)}; "
+            f"{_inside(found)}",
             f"P(better) {chance(o.p_better)}, P(equal within {found.rope:g}) {chance(o.p_equal)}, "
             f"P(worse) {chance(o.p_worse)}",
             f"effect: rank-biserial {signed(o.rank_biserial)}, probability of superiority "

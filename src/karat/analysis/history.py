@@ -18,6 +18,7 @@ from karat.analysis.shared_items import (
     OTHER_DATA,
     OTHER_FOLDS,
     OTHER_PROBE,
+    OTHER_SPLIT,
     Contest,
     Round,
     higher_is_better,
@@ -46,6 +47,7 @@ _REASONS = {
     NOT_MEASURED: "{run} has no such metric on {tasks}.",
     OTHER_DATA: "{run} has other data on {tasks}: not compared there.",
     OTHER_PROBE: "{run} used another probe or missing rule on {tasks}: not compared there.",
+    OTHER_SPLIT: "{run} has another split on {tasks}: not compared there.",
     OTHER_FOLDS: "{run} has other folds on {tasks}: not compared there.",
     NO_FOLD: "{run} shares no fold of {tasks} with the others: not compared there.",
 }

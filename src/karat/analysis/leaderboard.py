@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
+from karat.analysis.item_tests import Separation, separate_task
 from karat.analysis.score_matrix import (
     BASELINE,
     REFERENCES,
     RULES,
+    ModelGroup,
     RankedScores,
     apply_missing_rule,
     check_rule,
+    connected_groups,
     count_missing,
     find_baseline,
     normalize,
@@ -28,13 +30,13 @@ from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, has_positive_class
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
-from karat.stats.paired_tests import ALPHA, corrected_t, fold_ratio, holm, subtract
+from karat.stats.paired_tests import corrected_t, fold_ratio
 from karat.stats.ranking import (
+    FEWEST_TASKS,
     borda,
-    draw,
     elo,
-    interval,
     letters_of,
+    rank_bounds,
     rank_each,
     rank_models,
     ranked_on_few,
@@ -42,11 +44,13 @@ from karat.stats.ranking import (
 
 #: columns of which more is better, besides tasks by their metric
 MORE = {"score", "median", "wins", "borda", "elo", "elo_low", "elo_high", "pareto"}
-MORE |= {"normalized", "tasks", "folds"}
+MORE |= {"normalized", "tasks", "folds", "top"}
 #: columns computed on request
 ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
 #: columns of the view by task with the direction of the task's metric
 OF_METRIC = {"score", "score_low", "score_high"}
+#: with more jobs, single tasks are tested over folds: reading stored predictions takes too long
+MAX_JOBS = 500
 
 
 def sort_leaderboard(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> pd.DataFrame:
@@ -100,12 +104,12 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
     more = np.full(len(frame), sort in MORE)
     if "task" in frame.index.names and sort in OF_METRIC:
         more = np.array([higher[task] for task in frame.index.get_level_values("task")])
-    elif frame.index.nlevels == 1 and sort in higher:
+    elif frame.index.names[0] in ("model", GROUP) and sort in higher:
         more[:] = higher[sort]
     return np.where(more, -1.0, 1.0)
 
 
-RANKS = ("rank", "rank_low", "rank_high", "tie")
+RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
 NORMALIZED = ("score", "median", "wins")
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
 COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
@@ -113,6 +117,10 @@ COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
 ALWAYS = {*RANKS, "metric", "status", "failed"}
 #: further columns of each view
 OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "dataset": ("tasks",)}
+
+
+#: index of a model that is not there
+NO_MODEL = -1
 
 
 @dataclass(frozen=True)
@@ -154,10 +162,22 @@ class RequestedColumns:
         shown = None if columns is None else names
         return cls(shown, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
 
+    def check(self, models: list[str]) -> None:
+        """Raise ``DefinitionError`` if it names an unknown model."""
+        find_baseline("normalize", self.normalize or "", models)
+        find_baseline("elo", f"{BASELINE}{self.anchor}" if self.anchor else "", models)
+
     def look_up(self, models: list[str]) -> RequestedColumns:
-        """Return the request with the indices of the models that it names."""
-        zero = find_baseline("normalize", self.normalize or "", models)
-        anchor = find_baseline("elo", f"{BASELINE}{self.anchor}" if self.anchor else "", models)
+        """Return the request with the indices of the models that it names.
+
+        Without the baseline among the models, no score is normalized; without the anchor, the mean
+        of the models has 1500 points.
+        """
+        named = (self.normalize or "").removeprefix(BASELINE)
+        zero = None
+        if named != self.normalize and self.normalize is not None:
+            zero = models.index(named) if named in models else NO_MODEL
+        anchor = models.index(self.anchor) if self.anchor in models else None
         return replace(self, baseline=zero, anchor_index=anchor)
 
     def wants(self, name: str) -> bool:
@@ -171,7 +191,7 @@ class RequestedColumns:
             return frame
         known = [str(name) for name in frame.columns]
         tasks = [name for name in known if name not in {*ALWAYS, *RATINGS, *COSTS}]
-        several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by is None else {})
+        several = {"costs": COSTS} | ({"tasks": tuple(tasks)} if by in (None, GROUP) else {})
         chosen = {*ALWAYS, *OF_VIEW.get(by or "", ())} | {n for n in RATINGS if self.wants(n)}
         for name in self.names:
             if name not in (*several, *known):
@@ -181,47 +201,82 @@ class RequestedColumns:
         return frame[[name for name in frame.columns if name in chosen]]
 
 
-def rank_within(compared: RankedScores, ratios: Sequence[float]) -> dict[str, np.ndarray]:
-    """Return the columns of ranks as models × tasks; ``ratios`` are n_test / n_train of the folds.
+def rank_within(compared: RankedScores, tests: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the columns of ranks as models × tasks.
 
-    Intervals resample the folds; a single fold has none. A model that does not take a task, or is
-    the only one, has no rank and no letter there.
+    ``tests[t]`` is the p of each pair on a task, models × models, corrected for all pairs of the
+    task; NaN is not tested. Letters and the bounds of the rank follow from it; where no pair of a
+    model is tested, as with a single fold, it has neither.
     """
     rank = rank_each(compared.values, compared.takes)
     low, high = np.full((2, *rank.shape), np.nan)
     ties = np.full(rank.shape, "", dtype=object)
-    with threadpool_limits(1):  # small products: more threads only add overhead
-        for t, taking in enumerate(compared.takes.T):
-            if taking.sum() < 2:
-                continue
-            values, own = compared.values[t][taking], rank[taking, t]
-            if values.shape[1] > 1:
-                drawn = draw([values], np.ones((len(own), 1), dtype=bool))
-                ends = np.clip(interval(own, drawn.ranks[:, 0]), 1, len(own))
-                low[taking, t], high[taking, t] = ends
-            ties[taking, t] = letters_of(own, tied_folds(values, ratios[t]))
-    return dict(zip(RANKS, (rank, low, high, ties), strict=True))
+    top = np.zeros(rank.shape, dtype=bool)
+    for t, p in enumerate(tests):
+        low[:, t], high[:, t], top[:, t] = rank_bounds(rank[:, t], p)
+        ties[:, t] = letters_of(rank[:, t], p)
+    return dict(zip(RANKS, (rank, low, high, ties, top), strict=True))
 
 
-def tied_folds(values: np.ndarray, ratio: float) -> np.ndarray:
-    """Return which pairs of models do not differ significantly over the folds of one task.
+@dataclass(frozen=True)
+class TaskTests:
+    """Which models differ on single tasks: on items of stored predictions, or over folds.
 
-    ``values`` are models × folds, a failed fold counts as the worst of that fold. Corrected
-    resampled t-test of each pair, with Holm's correction. Pairs without a p, because of a single
-    fold or a constant difference, count as tied.
-
-    >>> tied_folds(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).tolist()
-    [[True, False], [False, True]]
+    ``metrics`` are those of each task; ``known`` are the tests already made.
     """
-    lost = np.isnan(values)
-    worst = np.where(lost, np.inf, values).min(axis=0)
-    filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
-    one, other = np.triu_indices(len(values), 1)
-    with np.errstate(invalid="ignore"):
-        p = holm(corrected_t(subtract(filled[one], filled[other]), ratio).p)
-    tied = np.ones((len(values), len(values)), dtype=bool)
-    tied[one, other] = tied[other, one] = ~(p < ALPHA)
-    return tied
+
+    given: Gathered
+    metrics: Mapping[str, str]
+    known: dict[tuple[str, tuple[str, ...]], Separation] = field(default_factory=dict)
+
+    def of(self, compared: RankedScores, t: int) -> Separation:
+        """Return the test of the models of a task, with the p of all pairs of models."""
+        taking = compared.takes[:, t]
+        names = tuple(name for name, takes in zip(compared.models, taking, strict=True) if takes)
+        task = compared.tasks[t]
+        if (task, names) not in self.known:
+            stored = self.given if len(self.given.jobs) <= MAX_JOBS else pd.DataFrame()
+            about, ratio = (task, self.metrics[task]), fold_ratios(self.given, [task])[0]
+            found = separate_task(stored, about, names, compared.values[t][taking], ratio)
+            self.known[task, names] = found
+        found = self.known[task, names]
+        p = np.full((len(taking), len(taking)), np.nan)
+        p[np.ix_(taking, taking)] = found.p
+        return replace(found, p=p)
+
+
+def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
+    """Return what tells the models of a leaderboard apart.
+
+    ``by`` is ``"tasks"`` for the test over tasks, ``"items"`` or ``"folds"`` for that of a single
+    task, None if there is no test; ``why`` is then a short reason, such as ``"too few tasks"`` or
+    ``"one fold"``. ``test`` is the name of the test, ``tasks`` the number of tasks of more than one
+    model, ``items`` that of items tested on.
+    """
+    contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
+    takes = compared.takes[:, contested].astype(int)
+    found: dict[str, Any] = {"by": None, "test": "", "why": "", "tasks": len(contested), "items": 0}
+    if not len(contested):
+        return found | {"why": "one model"}
+    if np.triu(takes @ takes.T, 1).max(initial=0) >= FEWEST_TASKS:
+        return found | {"by": "tasks", "test": "max-T over tasks"}
+    if len(contested) > 1:
+        return found | {"why": "too few tasks"}
+    own = tests.of(compared, int(contested[0]))
+    by = "items" if own.items else "folds" if own.test else None
+    return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
+
+
+def separations(
+    compared: RankedScores, by: str | None, group_of: Mapping[str, str], tests: TaskTests
+) -> dict[str, Any]:
+    """Return ``separation`` of a leaderboard, or of each group of its rows."""
+    if by is None:
+        return separation(compared, tests)
+    groups: dict[str, list[int]] = {}
+    for place, task in enumerate(compared.tasks):
+        groups.setdefault(group_of[task], []).append(place)
+    return {group: separation(compared.only(places), tests) for group, places in groups.items()}
 
 
 def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
@@ -252,6 +307,10 @@ def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric:
 
 
 BY = ("task", "kind", "dataset")
+#: the view over all tasks of models that cannot all be compared
+GROUP = "group"
+#: names of groups by what their items are
+MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
 #: group of tasks whose kind or dataset is not recorded
 OTHER = "other"
 
@@ -262,17 +321,91 @@ def overall(
     compared: RankedScores,
     columns: Mapping[str, str],
     asked: RequestedColumns,
+    tests: TaskTests,
 ) -> pd.DataFrame:
     """Return one row per model: its ranks over all tasks, its score on each, its costs."""
     means = pd.DataFrame(cells.means, index=cells.models, columns=list(columns.values()))
     costs = _costs(given.jobs, given.jobs["model"]).reindex(cells.models)
-    frame = pd.concat([_summary(compared, asked), means, _whole(costs)], axis=1)
+    frame = pd.concat([_summary(compared, asked, tests), means, _whole(costs)], axis=1)
     frame.index.name = "model"
     return frame.iloc[_order(frame, compared)]
 
 
+def connected(given: Gathered, cells: Cells) -> dict[str, ModelGroup]:
+    """Return the groups of models that can be ranked together, by name; see ``connected_groups``.
+
+    A group is named after what its items are, or by its number.
+    """
+    found = connected_groups(cells.takes)
+    names = []
+    for group in found:
+        known = {given.modalities.get(cells.tasks[t]) or "" for t in group.tasks}
+        words = [word for name, word in MODALITIES.items() if name in known]
+        names.append(" and ".join(words) if known <= {*MODALITIES} else "")
+    if "" in names or len(set(names)) < len(names):
+        names = [f"group {place + 1}" for place in range(len(names))]
+    return dict(zip(names, found, strict=True))
+
+
+def split_kinds(given: Gathered, cells: Cells, group_of: Mapping[str, str]) -> dict[str, str]:
+    """Return the kind or dataset of each task, split where its models cannot be compared."""
+    every = range(len(cells.models))
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(group_of.values()):
+        places = [t for t, task in enumerate(cells.tasks) if group_of[task] == name]
+        parts = connected(given, cells.only(places, every))
+        for label, part in parts.items():
+            whole = name if len(parts) == 1 else f"{name} · {label}"
+            found |= {cells.tasks[places[t]]: whole for t in part.tasks}
+    return found
+
+
+def by_connection(
+    given: Gathered,
+    cells: Cells,
+    compared: RankedScores,
+    headings: Mapping[str, str],
+    asked: RequestedColumns,
+    tests: TaskTests,
+) -> tuple[pd.DataFrame, dict[str, dict[str, Any]]]:
+    """Return the leaderboards of all groups below each other, and the facts of each."""
+    boards, facts = {}, {}
+    groups = connected(given, cells)
+    for name, group in groups.items():
+        part, ranked = cells.only(group.tasks, group.models), compared.only(*astuple(group))
+        own = given.of_tasks(part.tasks) if len(groups) > 1 else given
+        columns = {task: headings[task] for task in part.tasks}
+        boards[name] = overall(own, part, ranked, columns, asked.look_up(part.models), tests)
+        facts[name] = {"group": name, **_facts(own, part, ranked, columns)}
+        facts[name]["separation"] = separation(ranked, tests)
+    whole = pd.concat(boards, names=[GROUP, "model"])
+    last = [name for name in COSTS if name in whole]
+    return whole[[*whole.columns.drop(last), *last]], facts
+
+
+def split_groups(board: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the leaderboard of each group of models that cannot be compared with the others.
+
+    A leaderboard whose models can all be compared is returned as it is.
+    """
+    if board.attrs.get("by") != GROUP:
+        return [board]
+    found = []
+    for name, facts in board.attrs["boards"].items():
+        part = board.xs(name, level=GROUP)
+        others = set(board.attrs["tasks"]) - set(facts["tasks"])
+        part = part.drop(columns=[task for task in others if task in part])
+        part.attrs = {**board.attrs, **facts, "by": None}
+        found.append(part)
+    return found
+
+
 def by_group(
-    given: Gathered, compared: RankedScores, group_of: Mapping[str, str], asked: RequestedColumns
+    given: Gathered,
+    compared: RankedScores,
+    group_of: Mapping[str, str],
+    asked: RequestedColumns,
+    tests: TaskTests,
 ) -> pd.DataFrame:
     """Return one row per group of tasks and model: its ranks within the group, its costs."""
     groups: dict[str, list[int]] = {}
@@ -282,7 +415,7 @@ def by_group(
     boards = []
     for places in groups.values():
         part = compared.only(places)
-        frame = _summary(part, asked)
+        frame = _summary(part, asked, tests)
         contested = part.takes.sum(axis=0) > 1
         frame["tasks"] = part.takes[:, contested].sum(axis=1)
         boards.append(frame.iloc[_order(frame, part)])
@@ -296,10 +429,11 @@ def by_task(
     compared: RankedScores,
     metrics: Mapping[str, str],
     asked: RequestedColumns,
+    tests: TaskTests,
 ) -> pd.DataFrame:
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
-    ranks = rank_within(compared, fold_ratios(given, cells.tasks))
+    ranks = rank_within(compared, [tests.of(compared, t).p for t in range(len(cells.tasks))])
     low, high = _score_intervals(cells, list(metrics.values()))
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
@@ -311,13 +445,25 @@ def by_task(
     }
     if asked.normalize is not None:
         columns["normalized"] = normalize(compared, asked.baseline).T.ravel()
-    columns |= {"folds": np.concatenate(counts), "status": cells.states.T.ravel()}
+    columns["folds"] = np.concatenate(counts)
+    columns |= _pooled_columns(cells)
+    columns["status"] = cells.states.T.ravel()
     frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
     frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
     missing = (frame["status"] != OK).to_numpy()
     return frame.iloc[np.lexsort((frame["rank"].fillna(np.inf), missing, task))]
+
+
+def _pooled_columns(cells: Cells) -> dict[str, Any]:
+    """Return the folds planned, if some are missing, and the spread over seeds, if there is one."""
+    columns: dict[str, Any] = {}
+    if cells.partial:
+        columns["planned"] = cells.planned.T.ravel()
+    if not np.isnan(cells.seed_spread).all():
+        columns["seed_spread"] = cells.seed_spread.T.ravel()
+    return columns
 
 
 def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
@@ -342,15 +488,18 @@ def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, st
 # -- parts ----------------------------------------------------------------------------------
 
 
-def _summary(compared: RankedScores, asked: RequestedColumns) -> pd.DataFrame:
-    # sorted by name, so that the order of tasks does not change the resamples
-    tasks = compared.tasks
-    compared = compared.only(sorted(range(len(tasks)), key=tasks.__getitem__))
+def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) -> pd.DataFrame:
+    compared = compared.by_name()
     ranks = rank_models(compared.values, compared.takes)
-    frame = pd.DataFrame(
-        {"rank": ranks.mean, "rank_low": ranks.low, "rank_high": ranks.high, "tie": ranks.ties},
-        index=pd.Index(compared.models, name="model"),
-    )
+    found = (ranks.mean, ranks.low, ranks.high, ranks.ties, ranks.top)
+    columns = dict(zip(RANKS, found, strict=True))
+    contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
+    if len(contested) == 1:
+        one = compared.only([int(contested[0])])
+        columns = {
+            name: each[:, 0] for name, each in rank_within(one, [tests.of(one, 0).p]).items()
+        }
+    frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
     if asked.normalize is not None:
         frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline))
     if asked.wants("wins"):
@@ -358,7 +507,7 @@ def _summary(compared: RankedScores, asked: RequestedColumns) -> pd.DataFrame:
     if asked.wants("borda"):
         frame["borda"] = borda(ranks.each)
     if asked.wants("elo"):
-        rated = elo(ranks, asked.anchor_index)
+        rated = elo(ranks.each, asked.anchor_index)
         frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
     return frame
 
@@ -415,7 +564,7 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     good = better_first(frame, quality, higher, "pareto")
     cheap = better_first(frame, cost, higher, "pareto")
     known = np.isfinite(good) & np.isfinite(cheap)
-    if "tie" in frame:
+    if "tie" in frame and (frame["tie"] != "").any():
         known &= (frame["tie"] != "").to_numpy()
     scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
     if scored:  # a model that failed on every task is cheap but not on the front
@@ -454,12 +603,13 @@ def leaderboard(
     normalize: str | None = None,
     sort: str | None = None,
     columns: Iterable[str] | str | None = None,
+    pool: str = "variant",
 ) -> pd.DataFrame:
     """Rank the models of some runs.
 
     A score is the mean over folds of a task's metric on clean data. Ranks respect each metric's
     direction; scores on different scales are never averaged. Models are ranked on the folds that
-    they all have; those with fewer than three tasks come last and get no tie letter.
+    they all have; those with fewer than six tasks come last and get no tie letter.
 
     Parameters
     ----------
@@ -484,15 +634,22 @@ def leaderboard(
         request: ``"borda"``, ``"wins"``, ``"elo"``, ``"pareto"``; ``"elo:MODEL"`` puts that model
         at 1500, ``"pareto:memory_mb"`` uses another cost than time; ``"tasks"`` and ``"costs"``
         stand for all of them.
+    pool
+        Which runs are one row. ``"variant"``: runs of one model with the same constraint, version
+        and parameters; of a repeated job the newest counts. ``"model"``: all runs of one name.
+        ``"none"``: each run folder.
 
     Returns
     -------
     pandas.DataFrame
         A ``Leaderboard``, which prints as a table. One row per model, best first: rank, its 95 %
-        interval, tie letters, a score per task.
+        interval, tie letters, whether it may be the best (``top``), a score per task.
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
-        data were missing, and where), ``coverage`` and ``seeds``.
+        data were missing, and where), ``coverage`` and ``seeds``; by model and task ``partial``,
+        the folds with a score and the folds planned where these are more, and ``seed_spread``,
+        the standard deviation over seeds; by model ``repeats``, the number of older jobs;
+        ``separation``, which test tells models apart, or why there is none.
 
     Raises
     ------
@@ -507,7 +664,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    given = gather_scores(runs)
+    given = gather_scores(runs, pool)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
@@ -516,29 +673,36 @@ def leaderboard(
         given = _costs_of(given, compared)
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
-    asked = asked.look_up(cells.models)
+    asked.check(cells.models)
+    boards: dict[str, dict[str, Any]] = {}
+    tests = TaskTests(given, chosen)
     if by is None:
-        frame = overall(given, cells, compared, headings, asked)
+        frame, boards = by_connection(given, cells, compared, headings, asked, tests)
     elif by == "task":
-        frame = by_task(given, cells, compared, chosen, asked)
+        frame = by_task(given, cells, compared, chosen, asked.look_up(cells.models), tests)
     else:
-        frame = by_group(given, compared, groups, asked)
-    frame.index.names = ["model"] if by is None else [by, "model"]
+        groups = split_kinds(given, cells, groups)
+        frame = by_group(given, compared, groups, asked.look_up(cells.models), tests)
+    frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
-    facts |= {"by": by, "normalize": asked.normalize, "groups": groups, "anchor": asked.anchor}
+    facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
+    facts |= {"groups": groups, "boards": boards}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["positive"] = {
         headings[task]: label
         for task, label in given.positive.items()
         if task in headings and has_positive_class(chosen.get(task, ""))
     }
-    facts["missing"] = count_missing(cells, compared, rule)
-    facts["uneven"] &= rule != "exclude"
+    facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
 
 
 def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:
     """Return a leaderboard with its Pareto front, sorted, with the requested columns and attrs."""
+    if len(facts["boards"]) > 1:
+        facts["by"] = GROUP
+    elif facts["boards"]:
+        frame, facts["boards"] = frame.droplevel(GROUP), {}
     if asked.wants("pareto"):
         place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
         frame.insert(place, "pareto", pareto(frame, asked.cost))
@@ -546,8 +710,8 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
     if asked.sort is not None:
         frame = sort_leaderboard(frame, asked.sort, facts["higher_is_better"])
     frame = asked.pick(frame, facts["by"])
-    if facts["by"] is None:
-        facts["tasks"] = [task for task in facts["tasks"] if task in frame]
+    for each in (facts, *facts["boards"].values()) if facts["by"] in (None, GROUP) else ():
+        each["tasks"] = [task for task in each["tasks"] if task in frame]
     shared = {name: Shared(v) if isinstance(v, dict) else v for name, v in facts.items()}
     frame.attrs.update(shared)
     return frame
@@ -584,16 +748,33 @@ def _facts(
     coverage = covered.groupby(["model", "task"], sort=False)["coverage"].mean()
     return {
         "tasks": names,
-        "uneven": bool((ran != ran[:1]).any()),
+        "missing": count_missing(cells, compared),
+        "uneven": bool((ran != ran[:1]).any()) and compared.rule != "exclude",
         "higher_is_better": dict(zip(names, cells.higher, strict=True)),
         # by model and task, where it is below 1
         "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},
         "cells": lost,
         "few": [cells.models[m] for m in np.flatnonzero(few)],
         "seeds": given.seeds,
+        **_pooled_facts(given, cells, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]
             for why, where in given.lacking.items()
         },
         "twins": {columns[task]: twins for task, twins in given.twins.items() if task in columns},
     }
+
+
+def _pooled_facts(given: Gathered, cells: Cells, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return scores over fewer folds than planned, repeated jobs and spreads over seeds."""
+    repeats = given.repeated["model"].value_counts() if len(given.repeated) else {}
+    partial = {
+        model: {columns[task]: counts for task, counts in own.items()}
+        for model, own in cells.partial.items()
+    }
+    spread: dict[str, dict[str, float]] = {}
+    for m, t in np.argwhere(~np.isnan(cells.seed_spread)):
+        name = columns[cells.tasks[t]]
+        spread.setdefault(cells.models[m], {})[name] = float(cells.seed_spread[m, t])
+    counts = {str(model): int(number) for model, number in repeats.items()}
+    return {"partial": partial, "seed_spread": spread, "repeats": counts}

@@ -1,7 +1,8 @@
 """Robustness of models to corruption, with the measures of ImageNet-C.
 
-An error is 1 − score where higher is better, else the score itself. Sums are over the severities of
-one corruption, means over corruptions; compositions are summarized separately.
+An error is 1 − score where higher is better (100 − score in percent), else the score itself. Errors
+are averaged over the severities of a corruption and then over corruptions, and a ratio is one of
+these means. Compositions are summarized separately.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from karat.corruptions.view import View
-from karat.errors import DataError, did_you_mean
+from karat.errors import DataError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric
 from karat.results.load import named_scores
 from karat.results.tables import FINAL_EPOCH
@@ -33,6 +34,7 @@ def robustness(
     metric: str | None = None,
     compositions: bool = False,
     by_corruption: bool = False,
+    pool: str = "variant",
 ) -> pd.DataFrame:
     """Summarize the effect of corruptions on the scores of each model.
 
@@ -48,17 +50,22 @@ def robustness(
         Summarize composed corruptions instead of single ones.
     by_corruption
         Return a row per corruption, with ``ce`` and ``relative_ce``, instead of means over them.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
     pandas.DataFrame
-        One row per task and model. ``clean`` and ``corrupted`` are mean scores; ``mce`` is the mean
-        over corruptions of the model's summed error relative to the baseline's, ``relative_mce``
-        that of the summed losses against clean; ``retention`` is the mean share of the clean score,
+        One row per task and model, on the corruptions of which all models have a score at every
+        severity; ``corruptions`` is their number. ``clean`` and ``corrupted`` are mean scores;
+        ``mce`` is the mean error divided by the baseline's, ``relative_mce`` the mean loss against
+        clean divided by the baseline's, without corruptions under which the baseline gains (their
+        number is ``relative_corruptions``), and NaN if the baseline's loss is within its error;
+        ``retention`` is the mean share of the clean score, NaN for metrics that can be negative;
         ``area`` the mean height of the curve of scores over severities, ``worst`` the worst mean
         score of a corruption at a severity, named in ``worst_view``. Each has a 95 % interval,
         ``…_low`` and ``…_high``, by resampling folds and draws within them; NaN if there is one of
-        each. ``corruptions`` counts the corruptions with a score at every severity, which are used.
+        each. ``attrs["notes"]`` lists what was left out and why.
 
     Raises
     ------
@@ -70,7 +77,7 @@ def robustness(
     >>> table = karat.robustness("results", baseline="onehot")  # doctest: +SKIP
     >>> table[["task", "model", "clean", "corrupted", "mce"]]  # doctest: +SKIP
     """
-    table = _scores(runs, metric)
+    table = _scores(runs, metric, pool)
     composed = table["corruption"].str.contains("+", regex=False)
     table = table[(composed == compositions) | (table["corruption"] == "")]
     if not (table["corruption"] != "").any():
@@ -81,16 +88,19 @@ def robustness(
     if baselines and not set(baselines) & set(known):
         hint = did_you_mean(baselines[0], known) or f" There are: {', '.join(known)}."
         raise DataError(f'baseline: there is no run of "{baselines[0]}".{hint}')
-    frames = []
+    frames: list[pd.DataFrame] = []
+    notes: list[str] = []
     for _, part in table.groupby("task", sort=False):
         if (part["corruption"] != "").any():
-            frames += _frames(part, baselines, by_corruption)
-    return pd.concat(frames, ignore_index=True)
+            frames += _frames(part, baselines, by_corruption, notes)
+    found = pd.concat(frames, ignore_index=True)
+    found.attrs["notes"] = list(dict.fromkeys(notes))
+    return found
 
 
-def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
+def curves(runs: Any, *, metric: str | None = None, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count of scores by task, model, corruption and severity (0 is clean)."""
-    table = _scores(runs, metric)
+    table = _scores(runs, metric, pool)
     corrupted = table[table["corruption"] != ""]
     clean = table[table["corruption"] == ""].drop(columns=VIEW)
     pairs = corrupted[["task", "corruption"]].drop_duplicates().assign(severity=0.0)
@@ -101,9 +111,9 @@ def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
     return found.sort_values(keys, kind="stable", ignore_index=True)
 
 
-def _scores(runs: Any, metric: str | None) -> pd.DataFrame:
+def _scores(runs: Any, metric: str | None, pool: str) -> pd.DataFrame:
     """Return the final scores in one metric per task, without corruptions of severity 0."""
-    table, firsts, directions = named_scores(runs)
+    table, firsts, directions = named_scores(runs, pool)
     table = table[table["epoch"] == FINAL_EPOCH]
     there = sorted(table["metric"].unique())
     if metric is not None and metric not in there:
@@ -160,9 +170,9 @@ class _Cells:
         up = bool(part["higher_is_better"].iloc[0])
         return cls(models.tolist(), corruption, severity, fold, clean[:, fold], seen, up)
 
-    def only(self, corruption: str) -> _Cells:
-        """Return the views of one corruption."""
-        rows = self.corruption == corruption
+    def only(self, corruptions: Sequence[str]) -> _Cells:
+        """Return the views of some corruptions."""
+        rows = np.isin(self.corruption, list(corruptions))
         return replace(
             self,
             corruption=self.corruption[rows],
@@ -203,18 +213,39 @@ def _weighed(values: np.ndarray, times: np.ndarray) -> np.ndarray:
 # -- numbers --------------------------------------------------------------------------------
 
 
-def _frames(part: pd.DataFrame, baselines: Sequence[str], each: bool) -> list[pd.DataFrame]:
+@dataclass(frozen=True)
+class _Scale:
+    """What ratios refer to: the baseline's place, the best score, which ratios there are.
+
+    ``top`` is NaN where the best score is unknown, ``losing`` the corruptions under which the
+    baseline loses by more than its error; ``retention`` is whether shares of a score make sense.
+    """
+
+    base: int | None
+    top: float
+    losing: tuple[str, ...]
+    retention: bool
+
+
+def _frames(
+    part: pd.DataFrame, baselines: Sequence[str], each: bool, notes: list[str]
+) -> list[pd.DataFrame]:
     """Return the rows of a task: one per model, or one per corruption and model."""
     first = part.iloc[0]
+    task, metric = str(first["task"]), str(first["metric"])
     cells = _Cells.of(part)
     base = next((cells.models.index(name) for name in baselines if name in cells.models), None)
-    keys = {"metric": first["metric"], "higher_is_better": cells.up}
+    keys = {"metric": metric, "higher_is_better": cells.up}
     if not each:
-        return [_rows({"task": first["task"]}, keys, cells, base)]
+        cells = _common(cells, task, notes)
+        scale = _scale(cells, base, (task, metric), notes)
+        return [_rows({"task": task}, keys, cells, scale)]
     frames = []
     for name in dict.fromkeys(cells.corruption):
-        names = {"task": first["task"], "corruption": name}
-        found = _rows(names, keys, cells.only(name), base).drop(columns="corruptions")
+        names, own = {"task": task, "corruption": name}, cells.only([name])
+        scale = _scale(own, base, (task, metric), notes)
+        found = _rows(names, keys, own, scale)
+        found = found.drop(columns=["corruptions", "relative_corruptions"])
         renamed = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
         frames.append(found.rename(columns=renamed))
     return frames
@@ -223,15 +254,89 @@ def _frames(part: pd.DataFrame, baselines: Sequence[str], each: bool) -> list[pd
 _OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
 
 
+def _common(cells: _Cells, task: str, notes: list[str]) -> _Cells:
+    """Return the corruptions that all models have, of those that have any."""
+    means = cells.averaged(np.ones((1, len(cells.fold)))).seen[:, :, 0]
+    names = list(dict.fromkeys(cells.corruption))
+    whole = np.array([~np.isnan(means[:, cells.corruption == n]).any(axis=1) for n in names])
+    shared = whole[:, whole.any(axis=0)].all(axis=1) & whole.any()
+    if shared.all():
+        return cells
+    if not shared.any():
+        notes.append(f"{task}: no corruption is common to all models; each has its own.")
+        return cells
+    for name, has in zip(names, whole, strict=True):
+        if not has[whole.any(axis=0)].all():
+            lack = [
+                m
+                for m, own, any_ in zip(cells.models, has, whole.any(axis=0), strict=True)
+                if any_ and not own
+            ]
+            notes.append(f"{task}: compared without {name}, which {', '.join(lack)} lacks.")
+    return cells.only([name for name, kept in zip(names, shared, strict=True) if kept])
+
+
+def _scale(cells: _Cells, base: int | None, about: tuple[str, str], notes: list[str]) -> _Scale:
+    """Return what the ratios of a task refer to, and note which of them are left out."""
+    task, metric = about
+    try:
+        least, most = get_metric(metric).range
+    except KaratError:
+        known = np.concatenate([cells.clean.ravel(), cells.seen.ravel()])
+        least, most = float(np.nanmin(known, initial=0.0)), 1.0
+    retention = least >= 0
+    if not retention:
+        notes.append(f"{task}: no retention, {metric} can be negative.")
+    if base is None:
+        return _Scale(None, most, (), retention)
+    largest = max(float(np.nanmax(each, initial=-np.inf)) for each in (cells.clean, cells.seen))
+    top = most
+    if cells.up and largest > most and largest <= 100 * most:
+        top = 100 * most
+        notes.append(f"{task}: {metric} is in percent, so errors are {top:g} − score.")
+    elif cells.up and (largest > most or not np.isfinite(most)):
+        top = np.nan
+        notes.append(f"{task}: no mCE, the best possible {metric} is unknown.")
+    return _Scale(base, top, _losing(cells, base, task, notes), retention)
+
+
+def _losing(cells: _Cells, base: int, task: str, notes: list[str]) -> tuple[str, ...]:
+    """Return the corruptions under which the baseline loses; none if that is within its error."""
+    lost, name = [], cells.models[base]
+    for corruption in dict.fromkeys(cells.corruption):
+        own = cells.only([corruption]).averaged(np.ones((1, len(cells.fold))))
+        if _loss(own)[base].mean() > 0:
+            lost.append(str(corruption))
+        elif not np.isnan(_loss(own)[base]).any():
+            notes.append(f"{task}: relative mCE without {corruption}, under which {name} gains.")
+    if not lost:
+        return ()
+    drawn = cells.only(lost).averaged(cells.resamples(RESAMPLES))
+    spread = _over(drawn, _loss(drawn), _mean)[base]
+    if len(cells.fold) > 1 and np.nanpercentile(spread, _ENDS["_low"]) <= 0:
+        notes.append(f"{task}: no relative mCE, the loss of {name} is within its error.")
+        return ()
+    return tuple(lost)
+
+
+def _loss(means: _Cells) -> np.ndarray:
+    before = means.clean[:, None]
+    return before - means.seen if means.up else means.seen - before
+
+
+def _mean(part: np.ndarray, _: np.ndarray) -> np.ndarray:
+    return np.asarray(part.mean(axis=1))
+
+
 def _rows(
-    names: dict[str, Any], keys: dict[str, Any], cells: _Cells, base: int | None
+    names: dict[str, Any], keys: dict[str, Any], cells: _Cells, scale: _Scale
 ) -> pd.DataFrame:
     means = cells.averaged(np.ones((1, len(cells.fold))))
-    found = _summaries(means, base)
+    found = _summaries(means, scale)
     frame = pd.DataFrame({**names, "model": cells.models, **keys})
     several = len(cells.fold) > 1
     times = cells.resamples(RESAMPLES) if several else np.empty((0, len(cells.fold)))
-    drawn = _summaries(cells.averaged(times), base)
+    drawn = _summaries(cells.averaged(times), scale)
     for name in SUMMARIES:
         frame[name] = found[name][:, 0]
         # clean scores do not vary over draws
@@ -245,37 +350,38 @@ def _rows(
             frame[f"{name}{end}"] = edge
     seen = means.seen[:, :, 0]
     frame["worst_view"] = _worst_views(cells, seen)
-    frame["corruptions"] = [
-        len(set(cells.corruption) - set(cells.corruption[np.isnan(scores)])) for scores in seen
-    ]
+    whole = [set(cells.corruption) - set(cells.corruption[np.isnan(scores)]) for scores in seen]
+    frame["corruptions"] = [len(each) for each in whole]
+    frame["relative_corruptions"] = [len(each & set(scale.losing)) for each in whole]
     order = np.argsort(frame["corrupted"] * (-1 if cells.up else 1), kind="stable")
     return frame.iloc[order]
 
 
-def _summaries(means: _Cells, base: int | None) -> dict[str, np.ndarray]:
+def _summaries(means: _Cells, scale: _Scale) -> dict[str, np.ndarray]:
     """Return every measure by model and resample."""
     clean, seen = means.clean, means.seen
     before = clean[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         retained = seen / before if means.up else before / seen
-    retained = np.where(np.isfinite(retained), retained, np.nan)
+    retained = np.where(np.isfinite(retained) & scale.retention, retained, np.nan)
     nothing = np.full(clean.shape, np.nan)
     bad = np.where(np.isnan(seen), np.inf if means.up else -np.inf, seen)
     worst = bad.min(axis=1) if means.up else bad.max(axis=1)
     found = {
         "clean": clean,
-        "corrupted": _over(means, seen, lambda part, _: part.mean(axis=1)),
+        "corrupted": _over(means, seen, _mean),
         "mce": nothing,
         "relative_mce": nothing,
-        "retention": _over(means, retained, lambda part, _: part.mean(axis=1)),
+        "retention": _over(means, retained, _mean),
         "area": _over(means, seen, lambda part, severity: _area(clean, part, severity)),
         "worst": np.where(np.isinf(worst), np.nan, worst),
     }
-    if base is not None:
-        error = 1 - seen if means.up else seen
-        loss = before - seen if means.up else seen - before
-        found["mce"] = _over(means, error, lambda part, _: _ratio(part, base))
-        found["relative_mce"] = _over(means, loss, lambda part, _: _ratio(part, base))
+    if scale.base is not None:
+        error = scale.top - seen if means.up else seen
+        found["mce"] = _ratio(_over(means, error, _mean), scale.base)
+        part = means.only(scale.losing)
+        if scale.losing:
+            found["relative_mce"] = _ratio(_over(part, _loss(part), _mean), scale.base)
     return found
 
 
@@ -294,11 +400,10 @@ def _over(
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _ratio(part: np.ndarray, base: int) -> np.ndarray:
-    """Return sums relative to the baseline's; NaN where the baseline has no error."""
-    sums = part.sum(axis=1)
+def _ratio(values: np.ndarray, base: int) -> np.ndarray:
+    """Return values relative to the baseline's; NaN where that is not positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(sums[base] > 0, sums / sums[base], np.nan)
+        return np.where(values[base] > 0, values / values[base], np.nan)
 
 
 def _area(clean: np.ndarray, part: np.ndarray, severity: np.ndarray) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,18 +28,125 @@ class RankedScores:
     """The scores to rank: ``values[t]`` are models × folds, higher is better.
 
     NaN is a failed fold, which counts as the worst of that fold. ``takes`` is models × tasks,
-    whether a model is ranked on a task.
+    whether a model is ranked on a task; ``rule`` is the rule for missing scores.
     """
 
     models: list[str]
     tasks: list[str]
     values: list[np.ndarray]
     takes: np.ndarray
+    rule: str = RULES[0]
 
-    def only(self, places: Sequence[int]) -> RankedScores:
-        """Return only these tasks."""
-        tasks, values = [self.tasks[t] for t in places], [self.values[t] for t in places]
-        return RankedScores(self.models, tasks, values, self.takes[:, list(places)])
+    def only(self, places: Sequence[int], models: Sequence[int] | None = None) -> RankedScores:
+        """Return only these tasks, and only these models if they are given."""
+        rows = list(range(len(self.models)) if models is None else models)
+        tasks, values = [self.tasks[t] for t in places], [self.values[t][rows] for t in places]
+        names = [self.models[m] for m in rows]
+        takes = self.takes[np.ix_(rows, list(places))]
+        return RankedScores(names, tasks, values, takes, self.rule)
+
+    def by_name(self) -> RankedScores:
+        """Return the tasks sorted by name as the page does, so that their order changes no test."""
+        names = [task.encode("utf-16-be", "surrogatepass") for task in self.tasks]
+        return self.only(sorted(range(len(names)), key=names.__getitem__))
+
+
+#: two models share enough tasks if they share this many, or this part of the fewer tasks of the two
+SHARED_TASKS, SHARED_PART = 6, 0.25
+#: share of the others with which a model of a group may share too few tasks
+UNSHARED = 0.1
+
+
+@dataclass(frozen=True)
+class ModelGroup:
+    """Models that are compared with each other: the places of their tasks and of the models."""
+
+    tasks: list[int]
+    models: list[int]
+
+
+def connected_groups(takes: np.ndarray) -> list[ModelGroup]:
+    """Return groups of tasks whose models can be ranked together; ``takes`` is models × tasks.
+
+    The models of a group share tasks directly: at least 6, or a quarter of the tasks of the one
+    with fewer; among more than 10 models, a tenth of the pairs of each may share less. A model may
+    belong to several groups, so that baselines that take every task do not connect groups. The
+    largest group comes first; tasks of single models that fit into no group come last.
+
+    >>> takes = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]])
+    >>> [(group.tasks, group.models) for group in connected_groups(takes)]
+    [([0, 1], [0, 1, 4]), ([2, 3], [2, 3, 4])]
+    """
+    there = np.asarray(takes, dtype=bool)
+    found = _merged(there, list(_split(there, np.arange(there.shape[1]))))
+    contested = [part for part in found if (there[:, part].sum(axis=0) > 1).any()]
+    alone = [part for part in found if not (there[:, part].sum(axis=0) > 1).any()]
+    contested.sort(key=lambda part: (-there[:, part].sum(), part[0]))
+    parts = [*contested, np.sort(np.concatenate(alone))] if alone else contested
+    parts = parts or [np.arange(0)]
+    groups = [
+        ModelGroup(p.tolist(), np.flatnonzero(there[:, p].any(axis=1)).tolist()) for p in parts
+    ]
+    # models without any task are listed in the first group
+    idle = np.flatnonzero(~there.any(axis=1)).tolist()
+    first = replace(groups[0], models=sorted([*groups[0].models, *idle]))
+    return [first, *groups[1:]]
+
+
+def _split(takes: np.ndarray, tasks: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield parts of the tasks whose models can be ranked together, by splitting in two."""
+    part = takes[:, tasks]
+    if _can_be_ranked(part):
+        yield tasks
+        return
+    from scipy.cluster.hierarchy import cut_tree, linkage
+    from scipy.spatial.distance import pdist
+
+    patterns, which = np.unique(part.T, axis=0, return_inverse=True)
+    near = linkage(pdist(patterns, "jaccard"), method="average")
+    half = cut_tree(near, 2).ravel()[which.ravel()]
+    # the models of each half, without those that take every task
+    sides = [part[:, half == side].any(axis=1) & ~part.all(axis=1) for side in (0, 1)]
+    if 2 * (sides[0] & sides[1]).sum() > min(sides[0].sum(), sides[1].sum()):
+        yield tasks  # scores are missing here and there: no split helps
+        return
+    for side in (0, 1):
+        yield from _split(takes, tasks[half == side])
+
+
+def _can_be_ranked(takes: np.ndarray) -> bool:
+    """Return whether the models share enough tasks directly.
+
+    Of a model with less than half of the usual number of tasks, these must be tasks that half of
+    the others take.
+    """
+    counts = takes.sum(axis=1)
+    if not counts.any():
+        return True
+    usual = counts >= max(np.median(counts[counts > 0]) / 2, 1)
+    part, own = takes[usual].astype(np.float32), counts[usual]
+    needed = np.minimum(SHARED_TASKS, SHARED_PART * np.minimum.outer(own, own))
+    lacking = (part @ part.T < np.maximum(needed, 1)).sum(axis=1)
+    few = ~usual & (counts > 0)
+    taken = takes[few] @ part.mean(axis=0)
+    enough = (taken >= counts[few] / 2).all()
+    return bool(enough and (lacking <= UNSHARED * (len(own) - 1)).all())
+
+
+def _merged(takes: np.ndarray, groups: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the groups after merging those with common models that can be ranked together."""
+    found: list[np.ndarray] = []
+    for tasks in groups:
+        own = takes[:, tasks].any(axis=1)
+        overlap = np.array([(takes[:, each].any(axis=1) & own).sum() for each in found])
+        for place in np.argsort(-overlap, kind="stable"):
+            union = np.sort(np.concatenate([found[place], tasks]))
+            if overlap[place] and _can_be_ranked(takes[:, union]):
+                found[place] = union
+                break
+        else:
+            found.append(tasks)
+    return found if len(found) == len(groups) else _merged(takes, found)
 
 
 def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
@@ -89,7 +196,7 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
             takes[:, t] = cells.takes.any(axis=1)
             table = np.where(np.isnan(table), table[baseline], table)
         values.append(significant(table))
-    return RankedScores(cells.models, cells.tasks, values, takes)
+    return RankedScores(cells.models, cells.tasks, values, takes, rule)
 
 
 def significant(values: np.ndarray) -> np.ndarray:
@@ -115,13 +222,13 @@ def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -
     return mean_of(values)[:, None]
 
 
-def count_missing(cells: Cells, compared: RankedScores, rule: str) -> dict[str, Any]:
+def count_missing(cells: Cells, compared: RankedScores) -> dict[str, Any]:
     """Return the rule and the numbers of missing scores, by reason, and of tasks compared.
 
     Tasks without any score are not counted. ``imputed`` counts scores replaced by the baseline's,
     ``penalized`` those that count as the worst, ``partial`` models with fewer folds than others.
     """
-    shown = cells.scored
+    rule, shown = compared.rule, cells.scored
     states, takes = cells.states[:, shown], compared.takes[:, shown]
     baseline = find_baseline("missing", rule, cells.models)
     imputed = takes & (states != OK) & (states[baseline or 0] == OK) & (baseline is not None)

@@ -13,6 +13,7 @@ from karat.corruptions.view import View
 from karat.errors import KaratError
 from karat.metrics.metric import get_metric, score
 from karat.results.load import FAILED, OK
+from karat.results.pooling import question_difference
 from karat.results.selection import Answered, Side, Unit
 from karat.stats.paired_tests import corrected_t, fold_ratio
 
@@ -118,7 +119,13 @@ def _read(sides: Sequence[Side], place: int, task: str, view: View, unit: Unit) 
 
 #: why a run that has scores is not compared on a task
 OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
-OTHER_PROBE = "other probe"
+OTHER_PROBE, OTHER_SPLIT = "other probe", "other split"
+#: the same by the fact in which two questions differ
+DIFFERENCES = {
+    **{"data": OTHER_DATA, "probe": OTHER_PROBE, "missing": OTHER_PROBE, "metric": "other metric"},
+    **dict.fromkeys(("split", "count", "rows"), OTHER_SPLIT),
+    "positive": "other positive class",
+}
 NOT_MEASURED = "not measured"
 #: relative tolerance below which values are equal: means differ in their last bits
 TIE = 1e-12
@@ -284,6 +291,9 @@ def comparable_state(first: Side, side: Side, task: str, view: View) -> str:
         return OTHER_DATA
     if side.probe(task) is not None and side.probe(task) != first.probe(task):
         return OTHER_PROBE
+    differs = question_difference(first.run, side.run, (task, task))
+    if differs in ("split", "rows", "positive"):
+        return DIFFERENCES[differs]
     one, other = _sizes(first, task), _sizes(side, task)
     if any(one[fold] != other[fold] for fold in one.keys() & other.keys()):
         return OTHER_FOLDS

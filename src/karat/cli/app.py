@@ -307,6 +307,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
 )
 @option("-o, --output DIR", "Where to write run folders.", default="results")
 @option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
+@option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
 @option(
@@ -352,7 +353,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         raise DefinitionError("--retry-failed requires --resume.")
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose_progress(quiet, given.pop("verbose"))
-    given["cache"], named = not given.pop("no_cache"), given["models"]
+    given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
+    named = given["models"]
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
         Template.current()  # loads its libraries while this process plans

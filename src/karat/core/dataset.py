@@ -135,7 +135,8 @@ class Dataset:
         Parameters
         ----------
         table
-            One row per item, a data frame of pandas or polars; its index is replaced.
+            One row per item, a data frame of pandas or polars. Its index names the rows in stored
+            predictions, if it is unique.
         target
             The target column, which is then not a feature; or a series, array or list with one
             value per row. A series of pandas is matched by its index.
@@ -170,6 +171,7 @@ class Dataset:
         <Dataset churn: 2 questions about 2 table items, 2 classes>
         """
         table, target = attach_target(as_frame(table, name), target, name)
+        names = _row_names(table.index)
         table = check_table(table, name)
         columns = {"group": group, "part": part, "weight": weight}
         drop = [drop] if isinstance(drop, str) else drop
@@ -180,7 +182,7 @@ class Dataset:
         if not items.shape[1]:
             raise DataError(f'{name}: there is no column other than the target "{target}".')
         data = cls(
-            *(name, items, pd.DataFrame({"row": table.index}), truth, kind, "table"),
+            *(name, items, pd.DataFrame({"row": table.index}, index=names), truth, kind, "table"),
             classes=classes,
             about=about or {},
             **{what: table[column].to_numpy() for what, column in columns.items() if column},
@@ -285,7 +287,7 @@ class Dataset:
         Parameters
         ----------
         frame
-            One row per question.
+            One row per question; its index is used as in ``from_table``.
         fields
             The columns that hold texts, entity ids or bags ``{id: weight}``.
         target, kind, positive, group, weight, part, about
@@ -304,6 +306,8 @@ class Dataset:
         >>> Dataset.from_columns(frame, ["a", "b"], "score", name="pairs", kind="regression")
         <Dataset pairs: 2 questions about 4 text items, numbers>
         """
+        frame = as_frame(frame, name)
+        names = _row_names(frame.index)
         frame = check_table(frame, name)
         fields = [fields] if isinstance(fields, str) else list(fields)
         _check_fields(fields, name)
@@ -322,8 +326,10 @@ class Dataset:
             ids = pd.Index(values, tupleize_cols=False)
             items = pd.Series([label(t) for t in values] if label else values, index=ids)
             asked = {c: frame[c].to_numpy() for c in fields}
+        questions = pd.DataFrame(asked)
+        questions.index = questions.index if names is None else names
         data = cls(
-            *(name, items, pd.DataFrame(asked), truth, kind, modality),
+            *(name, items, questions, truth, kind, modality),
             classes=classes,
             about=about or {},
             **{what: frame[column].to_numpy() for what, column in columns.items() if column},
@@ -505,6 +511,12 @@ def _target_of(
     truth = target_values(column, kind, where, str(target))
     kind = kind or infer_kind(truth, name)
     return truth, kind, ordered_classes(column, truth) if kind == "classification" else ()
+
+
+def _row_names(index: pd.Index) -> pd.Index | None:
+    """Return the names of rows; None if they are not unique."""
+    named = index.nlevels == 1 and index.is_unique and not index.hasnans
+    return index.rename(None) if named else None
 
 
 def _numbered(columns: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:

@@ -21,9 +21,12 @@ from karat.errors import ContractError, DataError
 #: kinds of predictions: class labels, numbers (values, similarities), item ids, cluster numbers
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
-_EXTRAS = ("group", "rank", "candidates", "question", "weight", "known")
+#: the columns after the target that a file may have
+EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key")
 _WHOLE = ("candidates", "question", "known")
 _TEXT = ("classes", "items")
+#: extra columns that hold text
+TEXT_EXTRAS = ("group", "key")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,9 @@ class Predictions:
         represents if there are too many to list (all pairs of a table).
     known
         1 if the model has vectors for all items of the question, 0 if the answer is a default.
+    key
+        The key of each row's item: its name in the data, or its row there. Runs of earlier versions
+        have none.
     """
 
     predictions: np.ndarray
@@ -63,6 +69,7 @@ class Predictions:
     question: np.ndarray | None = None
     weight: np.ndarray | None = None
     known: np.ndarray | None = None
+    key: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         kinds = (("predictions", self.answers, ANSWERS), ("target", self.truths, TRUTHS))
@@ -78,12 +85,12 @@ class Predictions:
                 f"expected one answer per question."
             )
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
-        shapes: dict[str, tuple[int, ...]] = {name: (len(self.target),) for name in _EXTRAS}
+        shapes: dict[str, tuple[int, ...]] = {name: (len(self.target),) for name in EXTRAS}
         for name, shape in {"probabilities": (len(self), len(self.classes)), **shapes}.items():
             values = getattr(self, name)
             if values is None:
                 continue
-            values = as_text(values) if name == "group" else _floats(values, name, len(shape))
+            values = as_text(values) if name in TEXT_EXTRAS else _floats(values, name, len(shape))
             values = values.astype(np.intp) if name in _WHOLE else values
             if values.shape != shape:
                 raise ContractError(f"{name} must have the shape {shape}, got {values.shape}.")
@@ -121,6 +128,33 @@ class Predictions:
         """The index of each row's predicted label in ``labels``."""
         return self._codes(self.predictions)
 
+    @property
+    def is_labeled(self) -> bool:
+        """Whether predictions and targets are classes."""
+        return self.answers == self.truths == "classes"
+
+    @cached_property
+    def confidence(self) -> np.ndarray | None:
+        """The probability of each predicted class, None without probabilities.
+
+        NaN for a predicted label without a probability.
+        """
+        return self._chances(self.answered_codes) if self._has_chances else None
+
+    @cached_property
+    def target_chance(self) -> np.ndarray | None:
+        """The probability of each row's target, as ``confidence``."""
+        return self._chances(self.true_codes) if self._has_chances else None
+
+    @property
+    def _has_chances(self) -> bool:
+        return self.probabilities is not None and self.is_labeled and len(self) > 0
+
+    def _chances(self, codes: np.ndarray) -> np.ndarray:
+        assert self.probabilities is not None
+        chances = np.column_stack([self.probabilities, np.full(len(self), np.nan)])
+        return np.asarray(chances[np.arange(len(self)), np.minimum(codes, len(self.classes))])
+
     def _codes(self, texts: np.ndarray) -> np.ndarray:
         place = {label: i for i, label in enumerate(self.labels)}
         return np.fromiter(map(place.__getitem__, texts.tolist()), np.intp, len(texts))
@@ -131,7 +165,7 @@ class Predictions:
         """Return some of the rows."""
         cut: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
-            for name in ("predictions", "target", "probabilities", *_EXTRAS)
+            for name in ("predictions", "target", "probabilities", *EXTRAS)
         }
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **cut)
 
@@ -150,7 +184,7 @@ class Predictions:
         place[np.flatnonzero(own)] = np.arange(len(self))
         place[np.flatnonzero(~own)] = len(self) + np.arange(len(other))
         both: dict[str, Any] = {}
-        for name in ("predictions", "target", "probabilities", *_EXTRAS):
+        for name in ("predictions", "target", "probabilities", *EXTRAS):
             pair = [getattr(self, name), getattr(other, name)]
             if sum(values is None for values in pair) == 1:
                 raise ContractError(f"{name} are given for some of the questions only.")
@@ -161,7 +195,7 @@ class Predictions:
 
     def to_csv(self) -> str:
         """Return the text of ``predictions.csv``: classes, predictions, truth, extra columns."""
-        extras = [name for name in _EXTRAS if getattr(self, name) is not None]
+        extras = [name for name in EXTRAS if getattr(self, name) is not None]
         columns: list[list[str]] = []
         if self.probabilities is not None:
             columns += [_cells(column) for column in self.probabilities.T]
@@ -196,7 +230,7 @@ class Predictions:
             truths=truths,
             classes=tuple(header[: at - 1]) if chances else tuple(classes),
             probabilities=np.column_stack(chances) if chances else None,
-            **{name: extras.get(name) for name in _EXTRAS},
+            **{name: extras.get(name) for name in EXTRAS},
         )
 
 

@@ -33,8 +33,18 @@ MOST_CLASSES = 30
 #: numbers of sampled rows and cells of a table
 MOST_ROWS, MOST_CELLS, FEWEST_ROWS = 2_000, 1_000_000, 200
 #: a column is a key if its share of distinct values is between the first two numbers and its
-#: score on rows of equal value (see ``_Distance.score``) is at least the third
-KEY_LEAST, KEY_MOST, KEY_AGREES = 0.2, 0.95, 0.9
+#: score on rows of equal value (see ``_Distance.score``) is at least the third; the fourth, if
+#: rows of neighboring values do not agree nearly as well, so that the column is not a quantity
+KEY_LEAST, KEY_MOST, KEY_AGREES, KEY_NOISY = 0.2, 0.95, 0.9, 0.4
+#: rows are equal if their numbers differ by less than this share of a standard deviation
+EQUAL_NUMBERS = 1e-6
+#: expected share of rows that equal another row by chance, below which ids are not compared
+BY_CHANCE = 1e-3
+#: rows are nearly identical if their distance is below this share of that to the tenth neighbor;
+#: it takes this share of such rows to report them
+NEAR, NEAR_SHARE, NEIGHBORS = 0.02, 0.3, 10
+#: numbers of columns and of rows to search for near rows
+NEAR_COLUMNS, NEAR_ROWS = (3, 10), 1_000
 #: maximum number of sampled values of train and of test vectors, and of values read at once
 MOST_NUMBERS = 2**20
 #: maximum number of items compared with each other
@@ -126,8 +136,9 @@ guard = LibraryGuard()
 def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     """Return the number of test questions whose item is also a train item, and of all of them.
 
-    Items are equal if all their cells are, whatever their ids and targets; entities, if their ids
-    are. Questions about several items, or whose targets are items, have no duplicates.
+    Items are equal if all their cells are, whatever their ids, targets and columns in which every
+    row differs; entities, if their ids are. Questions about several items, or whose targets are
+    items, have no duplicates.
 
     >>> table = pd.DataFrame({"a": [1, 1, 2], "y": ["n", "p", "n"]})
     >>> data = Dataset.from_table(table, "y")
@@ -140,9 +151,44 @@ def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     if data.kind == "items" or not _has_one_item_each(data):
         return 0, tested
     rows = data.mentions(data.fields[0]).rows
-    return _crossing(
-        rows if data.modality == "entity" else row_codes(data.items)[rows], folds
-    ), tested
+    if data.modality == "entity":
+        return _crossing(rows, folds), tested
+    return _crossing(_equal_rows(data.items)[rows], folds), tested
+
+
+def _equal_rows(items: pd.DataFrame | pd.Series) -> np.ndarray:
+    """Return a number per item; equal items have the same number.
+
+    Numbers are equal up to rounding errors. Columns of distinct ids are left out if the others
+    hardly ever agree by chance.
+    """
+    if isinstance(items, pd.Series) or not len(items):
+        return row_codes(items)
+    codes, chance, ids = np.zeros(len(items), dtype=np.int64), float(len(items)), 0
+    for place in range(items.shape[1]):
+        column = items.iloc[:, place]
+        number = pd.api.types.is_float_dtype(column)
+        cells = _coded(_rounded(column) if number else column)
+        if not number and cells.max() == len(cells) - 1:
+            ids += 1
+            continue
+        chance *= float(((np.bincount(cells + 1) / len(cells)) ** 2).sum())
+        codes = _combined(codes, cells)
+        if codes.max() == len(codes) - 1:  # all items differ already
+            return codes
+    return codes if not ids or chance < BY_CHANCE else row_codes(items)
+
+
+def _rounded(column: pd.Series) -> pd.Series:
+    numbers = column.to_numpy(dtype=float, na_value=np.nan)
+    known = numbers[np.isfinite(numbers)]
+    scale = float(known.std()) if len(known) else 0.0
+    return pd.Series(np.round(numbers / (EQUAL_NUMBERS * scale)) if scale else numbers)
+
+
+def _combined(codes: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Return a number per row, equal where both are; renumbered so that it cannot overflow."""
+    return np.asarray(pd.factorize(codes * (cells.max() + 2) + cells)[0])
 
 
 def row_codes(items: pd.DataFrame | pd.Series) -> np.ndarray:
@@ -150,9 +196,7 @@ def row_codes(items: pd.DataFrame | pd.Series) -> np.ndarray:
     frame = items.to_frame() if isinstance(items, pd.Series) else items
     codes = np.zeros(len(frame), dtype=np.int64)
     for i in range(frame.shape[1]):
-        cells = _coded(frame.iloc[:, i])
-        # renumbered after each column, so that the numbers cannot overflow
-        codes = pd.factorize(codes * (cells.max() + 2) + cells)[0]
+        codes = _combined(codes, _coded(frame.iloc[:, i]))
         if codes.max() == len(codes) - 1:  # all items differ already
             break
     return codes
@@ -194,9 +238,9 @@ def count_classes(data: Dataset) -> dict[str, int]:
 def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str] | None:
     """Return how many test questions share their entity with a train question, of how many.
 
-    An entity is a group, if the data have groups; an item, if questions have several fields; or
-    the value of a key column, whose rows of equal value have equal targets. The third value names
-    it; None if there is no entity.
+    An entity is a group, if the data have groups; an item, if questions have several fields; the
+    value of a key column, whose rows of equal value have equal targets; or rows with nearly
+    identical numbers. The third value names it; None if there is no entity.
     """
     tested = sum(len(fold.test) for fold in folds)
     if data.kind == "items":
@@ -205,11 +249,48 @@ def shared_entities(data: Dataset, folds: Sequence[Fold]) -> tuple[int, int, str
         return _crossing(pd.factorize(data.group)[0], folds), tested, "group"
     if len(data.fields) > 1:
         return _items_on_both_sides(data, folds), tested, "item"
-    found = [
-        (_crossing(codes, folds), tested, name)
-        for name, codes in (_keys(data) if _is_table(data) else ())
-    ]
-    return max(found, key=lambda each: each[0], default=None)
+    if not _is_table(data):
+        return None
+    found = [(_crossing(codes, folds), tested, name) for name, codes in _keys(data)]
+    found.append((_near_rows(data, folds), tested, "nearly identical row"))
+    best = max(found, key=lambda each: each[0])
+    return best if best[0] or len(found) > 1 else None
+
+
+def _near_rows(data: Dataset, folds: Sequence[Fold]) -> int:
+    """Return how many test rows have a nearly identical train row, from a sample of the rows."""
+    matrix = _continuous(data.frame())
+    if matrix is None or not folds:
+        return 0
+    from scipy.spatial import cKDTree
+
+    chosen = evenly_spaced(np.arange(len(matrix)), NEAR_ROWS)
+    distances, neighbors = cKDTree(matrix).query(matrix[chosen], NEIGHBORS + 1)
+    # the first neighbor is the row itself; equal rows are duplicates
+    near = (distances[:, 1] < NEAR * distances[:, -1]) & (distances[:, 1] > EQUAL_NUMBERS)
+    if near.mean() < NEAR_SHARE:
+        return 0
+    found = 0
+    for fold in folds:
+        test, train = np.isin(chosen, fold.test), np.isin(neighbors[:, 1], fold.train)
+        found += round(float((near & train)[test].mean()) * len(fold.test)) if test.any() else 0
+    return found
+
+
+def _continuous(table: pd.DataFrame) -> np.ndarray | None:
+    """Return the standardized columns with most distinct numbers; None if there are too few."""
+    found = []
+    for _, column in table.items():
+        if pd.api.types.is_float_dtype(column) and column.notna().all():
+            numbers = column.to_numpy(dtype=float)
+            distinct, spread = len(np.unique(numbers)), float(np.std(numbers))
+            if 2 * distinct > len(numbers) and np.isfinite(spread) and spread > 0:
+                found.append((distinct, (numbers - numbers.mean()) / spread))
+    fewest, most = NEAR_COLUMNS
+    if len(found) < fewest or len(table) <= 2 * NEIGHBORS:
+        return None
+    found.sort(key=lambda each: -each[0])
+    return np.column_stack([numbers for _, numbers in found[:most]])
 
 
 def _crossing(codes: np.ndarray, folds: Sequence[Fold]) -> int:
@@ -239,14 +320,42 @@ def _keys(data: Dataset) -> Iterator[tuple[str, np.ndarray]]:
         column = table[name]
         if pd.api.types.is_float_dtype(column) or pd.api.types.is_bool_dtype(column):
             continue
+        if _is_date(column):
+            continue
         codes = _coded(column)
         different = codes.max(initial=-1) + 1
         if not KEY_LEAST * len(codes) <= different <= KEY_MOST * len(codes):
             continue
         order = np.argsort(codes, kind="stable")
         same = np.flatnonzero((np.diff(codes[order]) == 0) & (codes[order][1:] >= 0))
-        if len(same) and distance.score(order[same], order[same + 1]) >= KEY_AGREES:
+        agree = distance.score(order[same], order[same + 1]) if len(same) else 0.0
+        if agree >= KEY_AGREES or (
+            agree >= KEY_NOISY and not _is_quantity(column, distance, agree)
+        ):
             yield str(name), codes
+
+
+def _is_date(column: pd.Series) -> bool:
+    """Return whether a column holds dates, or texts that are dates."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return True
+    texts = column.dropna().head(20)
+    if not len(texts) or not all(isinstance(each, str) for each in texts):
+        return False
+    dates = texts.str.fullmatch(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T].*)?")
+    return bool(dates.all())
+
+
+def _is_quantity(column: pd.Series, distance: _Distance, agree: float) -> bool:
+    """Return whether rows of neighboring numbers agree nearly as well as rows of equal ones."""
+    if not pd.api.types.is_numeric_dtype(column):
+        return False
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    order = np.argsort(values, kind="stable")
+    next_value = np.flatnonzero(np.diff(values[order]) > 0)
+    if not len(next_value):
+        return True
+    return distance.score(order[next_value], order[next_value + 1]) > agree / 2
 
 
 def leaking_column(data: Dataset) -> tuple[str, float] | None:
@@ -254,7 +363,8 @@ def leaking_column(data: Dataset) -> tuple[str, float] | None:
 
     Rows are sorted by the column. The score is 1 - D / E: D is the mean distance between the
     targets of neighbors, E that of any two rows. The distance of classes is 0 or 1, of numbers
-    the squared difference of their ranks; for neighbors with different text it is E.
+    the squared difference of their ranks; for neighbors with different text it is E. If at least
+    half of the cells are there, the score is that of the rows with a cell.
 
     >>> table = pd.DataFrame({"a": range(40), "b": [0, 1, 1, 0] * 10, "y": list("nppn") * 10})
     >>> leaking_column(Dataset.from_table(table, "y"))
@@ -283,9 +393,15 @@ class _Distance:
         truth = pd.Series(data.target)
         self.values = pd.factorize(truth)[0] if classes else truth.rank().to_numpy(dtype=float)
         self.classes = classes
-        counts = np.bincount(self.values) if classes else np.array([])
-        shares = counts / max(len(truth), 1)
-        self.expected = float(1 - (shares**2).sum() if classes else 2 * self.values.var())
+        self.expected = self.expected_of(np.arange(len(truth)))
+
+    def expected_of(self, rows: np.ndarray) -> float:
+        """Return the expected distance of two of these rows."""
+        values = self.values[rows]
+        if not self.classes:
+            return float(2 * values.var()) if len(values) else 0.0
+        shares = np.bincount(values) / max(len(values), 1)
+        return float(1 - (shares**2).sum())
 
     def score(self, first: np.ndarray, second: np.ndarray) -> float:
         """Return 1 - mean distance / expected distance; 1 means equal targets in all pairs."""
@@ -299,7 +415,13 @@ class _Distance:
 
 
 def _column_score(column: pd.Series, distance: _Distance) -> float:
+    """Return the score of a column; of the rows with a cell if at least half of them have one."""
     types = pd.api.types
+    rows = np.flatnonzero(column.notna().to_numpy())
+    expected = distance.expected_of(rows)
+    if 2 * len(rows) < len(column) or not expected:
+        rows, expected = np.arange(len(column)), distance.expected
+    column = column.iloc[rows]
     ordered = types.is_numeric_dtype(column) and not types.is_complex_dtype(column)
     if types.is_datetime64_any_dtype(column):
         values, ordered = column.rank().to_numpy(dtype=float), True
@@ -308,10 +430,10 @@ def _column_score(column: pd.Series, distance: _Distance) -> float:
     else:
         values = _coded(column)
     order = np.argsort(values, kind="stable")
-    distances = distance.between(order[:-1], order[1:])
+    distances = distance.between(rows[order[:-1]], rows[order[1:]])
     if not ordered:  # only rows with equal text are neighbors
-        distances = np.where(np.diff(values[order]) == 0, distances, distance.expected)
-    return 1 - float(distances.mean()) / distance.expected
+        distances = np.where(np.diff(values[order]) == 0, distances, expected)
+    return 1 - float(distances.mean()) / expected if len(distances) else 0.0
 
 
 def _has_one_item_each(data: Dataset) -> bool:
@@ -478,8 +600,12 @@ def _hit_limit(estimator: Any) -> bool:
     return bool(np.max(done, initial=0) >= most) and not type(estimator).__name__.startswith(GROWN)
 
 
-def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
+def sample_csv(
+    test: Dataset, vectors: Vectors, seed: int, keys: np.ndarray | None = None
+) -> str | None:
     """Return up to 300 test items as ``label,c0,c1,…``: scores on their principal components.
+
+    With the ``keys`` of the items, ``key`` is the last column.
 
     The items depend on seed and dataset, so all models show the same ones. The label is the
     target; empty for classes beyond the 30 largest. None for questions about several items and
@@ -496,9 +622,12 @@ def sample_csv(test: Dataset, vectors: Vectors, seed: int) -> str | None:
         return None
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["label", *(f"c{i}" for i in range(scores.shape[1]))])
-    for label, row in zip(_labels(test.take(chosen[known])), scores.tolist(), strict=True):
-        writer.writerow([label, *(f"{value:.5g}" for value in row)])
+    names = [[]] * len(scores) if keys is None else [[key] for key in keys[chosen[known]]]
+    components = [f"c{i}" for i in range(scores.shape[1])]
+    writer.writerow(["label", *components, *([] if keys is None else ["key"])])
+    labels = _labels(test.take(chosen[known]))
+    for label, row, name in zip(labels, scores.tolist(), names, strict=True):
+        writer.writerow([label, *(f"{value:.5g}" for value in row), *name])
     return out.getvalue()
 
 

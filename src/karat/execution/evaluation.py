@@ -50,6 +50,7 @@ def evaluate(
     inference: Sequence[int] = (),
     engine: str = "local",
     scheduler: str | None = None,
+    items: bool = True,
     define: Files = (),
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
@@ -98,6 +99,9 @@ def evaluate(
     scheduler : str, optional
         Address or scheduler file of a Dask cluster. Default with ``engine="dask"``: start a
         cluster on this machine.
+    items : bool, default=True
+        Keep the texts or cells of the test items in the run folder, where the license of the data
+        allows it. They are shown by reports and ``compare_items``.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional

@@ -30,6 +30,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
 from karat.core.files import encodable
+from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.task import Task
 from karat.corruptions.view import (
@@ -55,6 +56,7 @@ from karat.metrics.metric import score
 from karat.models.model import Model
 from karat.probes.trained import Probe
 from karat.results.run import collect_artifacts
+from karat.results.tables import item_keys
 
 #: maximum length of a message in results.csv; the job's log has the whole text
 INFO_LENGTH = 200
@@ -218,6 +220,8 @@ class _Attempt:
             folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
             fold: Fold = folds[job.fold]
             train, test = data.take(fold.train), data.take(fold.test)
+            keys = self.shelf.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
+            self.keys = keys[fold.test]
             record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
             if np.isin(fold.train, fold.test).any():
                 train = train.blind()
@@ -281,7 +285,7 @@ class _Attempt:
                 if isinstance(solver, ProbeSolver) and not self.job.fold:
                     tested = solver.tested_
                     record["observed"] = vector_facts((train, solver.vectors_), (test, tested))
-                    sample = sample_csv(test, tested, self.job.seed)
+                    sample = sample_csv(test, tested, self.job.seed, self.keys)
                     if sample is not None:
                         self.files["sample.csv"] = sample
         except Exception as error:
@@ -320,7 +324,8 @@ class _Attempt:
         with self.meter.phase("score"):
             results = {name: score(name, answers.predictions) for name in self.task.metrics}
         folder = "" if view == CLEAN else f"{view.name}/"
-        self.files[f"{folder}predictions.csv"] = answers.predictions.to_csv()
+        stored = self._with_keys(answers.predictions, solver, test, shown)
+        self.files[f"{folder}predictions.csv"] = stored.to_csv()
         self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
         if answers.missing:
             self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
@@ -331,6 +336,20 @@ class _Attempt:
             "scores": {name: value for name, (value, _) in results.items()},
             "reasons": {name: encodable(why) for name, (_, why) in results.items() if why},
         }
+
+    def _with_keys(
+        self, predictions: Predictions, solver: Solver, test: Dataset, shown: Dataset
+    ) -> Predictions:
+        """Return predictions with the keys of their items, if there is one answer per question."""
+        if isinstance(solver, ProbeSolver) and not getattr(solver.probe, "one_answer_each", True):
+            return predictions
+        keys, names = self.keys, test.questions.index
+        if not shown.questions.index.equals(names):  # a corruption drops or repeats rows
+            if not names.is_unique:
+                return predictions
+            keys = keys[names.get_indexer(shown.questions.index)]
+        keys = keys if predictions.question is None else keys[predictions.question]
+        return dataclasses.replace(predictions, key=keys)
 
     def _corrupted(self, test: Dataset, view: View) -> tuple[Dataset, float]:
         """Return the test fold of a view, computed once for all models of a process."""

@@ -41,7 +41,7 @@ from karat.errors import (
 )
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
-from karat.execution.splits import Fold, choose_split, describe_split, split
+from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
 from karat.models.model import Model, model_identity
 
 _PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
@@ -56,8 +56,8 @@ class PlannedTask:
     ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
     of the user's own components. ``twins`` are the numbers of test rows that duplicate a train
     row and of all test rows. ``facts`` are the other statistics of the task. ``cut`` is a line
-    about its folds. If the data cannot be used, ``data_error`` is the reason and ``folds`` are the
-    requested folds.
+    about its folds. ``tested`` are the positions of all test questions. If the data cannot be
+    used, ``data_error`` is the reason and ``folds`` are the requested folds.
     """
 
     task: Task
@@ -71,6 +71,7 @@ class PlannedTask:
     twins: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] = field(default_factory=dict)
     cut: str = ""
+    tested: np.ndarray | None = None
 
     @cached_property
     def asked(self) -> str:
@@ -322,8 +323,9 @@ def _plan_task(
         *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
         twins=(0, 0) if blind else count_duplicates(data, run),
         code=hash_user_components(task),
-        facts=task_facts(data, run, blind),
+        facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),
+        tested=np.unique(np.concatenate([fold.test for fold in cut])),
     )
 
 

@@ -34,6 +34,7 @@ from karat.metrics.metric import get_metric
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
+from karat.results.tables import ItemTable, make_item_table
 
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
@@ -71,6 +72,7 @@ class Options:
     inference: Sequence[int] = ()
     engine: str = "local"
     scheduler: str | None = None
+    items: bool = True
 
 
 def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
@@ -153,6 +155,7 @@ class Session:
         self.workers = min(options.workers, available_cores())
         self.on_dask = options.engine == "dask"
         self._planned = {planned.task.name: planned for planned in plan.tasks}
+        self._items: dict[str, ItemTable] = {}
 
     def run(self) -> list[Run]:
         """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
@@ -317,6 +320,7 @@ class Session:
         about = self._about(model)
         opened = self._resumed(model, about) if self.options.resume else None
         opened = opened or Run.create(self.options.output, about)
+        opened.write_items(self._item_tables(model).values())
         for each in (*self.plan.declined, *self.plan.lost_tasks):
             if each.model != model.name:
                 continue
@@ -373,8 +377,31 @@ class Session:
             "version": model.version,
             "role": model.role,
             **self.machine,
-            "tasks": [_task_facts(planned) for planned in self.plan.tasks],
+            "tasks": [self._facts(model, planned) for planned in self.plan.tasks],
         }
+
+    def _facts(self, model: Model, planned: PlannedTask) -> dict[str, Any]:
+        table = self._item_tables(model).get(planned.task.name)
+        facts = _task_facts(planned)
+        return facts if table is None else {**facts, "item_table": table.facts}
+
+    def _item_tables(self, model: Model) -> dict[str, ItemTable]:
+        """Return the item tables of the tasks that a model runs, by task."""
+        if not self.options.items:
+            return {}
+        for planned in self.plan.tasks:
+            name, data, tested = planned.task.name, planned.data, planned.tested
+            if name not in self._items and data is not None and tested is not None:
+                same = [
+                    self._items[other.task.name]
+                    for other in self.plan.tasks
+                    if other.task.name in self._items
+                    and other.data is data
+                    and np.array_equal(other.tested, tested)  # type: ignore[arg-type]
+                ]
+                self._items[name] = same[0] if same else make_item_table(data, tested)
+        jobs = {planned.task.name for each, planned, _ in self.plan.jobs if each is model}
+        return {name: table for name, table in self._items.items() if name in jobs}
 
     def _jobs(self, runs: Mapping[str, Run]) -> list[Job]:
         over = {"ok", "declined", *(() if self.options.retry_failed else FAILURES)}

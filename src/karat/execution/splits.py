@@ -6,6 +6,9 @@ and the dataset's name, so every model gets the same folds.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import json
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,6 +74,31 @@ def describe_split(data: Dataset, how: Mapping[str, Any], folds: Sequence[Fold])
     text = f"{how['use']}, {len(folds)} fold{'s' * (len(folds) > 1)}, {sizes}"
     unused = data.part is not None
     return text + (" (the given train and test parts are not used)" if unused else "")
+
+
+#: characters of a parameter of a split, such as a list of rows, from which its hash is stored
+MOST_CHARACTERS = 100
+
+
+def split_facts(how: Mapping[str, Any], folds: Sequence[Fold]) -> dict[str, Any]:
+    """Return a split with the defaults of its parameters, and a hash of its rows, as JSON values.
+
+    ``count`` is the number of all its folds. ``rows`` is equal for two splits if their folds have
+    the same test rows and as many train rows.
+    """
+    signature = inspect.signature(splitters.get(how["use"]))
+    defaults = {name: p.default for name, p in signature.parameters.items() if p.default != p.empty}
+    given = {name: value for name, value in {**defaults, **how}.items() if value is not None}
+    facts: dict[str, Any] = {}
+    for name, value in given.items():
+        text = json.dumps(value, sort_keys=True, default=str)
+        long = len(text) > MOST_CHARACTERS
+        facts[name] = hashlib.sha256(text.encode()).hexdigest()[:16] if long else json.loads(text)
+    digest = hashlib.sha256()
+    for fold in folds:
+        digest.update(np.array([len(fold.train), len(fold.test), fold.repeat], dtype="<i8"))
+        digest.update(np.ascontiguousarray(fold.test, dtype="<i8"))
+    return {**facts, "count": len(folds), "rows": digest.hexdigest()[:32]}
 
 
 def _checked(data: Dataset, fold: Any) -> Fold:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +10,19 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.analysis.all_pairs import scale_scores
-from karat.analysis.checks import check_runs
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_models,
+    scale_scores,
+    separate_models,
+)
+from karat.analysis.check_facts import Finding
+from karat.analysis.checks import check_runs, rule_of
 from karat.analysis.formatting import count, short
-from karat.analysis.leaderboard import leaderboard
-from karat.analysis.robustness import curves, robustness
-from karat.analysis.score_matrix import apply_missing_rule
+from karat.analysis.item_tests import CORRECTED, item_separation
+from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
+from karat.analysis.robustness import curves
+from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -28,8 +34,15 @@ from karat.reporting.details import (
     make_maps,
     size,
 )
+from karat.reporting.formats import make_tables
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.notes import caption, notes
+from karat.reporting.verdict import (
+    Evidence,
+    command_text,
+    find_robustness,
+    make_evidence,
+    make_verdict,
+)
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -43,8 +56,9 @@ from karat.results.load import (
     make_cells,
     named_runs,
 )
-from karat.stats.paired_tests import compare_models, friedman
-from karat.stats.ranking import CONFIDENCE
+from karat.results.run import newest_first
+from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.ranking import rank_each
 
 SCHEMA = 1
 RULE = "worst"
@@ -57,75 +71,134 @@ MAX_SUITES = 3
 #: columns of the leaderboard that a page has for each model
 COLUMNS = {
     **{"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie"},
+    "top": "top",
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
     **{name: name for name in ("elo", "borda", "wins", "pareto")},
 }
 
 
 def make_bundle(
-    runs: Any, *, title: str | None = None, fold_budget: int = FOLDS, umap: bool = False
+    runs: Any,
+    *,
+    title: str | None = None,
+    fold_budget: int = FOLDS,
+    umap: bool = False,
+    pool: str = "variant",
 ) -> dict[str, Any]:
     """Return the data of a page; the same runs give the same bundle.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. All values
     are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
-    ``umap`` adds UMAP projections of vectors, which is slow.
+    ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` is as in ``leaderboard``.
     """
     found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
-    given = gather_scores(found)
+    given = gather_scores(found, pool)
     # Elo is slow for many models
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
-    board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
+    columns = ["tasks", "borda", "wins", *rated, *costs]
+    board = leaderboard(found, missing=RULE, columns=columns, pool=pool)
+    whole = _one_row_each(parts := split_groups(board))
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
-    order = pd.Index(cells.models).get_indexer(board.index)
+    order = pd.Index(cells.models).get_indexer(whole.index)
     metrics = metrics_of(given, chosen)
-    shown = _shown(found, given, board, list(chosen))
+    shown = _shown(found, given, whole, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
-    sections = _sections(found, shown, umap)
+    compared = apply_missing_rule(cells, RULE)
+    evidence = make_evidence(given, cells, compared, **_facts(found, shown))
+    sections = _sections(found, shown, evidence, umap)
     unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
-    made = max((str(r["utc"]) for run in shown.runs for r in run.records), default="")
     bundle = {
-        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__, "made": made},
-        **{"confidence": CONFIDENCE, "rule": RULE, "notes": [caption(board), *notes(board)]},
-        "models": _models(board, shown),
+        **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
+        "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
+        **{"confidence": CONFIDENCE, "rule": RULE, "notes": _notes(board)},
+        "models": _models(whole, shown),
+        **_answers(parts, evidence, shown),
         "tasks": _tasks(given, cells, metrics, shown),
-        "scores": means_of(given, cells, metrics, order),
-        "spread": spread_of(cells, order),
-        "folds": folds,
-        "states": ["".join(SIGNS[state] for state in each) for each in cells.states[order].T],
-        "tests": make_tests(cells, order, RULE),
+        **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
+        **{"folds": folds, "states": states_of(cells, order)},
+        "tests": make_tests(given, cells, order),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
     return dict(compact(bundle))
 
 
-def _sections(found: Any, shown: PageIndex, umap: bool) -> dict[str, Any]:
+def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all groups; a model of several groups has the numbers of the first."""
+    whole = pd.concat(parts) if len(parts) > 1 else parts[0]
+    return whole[~whole.index.duplicated()]
+
+
+def _sections(found: Any, shown: PageIndex, evidence: Evidence, umap: bool) -> dict[str, Any]:
     """Return all sections but the scores, and notes on what was left out."""
     limited = {
         "curves": make_curves(found, shown),
-        "robustness": make_robustness(found),
+        "robustness": make_robustness(evidence.robust),
         "learning": make_learning(found, shown),
         "details": make_details(shown),
         "failures": make_failures(shown),
         "maps": make_maps(shown, umap),
-        "checks": make_checks(found, shown),
+        "checks": make_checks(evidence.findings, shown),
     }
     whole = {"cards": make_cards(shown), "runs": make_runs(shown)}
     cut = [sentence for _, sentences in limited.values() for sentence in sentences]
     return {**{name: value for name, (value, _) in limited.items()}, **whole, "cut": cut}
 
 
+# -- groups and verdicts ---------------------------------------------------------------------
+
+
+def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) -> dict[str, Any]:
+    """Return the groups of models, a verdict on each, and scores over fewer folds than planned."""
+    verdicts = make_verdict(parts, evidence)
+    for verdict in verdicts:
+        verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
+        verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
+    partial = {
+        (shown.model_place(model), shown.task_place(task), *counts)
+        for part in parts
+        for model, tasks in part.attrs.get("partial", {}).items()
+        for task, counts in tasks.items()
+    }
+    return {
+        "groups": _groups(parts, shown),
+        "verdict": verdicts,
+        "partial": sorted(each for each in partial if None not in each),
+    }
+
+
+def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
+    """Return findings, robustness, test items of tasks, commands of models, folder of the runs."""
+    commands = {
+        shown.models[run.model]: command_text(run.run.about.get("command")) or ""
+        for run in shown.runs
+    }
+    items = {shown.tasks[task]: number for task, number in _questions(shown).items()}
+    parents = {run.run.folder.resolve().parent.name for run in shown.runs}
+    where = parents.pop() if len(parents) == 1 else "RUN..." if parents else ""
+    robust = find_robustness(found, shown.pool)
+    facts = {"commands": commands, "items": items, "where": where}
+    return {"findings": check_runs(found, pool=shown.pool), "robust": robust, **facts}
+
+
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
     models = [str(name) for name in board.index]
-    shown = PageIndex(models, tasks, [str(given.kinds.get(task) or "") for task in tasks])
-    for run, model, labels in [] if isinstance(found, pd.DataFrame) else named_runs(found):
+    kinds = [str(given.kinds.get(task) or "") for task in tasks]
+    shown = PageIndex(models, tasks, kinds, pool=given.pool)
+    named = [] if isinstance(found, pd.DataFrame) else named_runs(found, given.pool)
+    for number, (run, model, labels) in enumerate(named):
         places = {task: shown.task_place(name) for task, name in labels.items()}
         own = {task: place for task, place in places.items() if place is not None}
-        shown.runs.append(ShownRun(run, models.index(model), own, run.records()))
-    shown.runs.sort(key=lambda run: run.model)
+        records = [
+            record
+            for record in run.records()
+            if (number, labels.get(record["task"]), record["fold"]) not in given.superseded
+        ]
+        shown.runs.append(ShownRun(run, models.index(model), own, records))
+    age = {id(run): place for place, run in enumerate(reversed(newest_first(r for r, *_ in named)))}
+    shown.runs.sort(key=lambda each: (each.model, age[id(each.run)]))
     return shown
 
 
@@ -137,18 +210,46 @@ def _title(shown: PageIndex) -> str:
     return " · ".join([*suites[:MAX_SUITES], *more]) or "Leaderboard"
 
 
+def _notes(board: pd.DataFrame) -> list[str]:
+    tables = make_tables(board)
+    return [*(table.caption for table in tables), *tables[-1].notes]
+
+
 def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
-    few = set(board.attrs.get("few", ()))
     runs = {run.model: run for run in shown.runs}
+    rows = zip(shown.models, _numbers(board), strict=True)
+    return [
+        {"name": name, **_origin(runs.get(place), name), **row}
+        for place, (name, row) in enumerate(rows)
+    ]
+
+
+def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]:
+    """Return the groups of models that can be compared, with the numbers of each in its group."""
+    places = {task: t for t, task in enumerate(shown.tasks)}
+    headings = {f"{task} (task)": t for task, t in places.items()} | places
+    return [
+        {
+            "name": str(part.attrs.get("group", "")),
+            "models": [shown.models.index(name) for name in part.index],
+            "tasks": [headings[task] for task in part.attrs["tasks"]],
+            "rows": _numbers(part),
+        }
+        for part in parts
+    ]
+
+
+def _numbers(board: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the columns of the leaderboard that a page has for each model."""
+    few = set(board.attrs.get("few", ()))
     columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
     found = []
-    for place, name in enumerate(shown.models):
+    for place, name in enumerate(board.index):
         numbers = {
             key: None if pd.isna(each[place]) else each[place] for key, each in columns.items()
         }
         row = {**dict.fromkeys(COLUMNS), **numbers, "few": name in few}
-        row["pareto"] = bool(numbers.get("pareto"))
-        found.append({"name": name, **_origin(runs.get(place), name), **row})
+        found.append({**row, "pareto": bool(numbers.get("pareto"))})
     return found
 
 
@@ -156,7 +257,7 @@ def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
     about: Mapping[str, Any] = shown.run.about if shown else {}
     keys = {key: about.get(key) for key in ("suite", "constraint", "stamp", "seed")}
     folder = shown.run.folder.resolve().name if shown else None
-    command = text_of(about.get("command"))
+    command = command_text(about.get("command"))
     return {"model": about.get("model", name), "run": folder, **keys, "command": command}
 
 
@@ -253,6 +354,11 @@ def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
     return [pd.DataFrame(table[order]).std(axis=1).to_numpy() for table in cells.folds]
 
 
+def states_of(cells: Cells, order: np.ndarray) -> list[str]:
+    """Return one sign per model for each task."""
+    return ["".join(SIGNS[state] for state in each) for each in cells.states[order].T]
+
+
 def folds_of(
     cells: Cells, order: np.ndarray, max_numbers: int
 ) -> tuple[list[list[Any]] | None, list[str]]:
@@ -282,7 +388,7 @@ def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     curve.
     """
     try:
-        found = curves(runs)
+        found = curves(runs, pool=shown.pool)
     except DataError:  # no task has a corrupted view
         return [], []
     charts = []
@@ -302,7 +408,8 @@ def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
 def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     """Return one chart per task and metric: values by epoch, over folds."""
     charts = []
-    for (task, metric), part in learning_curves(runs).groupby(["task", "metric"], sort=False):
+    table = learning_curves(runs, shown.pool)
+    for (task, metric), part in table.groupby(["task", "metric"], sort=False):
         lines = _lines(part, "epoch", shown)
         charts.append({"task": shown.task_place(task), "metric": metric, "lines": lines})
     found, cut = _fitting(charts, shown, "learning")
@@ -311,12 +418,11 @@ def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     return found, cut
 
 
-def make_robustness(runs: Any) -> tuple[dict[str, Any] | None, list[str]]:
+def make_robustness(found: pd.DataFrame | None) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the robustness table as texts, or None without corrupted views."""
-    try:
-        table = robustness_table(robustness(runs))
-    except DataError:
+    if found is None:
         return None, []
+    table = robustness_table(found)
     columns = table.all_columns
     rows = [[column.cells[row].text for column in columns] for row in range(len(table))]
     cut = []
@@ -402,33 +508,94 @@ MAX_MODELS = 60
 MAX_FINDINGS, MESSAGE = 1_000, 600
 
 
-def make_tests(cells: Cells, order: np.ndarray, rule: str) -> dict[str, Any]:
-    """Return the Friedman test, the groups of models that do not differ, and p of every pair.
+def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, Any]:
+    """Return the tests of a page, the same as in the leaderboard and in ``compare_all``.
 
-    Pairs are compared by normalized scores: 1 is the best model of a task, 0 the worst. If there
-    are too many models, only the best are compared.
+    ``pairs`` holds p of every pair, corrected for all pairs of its group, and the mean difference
+    of normalized scores (1 is the best model of a task, 0 the worst); ``by_task`` the tests of each
+    task. Groups that share too few tasks are tested by themselves; ``groups`` has the test of all
+    models of each.
     """
-    values = scale_scores(apply_missing_rule(cells, rule))[order]
-    statistic, p, tasks = friedman(values)
-    overall = {"statistic": statistic, "p": p, "tasks": tasks}
-    best = values[:MAX_MODELS]
-    found = compare_models(best) if len(best) > 1 else None
-    tests: dict[str, Any] = {
-        "friedman": overall if np.isfinite(statistic) else None,
-        "cliques": [] if found is None else found.cliques,
-        "pairs": None,
+    compared, models = apply_missing_rule(cells, RULE), len(order)
+    place = np.argsort(order)
+    p, difference = np.full((2, models, models), np.nan)
+    groups = []
+    for group in connected(given, cells).values():
+        part = compared.only(group.tasks, group.models).by_name()
+        ranks = rank_each(part.values, part.takes)
+        separation = separate_models(given, part, given.chosen({}))
+        found = compare_models(scale_scores(part), ranks, separation)
+        at = np.ix_(place[group.models], place[group.models])
+        p[at] = np.where(np.isnan(p[at]), found.pairs, p[at])
+        difference[at] = np.where(np.isnan(difference[at]), found.difference, difference[at])
+        cliques = [[int(place[group.models[m]]) for m in clique] for clique in found.cliques]
+        groups.append({**_omnibus(found), "why": separation.why, "cliques": cliques})
+    return {
+        **groups[0],
+        "cliques": [clique for group in groups for clique in group["cliques"]],
+        "pairs": {"p": p, "diff": difference} if 1 < models <= MAX_MODELS else None,
+        "by_task": make_task_tests(given, cells, order),
+        "groups": groups,
     }
-    if found is not None and len(values) <= MAX_MODELS:
-        tests["pairs"] = {"p": found.pairs, "diff": found.difference}
-    return tests
 
 
-def make_checks(runs: Any, shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:
+def _omnibus(found: ManyModels) -> dict[str, Any]:
+    """Return the names of the tests, and the test of all models, if there is one."""
+    test = {"test": found.omnibus, "statistic": found.statistic, "p": found.p}
+    friedman = {**test, "tasks": found.tasks} if found.tasks > 1 and len(found.ranks) > 1 else None
+    return {"procedure": found.test, "friedman": friedman}
+
+
+#: maximum number of p values of single tasks, and of files of predictions read for them
+MAX_TASK_TESTS, MAX_FILES = 80_000, 400
+
+
+def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
+    """Return the test of each pair on each task, as ``karat compare`` of the two makes it.
+
+    With many models and tasks, only pairs of the best models are tested. p is that of the items
+    where there is a single task or fold, else of the corrected t over folds; it is not corrected
+    for several tasks or pairs. ``why`` tells why there is none.
+    """
+    tasks, metrics = len(cells.tasks), given.chosen({})
+    best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
+    names = [cells.models[m] for m in best]
+    ratios = fold_ratios(given, cells.tasks)
+    single = [len(table.T) == 1 for table in cells.folds]
+    read = tasks == 1 or sum(single) * len(best) <= MAX_FILES
+    found = []
+    for t, task in enumerate(cells.tasks):
+        p, test, why = _over_folds(cells.folds[t][best], ratios[t])
+        if read and (tasks == 1 or single[t]):
+            items = item_separation(given, task, metrics[task], names, corrected=False)
+            p = np.where(np.isnan(items.p), p, items.p)
+            test = items.test or test
+        untested = not test
+        found.append({"test": test, "why": why if untested else "", "p": None if untested else p})
+    return found
+
+
+def _over_folds(values: np.ndarray, ratio: float) -> tuple[np.ndarray, str, str]:
+    """Return p of every pair over the folds of a task, the test, and why there is none."""
+    p = np.full((len(values), len(values)), np.nan)
+    one, other = np.triu_indices(len(values), 1)
+    digits = significant(values)
+    apart = np.where(digits[one] == digits[other], 0.0, values[one] - values[other])
+    with np.errstate(invalid="ignore"):
+        p[one, other] = p[other, one] = corrected_t(apart, ratio).p
+    if not np.isnan(p).all():
+        return p, CORRECTED, ""
+    return p, "", "one fold" if values.shape[1] < 2 else "no spread over folds"
+
+
+def make_checks(
+    found: Sequence[Finding], shown: PageIndex
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the findings with indices of model and task, and notes on what was left out."""
-    found = check_runs(runs)
     rows = [
         {
             "code": finding.code,
+            "title": rule_of(finding.code).title,
             "level": finding.level,
             "model": shown.model_place(finding.model),
             "task": shown.task_place(finding.task),
@@ -456,7 +623,7 @@ def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
         {
             "model": each.model,
             "folder": each.run.folder.resolve().name,
-            "command": text_of(each.run.about.get("command")),
+            "command": command_text(each.run.about.get("command")),
             "seed": each.run.about.get("seed"),
             "versions": versions(each.run.about),
             "platform": each.run.about.get("platform"),
@@ -476,17 +643,6 @@ def versions(about: Mapping[str, Any]) -> dict[str, str]:
     libraries = about.get("versions")
     found |= libraries if isinstance(libraries, Mapping) else {}
     return {str(name): str(each) for name, each in found.items() if each}
-
-
-def text_of(command: Any) -> str | None:
-    """Return a command as one line, whether it is stored as a text or as a list.
-
-    >>> text_of(["karat", "run", "my suite"])
-    "karat run 'my suite'"
-    """
-    if isinstance(command, list | tuple):
-        return shlex.join(map(str, command))
-    return str(command) if command else None
 
 
 def make_failures(shown: PageIndex) -> tuple[list[dict[str, Any]], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,8 +16,20 @@ from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.comparison import Comparison, overall_lines, task_table
-from karat.analysis.formatting import count, format_p, interval, middle_cut, plain, records, rounded
+from karat.analysis.formatting import (
+    count,
+    format_p,
+    interval,
+    middle_cut,
+    plain,
+    records,
+    rounded,
+    short,
+    signed,
+)
 from karat.analysis.history import History
+from karat.analysis.items import ItemComparison
+from karat.analysis.slices import SliceComparison
 from karat.corruptions.view import CLEAN
 from karat.reporting.formats import (
     DOCUMENTS,
@@ -32,6 +45,7 @@ from karat.reporting.leaderboard_output import wrap
 from karat.reporting.notes import SIGNS
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
+from karat.stats.ranking import FEWEST_TASKS
 
 BRACKETS = (
     "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
@@ -134,7 +148,8 @@ def _legend(found: Comparison) -> Iterator[str]:
         return
     over = "over folds, corrected for overlapping training sets"
     if len(tests) > 1 or "corrected t" not in tests:
-        over = f"of {', '.join(sorted(tests))}"
+        names = " or ".join(sorted(tests))
+        over = f"by the test of the task ({names})"
     tasks = count(int(found.tasks["p"].notna().sum()), "task")
     yield (
         f"Difference: {found.first} minus {found.second}; in brackets the 95 % interval {over}. "
@@ -180,24 +195,28 @@ def all_pairs_table(found: AllPairs) -> Table:
             text_column("p against the first", map(format_p, against)),
         ],
         starts=[0],
-        caption=f"{len(order)} models, all pairs tested on their common tasks",
-        notes=[
-            "Models that share a letter do not differ significantly (Wilcoxon, Holm correction).",
-            *map(plain, found.notes),
-        ],
+        caption=f"{len(order)} models, all pairs compared on their common tasks",
+        notes=[*_letters_note(found), *map(plain, found.notes)],
     )
 
 
+def _letters_note(found: AllPairs) -> Iterator[str]:
+    if not found.many.test:
+        yield f"Not tested: {found.why}."
+        return
+    yield f"Models that share a letter do not differ significantly ({found.many.test}, 5 %)."
+    untested = int(found.pairs["p"].isna().sum())
+    if untested:
+        yield f"{count(untested, 'pair')} not tested: fewer than {FEWEST_TASKS} common tasks."
+
+
 def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:
-    """Return the letters of each model's groups; a model that differs from all is its own group."""
-    grouped = {m for group in found.many.cliques for m in group}
-    groups = [*found.many.cliques, *([m] for m in order if m not in grouped)]
-    groups.sort(key=lambda group: order.index(group[0]))
-    if len(groups) > MAX_LETTERS:
-        numbers = [[i + 1 for i, group in enumerate(groups) if m in group] for m in order]
-        return [", ".join(map(str, each)) for each in numbers]
-    lettered = [(chr(ord("a") + i), group) for i, group in enumerate(groups)]
-    return [" ".join(x if m in group else " " for x, group in lettered) for m in order]
+    """Return the letters of each model, each in a column of its own, or as numbers if many."""
+    each = [re.findall(r"[a-z]|\[\d+\]", found.many.letters[m]) for m in order]
+    signs = list(dict.fromkeys(sign for own in each for sign in own))
+    if len(signs) > MAX_LETTERS:
+        return [", ".join(str(signs.index(sign) + 1) for sign in own) for own in each]
+    return [" ".join(sign if sign in own else " " for sign in signs) for own in each]
 
 
 # -- a run against earlier ones -------------------------------------------------------------
@@ -265,4 +284,119 @@ def _shares(shares: Iterable[float]) -> str:
             if not math.isnan(share)
         )
         or "–"
+    )
+
+
+# -- items and slices -----------------------------------------------------------------------
+
+#: characters of an item, and of an answer, in a table
+ITEM_WIDTH, ANSWER_WIDTH = 60, 24
+#: of an item on a narrow screen
+FEWEST_LETTERS = 20
+
+
+def show_items(found: ItemComparison, shape: str | None = None, top: int = 10) -> None:
+    """Print the items on which one of two models is better, at most ``top`` each way and task."""
+    table = items_table(found, top)
+    if shape in (None, "table"):
+        table = _fitted(table, Console(highlight=False).width)
+    _show(table, found.sentences, shape, found.to_dict(), found.items)
+
+
+def _fitted(table: Table, width: int) -> Table:
+    """Return the table with items, its last column, cut to the width of the screen."""
+    others = [table.model, *table.columns[:-1]]
+    used = [max(len(c.name), *(len(cell.text) for cell in c.cells), 0) + 2 for c in others]
+    room = max(width - sum(used) - 3, FEWEST_LETTERS)
+    last = table.columns[-1]
+    cells = [replace(cell, text=short(cell.text, room)) for cell in last.cells]
+    return replace(table, columns=[*table.columns[:-1], replace(last, cells=cells)])
+
+
+def items_table(found: ItemComparison, top: int) -> Table:
+    """Return one group per task and better model, one row per item."""
+    groups = found.items.groupby(["task", "better"], sort=False)
+    rows = groups.head(top)
+    sizes = groups.size()
+    binary = set(found.tasks.loc[found.tasks["loss"] == "error", "task"])
+    names = []
+    for task, better in zip(rows["task"], rows["better"], strict=True):
+        how = "only {} is right" if task in binary else "{} is better"
+        whole = int(sizes[task, better])
+        shown = f", {top} shown" if whole > top else ""
+        who = how.format(middle_cut(better))
+        names.append(f"{middle_cut(task)}: {who} ({count(whole, 'item')}{shown})")
+    place = pd.factorize(pd.Series(names, dtype=object))[0]
+    answers = [
+        text_column(middle_cut(name), _answers(rows, side), right=False)
+        for name, side in ((found.first, "first"), (found.second, "second"))
+    ]
+    return Table(
+        groups=[text_column("items", names, right=False)],
+        model=text_column("key", (short(key, ANSWER_WIDTH) for key in rows["key"]), right=False),
+        columns=[
+            text_column("target", map(_answer, rows["target"]), right=False),
+            *answers,
+            text_column("item", rows["item"], right=False),
+        ],
+        starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
+        caption=f"{middle_cut(found.first)} against {middle_cut(found.second)}, item by item",
+        notes=[
+            "In percent: the confidence of an answer, the probability of the predicted class.",
+            "The largest changes come first. -o FOLDER or --format csv writes all items.",
+            *map(plain, found.notes),
+        ],
+    )
+
+
+def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
+    """Yield answers, each with its confidence if it has one."""
+    for value, sure in zip(rows[side], rows[f"{side}_confidence"], strict=True):
+        yield _answer(value) + ("" if math.isnan(sure) else f" {100 * sure:.0f} %")
+
+
+def _answer(value: Any) -> str:
+    return short(value, ANSWER_WIDTH) if isinstance(value, str) else rounded(float(value))
+
+
+def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
+    """Print the slices with the smallest p, at most ``top``, and a sentence for each claim."""
+    lines = found.sentences[:top]
+    _show(slices_table(found, top), lines, shape, found.to_dict(), found.slices)
+
+
+def slices_table(found: SliceComparison, top: int) -> Table:
+    """Return one row per tested slice: losses inside, difference, the same elsewhere, p."""
+    rows = found.slices.head(top)
+    bounds = (rows[f"difference{end}"] for end in ("", "_low", "_high"))
+    elsewhere = rows["elsewhere"].map(signed if found.second else rounded)
+    both = [(found.first, "first"), *([(found.second, "second")] if found.second else [])]
+    shown = f" {top} of {len(found.slices)} slices are shown." if len(found.slices) > top else ""
+    what = "loss inside the slice minus that elsewhere"
+    if found.second:
+        what = f"loss of {middle_cut(found.first)} minus that of {middle_cut(found.second)}"
+    against = f" against {middle_cut(found.second)}" if found.second else ""
+    tasks = [text_column("task", map(middle_cut, rows["task"]), right=False)]
+    tasks = tasks if found.slices["task"].nunique() > 1 else []
+    return Table(
+        groups=[],
+        model=text_column(
+            "slice", (short(name, ITEM_WIDTH) for name in rows["slice"]), right=False
+        ),
+        columns=[
+            *tasks,
+            text_column("items", (f"{number:,}" for number in rows["items"])),
+            *(text_column(middle_cut(name), rows[side].map(rounded)) for name, side in both),
+            text_column("difference", map(interval, *bounds), part="task"),
+            text_column("elsewhere", elsewhere, part="task"),
+            text_column("p", rows["p_adjusted"].map(format_p), part="task"),
+            text_column("worse", (middle_cut(n) or "–" for n in rows["worse"]), right=False),
+        ],
+        starts=[0],
+        caption=f"{middle_cut(found.first)}{against}, slices of items",
+        notes=[
+            f"Difference: {what}, with its 95 % interval. p is corrected for "
+            f"{count(len(found.slices), 'slice')} (Benjamini-Hochberg).{shown}",
+            *map(plain, found.notes),
+        ],
     )

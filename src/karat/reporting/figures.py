@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.formatting import plain, short
-from karat.analysis.leaderboard import leaderboard
+from karat.analysis.leaderboard import connected, leaderboard
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, check_rule
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
@@ -192,10 +192,16 @@ class PlotData:
     """The scores of runs as leaderboards and arrays; ``runs`` as in ``leaderboard``."""
 
     def __init__(
-        self, runs: Any, tasks: Iterable[str] | Mapping[str, str] | None, missing: str
+        self,
+        runs: Any,
+        tasks: Iterable[str] | Mapping[str, str] | None,
+        missing: str,
+        group: str | None = None,
+        pool: str = "variant",
     ) -> None:
-        self.runs = runs
+        self.runs, self.group, self.pool = runs, group, pool
         self.missing = check_rule("missing", missing, RULES)
+        self.title = ""  # the name of the group if there are several
         names = [tasks] if isinstance(tasks, str) else tasks
         self.wanted: dict[str, str] | None = None
         if names is not None:
@@ -203,9 +209,21 @@ class PlotData:
 
     @cached_property
     def given(self) -> Gathered:
-        """The gathered runs, restricted to the selected tasks."""
-        given = gather_scores(self.runs)
-        return given if self.wanted is None else given.only(self.wanted)
+        """The gathered runs, restricted to the selected tasks and one group of models."""
+        given = gather_scores(self.runs, self.pool)
+        if self.wanted is not None:
+            given = given.only(self.wanted)
+        cells = make_cells(given, given.chosen({}))
+        groups = connected(given, cells)
+        name = next(iter(groups)) if self.group is None else self.group
+        if name not in groups:
+            hint = did_you_mean(name, groups) or f" There are: {', '.join(groups)}."
+            raise DefinitionError(f'there is no group "{name}" of models.{hint}')
+        if len(groups) == 1:
+            return given
+        self.title = name.capitalize()
+        part = cells.only(groups[name].tasks, groups[name].models)
+        return given.of_models(part.models).only(dict.fromkeys(part.tasks, ""))
 
     def board(self, columns: list[str] | None = None) -> pd.DataFrame:
         """Return the leaderboard over all tasks, best model first."""

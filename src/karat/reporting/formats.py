@@ -7,16 +7,17 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
 from karat.analysis.formatting import fixed, plain, records, rounded
+from karat.analysis.leaderboard import split_groups
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
-from karat.reporting.notes import SIGNS, caption, notes, scored_tasks
+from karat.reporting.notes import PARTIAL, SIGNS, caption, notes, scored_tasks
 
 #: with fewer letters of ties than this, each letter has its own column
 MAX_LETTERS = 8
@@ -47,7 +48,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """The group, model and other columns; ``starts`` are the first rows of the groups."""
+    """The group, model and other columns; ``starts`` are the first rows of the groups.
+
+    ``title`` is the name of the models and tasks if there are several leaderboards.
+    """
 
     groups: list[Column]
     model: Column
@@ -55,6 +59,7 @@ class Table:
     starts: list[int]
     caption: str
     notes: list[str]
+    title: str = ""
 
     def __len__(self) -> int:
         return len(self.model.cells)
@@ -86,7 +91,31 @@ def make_table(board: pd.DataFrame | Table) -> Table:
     else:
         counts = text_column("tasks", map(_count, rows["tasks"]))
         columns = [*_ranks(rows, starts), counts, *_costs(rows)]
-    return Table(_groups(rows), model, columns, starts, caption(board), list(notes(board)))
+    below, title = list(notes(board)), str(board.attrs.get("group", ""))
+    return Table(_groups(rows), model, columns, starts, caption(board), below, title)
+
+
+def make_tables(board: pd.DataFrame | Table) -> list[Table]:
+    """Return the table of each group of models that cannot be compared with the others."""
+    if isinstance(board, Table):
+        return [board]
+    tables = [make_table(part) for part in split_groups(board)]
+    if len(tables) > 1:
+        tables = [replace(table, notes=[]) for table in tables[:-1]] + [
+            replace(tables[-1], notes=_merged_notes(tables))
+        ]
+    return tables
+
+
+def _merged_notes(tables: Sequence[Table]) -> list[str]:
+    """Return the notes of all groups; those of some groups begin with the name of the group."""
+    found: dict[str, list[str]] = {}
+    for table in tables:
+        for note in table.notes:
+            found.setdefault(note, []).append(table.title)
+    lines = [n if len(at) == len(tables) else f"{', '.join(at)}: {n}" for n, at in found.items()]
+    names = ", ".join(table.title for table in tables)
+    return [f"Models of different groups ({names}) share too few tasks to be compared.", *lines]
 
 
 def metric_label(name: str, higher_is_better: bool | None = None) -> str:
@@ -139,16 +168,18 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if len(letters) < MAX_LETTERS:
         ties = [" ".join(x if x in ties else " " for x in letters) for ties in ties]
     best = best_of(-_compared(rows, "rank", starts), starts)
-    return [
-        _numbers("rank", rows["rank"], best, format_rank),
-        _interval(rows["rank_low"], rows["rank_high"], format_rank),
-        text_column("tie", ties, right=False),
-    ]
+    columns = [_numbers("rank", rows["rank"], best, format_rank)]
+    if rows["rank_low"].notna().any():
+        columns.append(_interval(rows["rank_low"], rows["rank_high"], format_rank))
+    if any(tie.strip() for tie in ties):  # otherwise nothing is tested
+        columns.append(text_column("tie", ties, right=False))
+    return columns
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
     """Return a column without models ranked last for too few tasks: they cannot be the best."""
-    ranked = (rows["tie"] != "").to_numpy()
+    few = rows.attrs.get("few", ()) if rows.attrs.get("by") is None else ()
+    ranked = ~rows.index.isin(few) if len(few) else (rows["tie"] != "").to_numpy()
     if ranked.all():
         return rows[name]
     sizes = np.diff([*starts, len(rows)])
@@ -179,6 +210,11 @@ def _task(rows: pd.DataFrame, task: str) -> Column:
     signs = [SIGNS.get(lost.get(model, {}).get(task, ""), "–") for model in rows.index]
     best = best_of(rows[task] if up else -rows[task], [0])
     cells = [_score(*each) for each in zip(rows[task], best, signs, strict=True)]
+    partial = rows.attrs.get("partial", {})
+    cells = [
+        replace(cell, text=cell.text + PARTIAL) if task in partial.get(model, ()) else cell
+        for cell, model in zip(cells, rows.index, strict=True)
+    ]
     label = metric_label(rows.attrs["metrics"][task], up)
     return Column(plain(task), cells, plain(label), part="task")
 
@@ -500,9 +536,14 @@ def _shown(table: Table) -> list[Sequence[Cell]]:
     return [*groups, *(column.cells for column in (table.model, *table.columns))]
 
 
+def _of_groups(write: Callable[[Table], str]) -> Callable[[pd.DataFrame | Table], str]:
+    """Return a function that writes the table of each group, with an empty line between them."""
+    return lambda board: "\n".join(write(table) for table in make_tables(board))
+
+
 DOCUMENTS: dict[str, Callable[[pd.DataFrame | Table], str]] = {
-    "markdown": to_markdown,
-    "latex": to_latex,
-    "html": to_html,
+    "markdown": _of_groups(to_markdown),
+    "latex": _of_groups(to_latex),
+    "html": _of_groups(to_html),
 }
 FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {**DOCUMENTS, "csv": to_csv, "json": to_json}

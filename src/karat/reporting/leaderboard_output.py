@@ -28,6 +28,7 @@ from rich.text import Text
 from karat.analysis.check_facts import LEVELS, Finding, Findings
 from karat.analysis.checks import RULES, check_codes, check_runs, render_page, rule_of
 from karat.analysis.formatting import count, plain, rounded, short
+from karat.analysis.leaderboard import GROUP
 from karat.analysis.leaderboard import leaderboard as _leaderboard
 from karat.reporting.formats import (
     Cell,
@@ -36,6 +37,7 @@ from karat.reporting.formats import (
     best_of,
     lines_below,
     make_table,
+    make_tables,
     metric_label,
     render_frame,
     text_column,
@@ -50,8 +52,8 @@ SCORES = (
 )
 MEANS = {False: "mean over corruptions of the mean over severities", True: "mean over severities"}
 ERRORS = (
-    "{ce}: sum of errors over severities divided by that of {baseline}; below 1 is more robust. "
-    "rel. {ce}: the same for the increase of the error over clean data."
+    "{ce}: mean error divided by that of {baseline}; below 1 is more robust. rel. {ce}: the same "
+    "for the increase of the error over clean data."
 )
 TITLES = {"mce": "mCE", "relative_mce": "rel. mCE", "ce": "CE", "relative_ce": "rel. CE"}
 
@@ -87,12 +89,7 @@ def _notes(found: pd.DataFrame, baselines: list[str]) -> list[str]:
     if baselines:
         name = " or ".join(baselines)
         lines.append(ERRORS.format(ce="CE" if single else "mCE", baseline=name))
-    if not single:
-        most = found.groupby("task", sort=False)["corruptions"].transform("max")
-        for row in found[found["corruptions"] < most].itertuples():
-            lines.append(
-                f"{row.model} on {row.task}: {row.corruptions} of {most[row.Index]} corruptions."
-            )
+    lines += found.attrs.get("notes", [])
     return lines
 
 
@@ -114,8 +111,19 @@ NAME_WIDTH = 8
 
 
 def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
-    """Return the leaderboard for this width; many tasks continue in further tables."""
-    table = make_table(board)
+    """Return the leaderboard for this width; many tasks continue in further tables.
+
+    Groups of models that cannot be compared have a table each.
+    """
+    parts: list[RenderableType] = []
+    for table in make_tables(board):
+        if table.title:
+            parts.append(Text(f" {table.title.capitalize()}", style="bold"))
+        parts += _table_parts(table, width)
+    return Group(*parts)
+
+
+def _table_parts(table: Table, width: int) -> list[RenderableType]:
     columns = [
         replace(column, name=_shortened(column.name), label=_shortened(column.label))
         if column.part == "task"
@@ -131,7 +139,7 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
     for group in _arranged(columns, width - _width(model)):
         parts += [*_grids(table, [model, *group]), Text()]
     below = [line for note in table.notes for line in wrap(note, width)]
-    return Group(*parts, *(Text(line, style="dim") for line in below))
+    return [*parts, *(Text(line, style="dim") for line in below)]
 
 
 def wrap(text: str, width: int, first: str = " ", rest: str = " ") -> list[str]:
@@ -238,7 +246,7 @@ class Leaderboard(pd.DataFrame):
         console = Console(file=io.StringIO(), width=width, color_system=None)
         with console.capture() as captured:
             try:
-                console.print(leaderboard_text(self._shown_table(), width))
+                console.print(Group(*(leaderboard_text(t, width) for t in self._shown_tables())))
             except KeyError:  # a column was removed in place
                 return repr(self.frame)
         return "\n".join(line.rstrip() for line in captured.get().splitlines())
@@ -248,14 +256,16 @@ class Leaderboard(pd.DataFrame):
 
     def _repr_html_(self) -> str:
         try:
-            return to_html(self._shown_table())
+            return "\n".join(map(to_html, self._shown_tables()))
         except KeyError:
             return str(self.frame._repr_html_())
 
-    def _shown_table(self) -> Table:
+    def _shown_tables(self) -> list[Table]:
         rows = pd.get_option("display.max_rows") or len(self)
         columns = pd.get_option("display.max_columns") or len(self.columns)
-        return _cut(make_table(self.iloc[:rows]), len(self), columns)
+        if self.attrs.get("by") == GROUP:
+            return [_cut(table, len(table), columns) for table in make_tables(self)]
+        return [_cut(make_table(self.iloc[:rows]), len(self), columns)]
 
 
 def _cut(table: Table, rows: int, max_tasks: int) -> Table:
@@ -304,13 +314,17 @@ def finding_lines(found: Findings, where: str) -> list[str]:
 
 
 def print_finding_lines(
-    runs: Sequence[Run], where: str, shape: str | None, ignore: Iterable[str] = ()
+    runs: Sequence[Run],
+    where: str,
+    shape: str | None,
+    ignore: Iterable[str] = (),
+    pool: str = "variant",
 ) -> None:
     """Print the findings of some runs below their leaderboard; nothing for CSV and JSON."""
     if shape in ("csv", "json"):
         check_codes(ignore)
         return
-    lines = finding_lines(check_runs(runs, ignore), where)
+    lines = finding_lines(check_runs(runs, ignore, pool), where)
     if shape not in (None, "table"):
         click.echo(lines_below(lines, shape), nl=False)
         return
@@ -363,9 +377,10 @@ def print_findings(
     fail_on: str | None = None,
     *,
     shape: str | None = None,
+    pool: str = "variant",
 ) -> int:
     """Print all findings; return 1 if one has the level ``fail_on`` or a more severe one."""
-    found = check_runs(list(runs), ignore)
+    found = check_runs(list(runs), ignore, pool)
     rows = [dataclasses.asdict(finding) for finding in found]
     if shape == "json":
         whole = {"findings": rows, "silenced": dict(found.silenced)}

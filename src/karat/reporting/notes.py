@@ -13,6 +13,10 @@ from karat.stats.ranking import FEWEST_TASKS
 
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
+#: mark of a score over fewer folds than planned
+PARTIAL = "*"
+#: reasons why models are not tested
+TOO_FEW, ONE_MODEL = "too few tasks", "one model"
 #: maximum number of notes about coverage
 MAX_NOTES = 6
 #: maximum number of names in a note
@@ -49,7 +53,7 @@ def caption(board: pd.DataFrame) -> str:
         tasks = f"{compared} of " * (compared < scored) + count(scored, "task")
         within = f" within each {by}" if by else ""
         what = f"{count(models, 'model')} by mean rank over {tasks}{within}, 1 is best."
-    parts = [what]
+    parts = [f"{facts['group'].capitalize()}: {what}" if facts.get("group") else what]
     if by in (None, "task"):
         parts.append("↑ higher is better, ↓ lower is better.")
     if facts.get("missing"):
@@ -62,9 +66,8 @@ def caption(board: pd.DataFrame) -> str:
 
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below a leaderboard."""
-    if "tie" in board and len(board) > 1:
-        where = "on their task" if board.attrs.get("by") == "task" else "on these tasks"
-        yield f"Models that share a letter do not differ significantly {where}."
+    yield from _of_separation(board)
+    yield from _of_partial(board.attrs.get("partial", {}))
     if board.attrs.get("normalize"):
         yield _scale(board.attrs["normalize"], board.attrs["by"])
     yield from _of_ratings(board)
@@ -88,10 +91,53 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
     if len(few):
         names = ", ".join(map(short, few))
-        yield f"Too few tasks to compare (fewer than {FEWEST_TASKS}): {names}."
+        yield f"Too few tasks to compare with the other models: {names}."
     alone = _without_ranks(board)
     if alone:
         yield f"Only one model has scores: {', '.join(alone)}."
+
+
+#: what the test of a leaderboard is about
+_TESTED = {
+    "tasks": "over the tasks; 95 % is the t interval of the mean rank",
+    "items": "on the test items, for the models as they were fitted",
+    "folds": "over the folds of the task",
+}
+
+
+def _of_separation(board: pd.DataFrame) -> Iterator[str]:
+    """Yield what the letters mean and which models may be the best, or why nothing is tested."""
+    facts = board.attrs.get("separation")
+    if not facts or len(board) < 2:
+        return
+    each = [facts] if "by" in facts else list(facts.values())
+    for by in dict.fromkeys(one["by"] for one in each if one["by"]):
+        tests = ", ".join(dict.fromkeys(one["test"] for one in each if one["by"] == by))
+        yield f"Models that share a letter do not differ significantly {_TESTED[by]} ({tests})."
+    reasons: dict[str, list[str]] = {}
+    for name, one in [("", facts)] if "by" in facts else facts.items():
+        if one["why"] and one["why"] != ONE_MODEL:
+            reasons.setdefault(one["why"], []).append(short(name))
+    for why, names in reasons.items():
+        where = f" {_join(names)}" if len(names) < len(each) else ""
+        needed = f"; intervals and letters need at least {FEWEST_TASKS}" if why == TOO_FEW else ""
+        yield f"Differences are not tested{' on' * bool(where)}{where}: {why}{needed}."
+    if "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
+        top = _join([short(name) for name in board.index[board["top"]]])
+        yield f"May be the best model (95 %): {top}."
+
+
+def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterator[str]:
+    """Yield the scores over fewer folds than planned."""
+    cells = [(m, t, *folds) for m, tasks in partial.items() for t, folds in tasks.items()]
+    shown = [f"{short(m)} on {short(t)} ({have} of {of})" for m, t, have, of in cells]
+    if shown:
+        yield f"{PARTIAL} mean of fewer folds than planned: {_join(shown, MAX_NOTES)}."
+
+
+def _join(names: Sequence[str], most: int = MAX_NAMES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _of_ratings(board: pd.DataFrame) -> Iterator[str]:

@@ -29,6 +29,7 @@ from karat.reporting.formats import (
     to_html,
 )
 from karat.reporting.notes import SIGNS
+from karat.reporting.verdict import verdict_lines
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 
 #: with more cells than this, the leaderboard has no task columns
@@ -65,12 +66,18 @@ def plain_sections(bundle: Bundle) -> list[str]:
         ("Datasets", card, [[each[key] for key in card] for each in bundle["cards"]]),
         ("Provenance", run, [[_joined(each[key]) for key in run] for each in bundle["runs"]]),
     ]
-    found = [("Leaderboard", to_html(leaderboard_table(bundle), classes=True))]
+    lines = verdict_lines(bundle["verdict"])
+    found = [("Verdict", _paragraphs(lines))] if lines else []
+    found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     if bundle["cut"]:
         items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
         found.append(("Left out", f'<ul class="notes">{items}</ul>'))
     return [f"<section><h2>{escape(title)}</h2>{text}</section>" for title, text in found]
+
+
+def _paragraphs(lines: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(plain(line))}</p>" for line in lines)
 
 
 def _rows(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -94,37 +101,50 @@ def _joined(value: Any) -> Any:
     return ", ".join(map(" ".join, value.items())) if isinstance(value, dict) else value
 
 
-def leaderboard_table(bundle: Bundle) -> Table:
-    """Return the leaderboard: ranks, one column per task if there are not too many, costs."""
-    models, tasks = bundle["models"], bundle["tasks"]
-    small = len(models) * len(tasks) <= MAX_CELLS
-    scored = [t for t, means in enumerate(bundle["scores"]) if _best(means[0], True) is not None]
+def leaderboard_tables(bundle: Bundle) -> Iterator[tuple[str, Table]]:
+    """Yield title and table of each group of models that can be compared."""
+    groups = bundle["groups"]
+    about, notes = bundle["notes"][: len(groups)], bundle["notes"][len(groups) :]
+    small = len(bundle["models"]) * len(bundle["tasks"]) <= MAX_CELLS
+    if not small:
+        number = len(bundle["tasks"])
+        notes = [*notes, f"Scores on {number:,} tasks are shown with JavaScript only."]
+    for place, group in enumerate(groups):
+        last = place == len(groups) - 1
+        columns = _columns(bundle, group, small)
+        title = f"Leaderboard: {group['name']}" if len(groups) > 1 else "Leaderboard"
+        yield title, Table([], *columns, [], about[place], notes if last else [])
+
+
+def _columns(bundle: Bundle, group: Bundle, small: bool) -> tuple[Column, list[Column]]:
+    """Return the models and the other columns: ranks, tasks if they are few, costs."""
+    pairs = zip(group["models"], group["rows"], strict=True)
+    models = [{**bundle["models"][m], **row} for m, row in pairs]
+    scores = {t: [bundle["scores"][t][0][m] for m in group["models"]] for t in group["tasks"]}
+    scored = [t for t, values in scores.items() if _best(values, True) is not None]
     ranks = (format_rank(m["rank"]) for m in models)
-    pairs = ([format_rank(m[end]) for end in ("low", "high")] for m in models)
-    ends = (low if low == "–" else f"{low} – {high}" for low, high in pairs)
+    ends = ([format_rank(m[end]) for end in ("low", "high")] for m in models)
+    spans = (low if low == "–" else f"{low} – {high}" for low, high in ends)
     columns = [
-        *(text_column("rank", ranks), text_column("95 %", ends)),
+        *(text_column("rank", ranks), text_column("95 %", spans)),
         text_column("tie", (model["tie"] or "" for model in models), right=False),
         *(column for key in _RATINGS for column in _numbers(models, key)),
-        *(_task(bundle, t) for t in scored if small),
+        *(_task(bundle, t, group["models"]) for t in scored if small),
         *(column for key in _COSTS for column in _numbers(models, key)),
     ]
-    about, *notes = bundle["notes"]
-    if not small:
-        notes.append(f"Scores on {len(tasks):,} tasks are shown with JavaScript only.")
-    name = text_column("model", (model["name"] for model in models), right=False)
-    return Table([], name, columns, [], about, notes)
+    return text_column("model", (model["name"] for model in models), right=False), columns
 
 
-def _task(bundle: Bundle, t: int) -> Column:
-    task, means, states = bundle["tasks"][t], bundle["scores"][t][0], bundle["states"][t]
+def _task(bundle: Bundle, t: int, models: Sequence[int]) -> Column:
+    task, states = bundle["tasks"][t], bundle["states"][t]
+    means = bundle["scores"][t][0]
     higher = task["higher"][0]
-    best = _best(means, higher)
+    best = _best([means[m] for m in models], higher)
     cells = [
-        Cell(_STATES.get(state, "–"), faint=True)
-        if value is None
-        else Cell(rounded(value), value == best)
-        for value, state in zip(means, states, strict=True)
+        Cell(_STATES.get(states[m], "–"), faint=True)
+        if means[m] is None
+        else Cell(rounded(means[m]), means[m] == best)
+        for m in models
     ]
     label = plain(metric_label(task["metrics"][0], higher))
     return Column(plain(task["name"]), cells, label, part="task")
@@ -162,14 +182,19 @@ FOLDER = "html"
 
 
 def report(
-    runs: Any, path: str | Path = "report.html", *, title: str | None = None, umap: bool = False
+    runs: Any,
+    path: str | Path = "report.html",
+    *,
+    title: str | None = None,
+    umap: bool = False,
+    pool: str = "variant",
 ) -> Path:
     """Write the report of some runs to a file and return its path.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. ``umap`` adds
-    UMAP maps of vectors; it must be installed.
+    UMAP maps of vectors; it must be installed. ``pool`` is as in ``leaderboard``.
     """
-    text = make_page(make_bundle(runs, title=title, umap=umap))
+    text = make_page(make_bundle(runs, title=title, umap=umap, pool=pool))
     write_atomic(Path(path), text)
     return Path(path)
 
@@ -207,7 +232,8 @@ ICON = (
 
 def _tags(bundle: Mapping[str, Any], title: str) -> str:
     """Return the icon of the page, and what links to the page show."""
-    about = escape(clean(plain(next(iter(bundle["notes"]), ""))))
+    lines = [*verdict_lines(bundle["verdict"]), *bundle["notes"]]
+    about = escape(clean(plain(next(iter(lines), ""))))
     texts = {"og:type": "website", "og:site_name": "Karat", "og:title": title}
     texts |= {"og:description": about} if about else {}
     meta = "".join(f'<meta property="{name}" content="{text}">' for name, text in texts.items())

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import scale_scores
+from karat.analysis.all_pairs import (
+    ManyModels,
+    compare_models,
+    scale_scores,
+    separate,
+)
 from karat.analysis.formatting import count, rounded
+from karat.analysis.leaderboard import connected
 from karat.analysis.leaderboard import pareto as front_of
 from karat.analysis.robustness import curves as severity_curves
 from karat.analysis.score_matrix import RankedScores
@@ -36,8 +42,7 @@ from karat.reporting.figures import (
 )
 from karat.reporting.formats import metric_label
 from karat.reporting.notes import SIGNS
-from karat.results.load import gather_scores, learning_curves
-from karat.stats.paired_tests import ManyModels, cliques, compare_models
+from karat.results.load import gather_scores, learning_curves, make_cells
 from karat.stats.ranking import rank_each, ranked_on_few
 
 #: ratings and their axis labels
@@ -61,11 +66,16 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     whole = data.board([] if value == "rank" else [value])
     shown = whole[whole[value].notna()]
     ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
+    if not len(shown):
+        raise DataError(
+            f"no model has a value of {value}: there are too few tasks, or too few wins and "
+            "losses. Plot another value, such as rank."
+        )
     rows = ordered.iloc[: options.models(MAX_MODELS)]
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.9 + 0.2 * len(rows)))
     places = np.arange(len(rows))
     # models with too few tasks to compare are gray
-    colors = [COLORS[0] if tie else FAINT for tie in rows["tie"]]
+    colors = [FAINT if model in whole.attrs["few"] else COLORS[0] for model in rows.index]
     if f"{value}_low" in rows:
         axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
     axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
@@ -75,12 +85,13 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     side.tick_params(length=0)
     side.spines["right"].set_visible(False)
     axes.set_xlabel(RATINGS[value])
-    band = "Lines are 95 % intervals over tasks and folds." if f"{value}_low" in rows else ""
+    known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
+    band = "Lines are 95 % intervals over tasks." if known else ""
     note(
         figure,
         f"{count(whole.attrs['missing']['tasks'], 'task')}.",
         band,
-        "Models that share a letter do not differ significantly.",
+        "Models that share a letter do not differ significantly." if any(rows["tie"]) else "",
         "Gray: too few tasks to compare." if FAINT in colors else "",
         cut(len(rows), len(shown), "models"),
     )
@@ -105,7 +116,7 @@ class Tested:
 
 
 def cd(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot the mean ranks and the cliques of the Wilcoxon tests with Holm correction."""
+    """Plot the mean ranks and the cliques of models that do not differ (step-down max-T)."""
     found = tested(data.compared)
     if len(found.models) < 2:
         raise DataError(
@@ -114,14 +125,16 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     shown = min(len(found.models), options.models(CD_MAX_MODELS))
     half = -(-shown // 2)
     bars = _bars(found, shown)
-    depth = 0.9 + 0.35 * len({row for row, _, _ in bars}) + half
+    depth = 0.9 + 0.35 * len({row for row, _ in bars}) + half
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.5 + 0.2 * depth))
     ranks = found.ranks[:shown]
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
-    for row, *ends in bars:
-        y = 0.7 + 0.35 * row
-        axes.plot(ends, [y, y], color="black", lw=3, solid_capstyle="projecting", gid="clique")
+    for row, inside in bars:
+        level = [0.7 + 0.35 * row] * len(inside)
+        axes.plot(inside, level, color="black", lw=3, solid_capstyle="projecting", gid="clique")
+        # a bar may pass a model that is not in the clique
+        axes.plot(inside, level, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
     for place, name in enumerate(found.models[:shown]):
         on_left = place < half
@@ -134,30 +147,33 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
 
 def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
+    compared = compared.by_name()
     each = rank_each(compared.values, compared.takes)
     ranked = ~np.isnan(each).all(axis=1)
     few = ranked_on_few(compared.takes) & ranked
     chosen = np.flatnonzero(ranked & ~few)
     ranks = np.nanmean(each[chosen], axis=1)
     order = np.argsort(ranks, kind="stable")
-    tests = compare_models(scale_scores(compared)[chosen[order]])
-    groups = cliques(np.arange(len(order)), ~(tests.pairs < tests.alpha))
-    models = [compared.models[m] for m in chosen[order]]
-    return Tested(models, ranks[order], groups, tests, int(few.sum()))
+    best, values = chosen[order], scale_scores(compared)
+    separation = separate(values, each)
+    separation = replace(separation, p=separation.p[np.ix_(best, best)])
+    tests = compare_models(values[best], each[best], separation)
+    models = [compared.models[m] for m in best]
+    return Tested(models, ranks[order], tests.cliques, tests, int(few.sum()))
 
 
-def _bars(found: Tested, shown: int) -> list[tuple[int, float, float]]:
-    """Return row, start and end of the bar of every clique; bars of one row do not overlap."""
+def _bars(found: Tested, shown: int) -> list[tuple[int, list[float]]]:
+    """Return row and ranks of the bar of every clique; bars of one row do not overlap."""
     ends: list[float] = []
     bars = []
     for clique in found.cliques:
-        inside = [found.ranks[model] for model in clique if model < shown]
+        inside = [float(found.ranks[model]) for model in clique if model < shown]
         if len(inside) < 2:
             continue
-        left, right = float(min(inside)), float(max(inside))
+        left, right = min(inside), max(inside)
         row = next((i for i, end in enumerate(ends) if end < left - 0.02), len(ends))
         ends[row : row + 1] = [right]
-        bars.append((row, left, right))
+        bars.append((row, inside))
     return bars
 
 
@@ -187,14 +203,16 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
 
 def _sentences(found: ManyModels) -> list[str]:
     if np.isnan(found.p):
-        first = "Friedman test not applicable: no task has scores of all models."
+        first = "No test of all models: no task has scores of two."
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
-        first = f"Friedman: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
+        first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
+    if not found.test:
+        return [first, "Pairs are not tested: too few tasks."]
     return [
         first,
-        f"Bars join models that do not differ significantly (Wilcoxon test, Holm correction, "
-        f"level {found.alpha:g}).",
+        f"Dots on a bar are models that do not differ significantly ({found.test}, level "
+        f"{found.alpha:g}).",
     ]
 
 
@@ -264,16 +282,19 @@ def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
     table = pd.DataFrame()
     if over != "epoch":
         try:
-            table = severity_curves(data.runs)
+            table = severity_curves(data.runs, pool=data.pool)
         except DataError:
             if over == "severity":
                 raise
     if len(table) and data.wanted is not None:
         metrics = data.given.metrics
-        found = {name: severity_curves(data.runs, metric=name) for name in metrics.values()}
+        found = {
+            name: severity_curves(data.runs, metric=name, pool=data.pool)
+            for name in metrics.values()
+        }
         table = pd.concat([found[m][found[m]["task"] == task] for task, m in metrics.items()])
     by_severity = len(table) > 0
-    table = table if by_severity else learning_curves(data.runs)
+    table = table if by_severity else learning_curves(data.runs, data.pool)
     if not len(table):
         raise DataError("nothing to plot: the runs have no corrupted views and no training epochs.")
     table = table[table["task"].isin(data.tasks)]
@@ -556,6 +577,8 @@ def plot(
     top: int | None = None,
     value: str | None = None,
     missing: str = "worst",
+    group: str | None = None,
+    pool: str = "variant",
 ) -> Plot:
     """Return a plot of runs; a notebook shows it, ``save`` writes it as SVG, PDF or PNG.
 
@@ -575,23 +598,54 @@ def plot(
         (``"severity"`` or ``"epoch"``), the cost of ``"pareto"`` (``"seconds"``, etc.).
     missing
         How to count missing scores, as in ``leaderboard``.
+    group
+        If some models share too few tasks to be compared: the group of models to plot, by its name
+        in the leaderboard. Default: the largest.
+    pool
+        Which runs are one model, as in ``leaderboard``.
     """
-    if kind not in KINDS:
-        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
-        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
+    _check_kind(kind)
     if value is not None and kind not in VALUED:
         raise DefinitionError(f"{kind} takes no value; only {', '.join(sorted(VALUED))} do.")
     with settings():
-        return KINDS[kind](PlotData(runs, tasks, missing), PlotOptions(top, value))
+        data = PlotData(runs, tasks, missing, group, pool)
+        made = KINDS[kind](data, PlotOptions(top, value))
+        if data.title:
+            made.figure.set_figheight(made.figure.get_figheight() + 0.3)
+            made.figure.suptitle(cut_name(data.title), fontsize=9)
+        return made
 
 
-def save_plot(runs: list[Path], kind: str, output: str | None, **options: Any) -> Path:
-    """Plot run folders into a file; its format is checked before reading the runs."""
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        names, hint = ", ".join(KINDS), did_you_mean(str(kind), KINDS)
+        raise DefinitionError(f'invalid kind of plot "{kind}": expected one of {names}.{hint}')
+
+
+def save_plot(
+    runs: list[Path], kind: str, output: str | None, group: str | None = None, **options: Any
+) -> list[Path]:
+    """Plot run folders into a file; its format is checked before reading the runs.
+
+    If there are several groups of models, and none is chosen, each has a file, which is named after
+    the group.
+    """
     file = Path(output or f"{kind}.svg")
+    _check_kind(kind)
     check_format(file.suffix.lower().removeprefix("."))
     given = options.pop("tasks", ())
-    tasks = _tasks(given, gather_scores(runs).metrics) if given else None
-    return plot(runs, kind, tasks=tasks, **options).save(file)
+    gathered = gather_scores(runs, options.get("pool", "variant"))
+    options["tasks"] = _tasks(given, gathered.metrics) if given else None
+    chosen = gathered.chosen({})
+    groups = list(connected(gathered, make_cells(gathered, chosen)))
+    if group is not None or given or len(groups) == 1:
+        return [plot(runs, kind, group=group, **options).save(file)]
+    return [
+        plot(runs, kind, group=name, **options).save(
+            file.with_stem(f"{file.stem}-{name.replace(' ', '-')}")
+        )
+        for name in groups
+    ]
 
 
 def _tasks(given: Iterable[str], known: Iterable[str]) -> dict[str, str]:

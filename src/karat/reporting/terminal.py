@@ -22,7 +22,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.analysis.formatting import count
-from karat.analysis.leaderboard import leaderboard
+from karat.analysis.leaderboard import leaderboard, split_groups
 from karat.analysis.robustness import robustness
 from karat.config.catalog import Catalog, load_user_table
 from karat.core import registry
@@ -101,8 +101,9 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
         f"karat report {place}": "write an HTML report",
         f"karat leaderboard {place}": "rank all runs of this folder",
     }
+    board = split_groups(board)[0]
     scored = board[board.attrs["tasks"]].notna()
-    for first, second in itertools.combinations(board.index[board["tie"] != ""], 2):
+    for first, second in itertools.combinations(board.index, 2):
         if (scored.loc[first] & scored.loc[second]).any():
             models = shlex.join(["-a", str(first), "-b", str(second)])
             commands[f"karat compare {place} {models}"] = "test whether two models differ"
@@ -117,7 +118,7 @@ def print_leaderboard(
     runs = frozen_runs(paths)
     print_frame(leaderboard(runs, **options), shape)
     where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
-    print_finding_lines(runs, where, shape, ignore)
+    print_finding_lines(runs, where, shape, ignore, options.get("pool", "variant"))
 
 
 def print_frame(board: pd.DataFrame, shape: str | None) -> None:

@@ -23,14 +23,15 @@ from karat.core.files import locked, remove_abandoned
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
+from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run, earlier_runs
 
 #: prefix of the folders of runs that are being written
 DRAFT = ".import-"
 #: days after which such a folder without a lock file counts as abandoned
 DRAFT_DAYS = 1.0
-#: an unknown metric, and an unknown constraint
-UNKNOWN, UNKNOWN_CONSTRAINT = "?", "unknown"
+#: an unknown metric
+UNKNOWN = "?"
 
 
 @dataclass

@@ -27,6 +27,7 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
+from karat.results.pooling import PooledRun, check_pool, count_jobs, pool_runs
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
 
@@ -42,9 +43,14 @@ class Gathered:
 
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows, ``positive`` the positive classes.
+    rows that also occur in training, and of all test rows, ``positive`` the positive classes,
+    ``modalities`` what the items are ("table", "text" or "entity").
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
-    that could not run.
+    that could not run. ``planned`` is the number of folds planned by model and task. ``repeated``
+    are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
+    mean score of models with several seeds, by model, task, metric and seed. ``sources`` are the
+    runs with the names of their models and tasks, as ``named_runs`` returns them, ``pool`` is how
+    they were pooled.
     """
 
     models: list[str]
@@ -58,6 +64,18 @@ class Gathered:
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
     positive: dict[str, str] = field(default_factory=dict)
+    modalities: dict[str, str] = field(default_factory=dict)
+    planned: dict[tuple[str, str], int] = field(default_factory=dict)
+    repeated: pd.DataFrame = field(default_factory=pd.DataFrame)
+    by_seed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
+    pool: str = "variant"
+
+    @cached_property
+    def superseded(self) -> set[tuple[int, str, int | None]]:
+        """The place of the run, task and fold of each job of which a newer one counts."""
+        old = self.repeated
+        return set(zip(old["run"], old["task"], old["fold"], strict=True)) if len(old) else set()
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -80,23 +98,51 @@ class Gathered:
         tables = {name: table[table["task"].isin(list(wanted))] for name, table in tables.items()}
         return replace(self, metrics={task: chosen[task] for task in wanted}, **tables)
 
+    def of_tasks(self, tasks: Iterable[str]) -> Gathered:
+        """Return the scores, jobs and missing libraries of these tasks."""
+        names = set(tasks)
+        lacking = {
+            why: [pair for pair in pairs if pair[1] in names] for why, pairs in self.lacking.items()
+        }
+        return replace(
+            self,
+            scores=self.scores[self.scores["task"].isin(names)],
+            jobs=self.jobs[self.jobs["task"].isin(names)],
+            lacking={why: pairs for why, pairs in lacking.items() if pairs},
+        )
+
+    def of_models(self, models: Iterable[str]) -> Gathered:
+        """Return the scores and jobs of these models."""
+        names = list(models)
+        return replace(
+            self,
+            models=[name for name in self.models if name in names],
+            scores=self.scores[self.scores["model"].isin(names)],
+            jobs=self.jobs[self.jobs["model"].isin(names)],
+        )
+
     def higher(self, metric: str) -> bool:
         """Return whether higher is better, as recorded by a run, else as registered."""
         recorded = self.higher_is_better.get(metric)
         return get_metric(metric).higher_is_better if recorded is None else recorded
 
 
-def gather_scores(runs: Any) -> Gathered:
+def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
     """Return the scores of a table, runs, run folders or folders of runs.
 
-    A ``Gathered`` is returned as it is.
+    ``pool`` is one of POOLS: which runs are one model. A ``Gathered`` is returned as it is.
     """
+    check_pool(pool)
     if isinstance(runs, Gathered):
         return runs
-    return _of_table(runs) if isinstance(runs, pd.DataFrame) else _of_runs(as_runs(runs))
+    if isinstance(runs, pd.DataFrame):
+        return _of_table(runs)
+    return _of_runs(as_runs(runs), pool)[0]
 
 
-def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
+def named_scores(
+    runs: Any, pool: str = "variant"
+) -> tuple[pd.DataFrame, dict[str, str], dict[str, bool]]:
     """Return all scores with corrupted views, each task's primary metric, and known directions.
 
     A table without a column ``draw`` has one draw of each corruption.
@@ -106,16 +152,13 @@ def named_scores(runs: Any) -> tuple[pd.DataFrame, dict[str, str], dict[str, boo
         table = runs.assign(draw=runs["draw"] if "draw" in runs else 0)
         corruption = table["corruption"].astype(object)
         return table.assign(corruption=corruption.where(corruption.notna(), "")), given.metrics, {}
-    tables: list[pd.DataFrame] = []
-    given = _of_runs(as_runs(runs), tables)
-    # columns of an empty table have no types and would change those of the others
-    tables = [table for table in tables if len(table)] or tables
-    return pd.concat(tables, ignore_index=True), given.metrics, given.higher_is_better
+    given, table = _of_runs(as_runs(runs), check_pool(pool), final=False)
+    return table, given.metrics, given.higher_is_better
 
 
-def named_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
-    """Return runs, each with the unique names of its model and its tasks."""
-    return [named[:3] for named in _named_records(as_runs(runs))]
+def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
+    """Return runs, each with the names of its row and its columns on the leaderboard."""
+    return [(each.run, each.model, each.labels) for each in pool_runs(as_runs(runs), pool)]
 
 
 def choose_metric(metric: str, tasks: Iterable[str], known: Iterable[str]) -> dict[str, str]:
@@ -173,37 +216,74 @@ def as_runs(runs: Any) -> list[Run]:
     return list({run.folder.resolve(): run for run in found}.values())
 
 
-def _of_runs(runs: list[Run], tables: list[pd.DataFrame] | None = None) -> Gathered:
-    """Return the scores of runs, whose records are read once.
+def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, pd.DataFrame]:
+    """Return the gathered runs, whose records are read once, and their table of scores.
 
-    The tables of all scores, also on corrupted data and of earlier epochs, are added to ``tables``.
+    Unless ``final``, the table has scores on corrupted data and of earlier epochs too.
     """
-    names, scores, jobs = [], [], []
+    pooled = pool_runs(runs, pool)
+    scores, jobs, sizes = [], [], []
     facts: dict[str, dict[Any, Any]] = {"metrics": {}, "higher_is_better": {}, "positive": {}}
-    facts |= {"kinds": {}, "datasets": {}, "twins": {}, "lacking": {}}
-    for run, name, label, records in _named_records(runs):
+    facts |= {"kinds": {}, "datasets": {}, "modalities": {}, "twins": {}, "lacking": {}}
+    for named in pooled:
+        run, records, label = named.run, named.run.records(), named.labels
         table = run.scores() if isinstance(run, FrozenRun) else scores_table(records)
-        table = table.assign(model=name, task=table["task"].map(label))
-        names.append(name)
-        scores.append(_final(table))
-        if tables is not None:
-            tables.append(table)
-        jobs += list(_jobs(run, records, name, label))
+        table = table.assign(model=named.model, task=table["task"].map(label).fillna(table["task"]))
+        scores.append(_final(table) if final else table)
+        before = len(jobs)
+        jobs += list(_jobs(run, records, named.model, label))
+        sizes.append(len(jobs) - before)
         for record in records:
             if record.get("lacks"):
                 why = (str(record["lacks"]), str(record["info"]))
-                facts["lacking"].setdefault(why, []).append((name, label[record["task"]]))
+                facts["lacking"].setdefault(why, []).append((named.model, label.get(record["task"], record["task"])))
         for task in run.about["tasks"]:
             _add_facts(facts, label[task["name"]], task)
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
-    found = pd.concat(scores, ignore_index=True)
-    return Gathered(names, found, pd.DataFrame(jobs, columns=list(JOBS)), seeds=seeds, **facts)
+    frame = pd.DataFrame(jobs, columns=list(JOBS))
+    frame["run"] = np.repeat(np.arange(len(runs)), sizes)
+    counted = count_jobs(pooled, _joined(scores), frame)
+    given = Gathered(
+        list(dict.fromkeys(named.model for named in pooled)),
+        _final(counted.scores),
+        counted.jobs,
+        seeds=seeds,
+        planned=_planned(pooled),
+        repeated=counted.repeated,
+        by_seed=counted.by_seed,
+        sources=[(named.run, named.model, named.labels) for named in pooled],
+        pool=pool,
+        **facts,
+    )
+    return given, counted.scores
+
+
+def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return the tables of all runs as one, with the place of each row's run."""
+    sizes = [len(table) for table in tables]
+    # columns of an empty table have no types and would change those of the others
+    filled = [table for table in tables if len(table)] or tables[:1]
+    table = pd.concat(filled, ignore_index=True)
+    return table.assign(run=np.repeat(np.arange(len(tables)), sizes))
+
+
+def _planned(pooled: Sequence[PooledRun]) -> dict[tuple[str, str], int]:
+    """Return the number of folds planned by model and task, over all its runs."""
+    folds: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for named in pooled:
+        for task in named.run.about["tasks"]:
+            label = named.labels[task["name"]]
+            if label not in named.dropped:
+                own = folds.setdefault((named.model, label), set())
+                own.update((named.shifts.get(label, 0), fold) for fold in task["folds"])
+    return {key: len(own) for key, own in folds.items()}
 
 
 def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str, Any]) -> None:
     facts["higher_is_better"].update(task.get("higher_is_better", {}))
     facts["kinds"].setdefault(called, task.get("kind", ""))
     facts["datasets"].setdefault(called, task.get("dataset", ""))
+    facts["modalities"].setdefault(called, task.get("modality", ""))
     twins, tested = task.get("twins", (0, 0))
     if twins:
         facts["twins"].setdefault(called, (twins, tested))
@@ -220,7 +300,7 @@ def _jobs(
     embedded = set()
     for record in expand_folds(run.about, records):
         status = simplified_status(record["status"])
-        job = (name, label[record["task"]], record["repeat"], record["fold"], status)
+        job = (name, label.get(record["task"], record["task"]), record["repeat"], record["fold"], status)
         seconds = record.get("seconds")
         if record.get("embed_seconds") and data.get(record["task"]) not in embedded:
             # vectors are computed once per dataset and shared by its jobs
@@ -238,39 +318,6 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
 
 
-def _named_records(
-    runs: list[Run],
-) -> Iterator[tuple[Run, str, dict[str, str], list[dict[str, Any]]]]:
-    """Yield each run with the unique names of its model and its tasks, and its records.
-
-    Data of one name may differ between runs.
-    """
-    seen: dict[str, dict[str, str]] = {}
-    for run, model in zip(runs, _model_names(runs), strict=True):
-        records = run.records()
-        own = {record["task"]: record["task"] for record in records}
-        for task in run.about["tasks"]:
-            name, data = task["name"], task.get("fingerprint", "")
-            known = seen.setdefault(name, {})
-            new = name if not known else f"{name} [{data[:6]}]"
-            own[name] = known.setdefault(data, new) if data else name
-        yield run, model, own, records
-
-
-def _model_names(runs: list[Run]) -> list[str]:
-    # several runs of one model are named after their time stamps
-    models = [run.model for run in runs]
-    counts = Counter(models)
-    stamps = [run.folder.name.rpartition(".")[2] for run in runs]
-    # runs on two suites may have the same time stamp, runs of two folders the same name
-    for marks in (stamps, [run.folder.name for run in runs], [str(run.folder) for run in runs]):
-        pairs = zip(models, marks, strict=True)
-        names = [f"{model} ({mark})" if counts[model] > 1 else model for model, mark in pairs]
-        if len(set(names)) == len(names):
-            break
-    return names
-
-
 #: states of a model on a task; only the first has a score
 OK, FAILED, DECLINED, NOT_RUN = STATES = ("ok", "failed", "declined", "not run")
 
@@ -280,7 +327,8 @@ class Cells:
     """Models × tasks. ``folds[t]`` holds models × folds, negated if lower is better.
 
     ``means`` are the scores as measured; ``tried[t]`` is which folds were run, ``takes`` whether
-    any was, ``states`` one of STATES per cell.
+    any was, ``states`` one of STATES per cell. ``planned`` is the number of folds planned, and
+    ``seed_spread`` the standard deviation of a score over seeds.
     """
 
     models: list[str]
@@ -291,11 +339,40 @@ class Cells:
     tried: list[np.ndarray]
     takes: np.ndarray
     states: np.ndarray
+    planned: np.ndarray
+    seed_spread: np.ndarray
+
+    @property
+    def partial(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """Scores over fewer folds than planned: (folds with a score, planned) by model and task."""
+        found: dict[str, dict[str, tuple[int, int]]] = {}
+        for t, table in enumerate(self.folds):
+            have = (~np.isnan(table)).sum(axis=1)
+            for m in np.flatnonzero((have > 0) & (have < self.planned[:, t])):
+                counts = (int(have[m]), int(self.planned[m, t]))
+                found.setdefault(self.models[m], {})[self.tasks[t]] = counts
+        return found
 
     @property
     def scored(self) -> np.ndarray:
         """Which tasks have a score of some model."""
         return (self.states == OK).any(axis=0)
+
+    def only(self, tasks: Sequence[int], models: Sequence[int]) -> Cells:
+        """Return only these tasks and models."""
+        rows, cut = list(models), np.ix_(list(models), list(tasks))
+        return Cells(
+            models=[self.models[m] for m in rows],
+            tasks=[self.tasks[t] for t in tasks],
+            higher=[self.higher[t] for t in tasks],
+            means=self.means[cut],
+            folds=[self.folds[t][rows] for t in tasks],
+            tried=[self.tried[t][rows] for t in tasks],
+            takes=self.takes[cut],
+            states=self.states[cut],
+            planned=self.planned[cut],
+            seed_spread=self.seed_spread[cut],
+        )
 
 
 def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
@@ -321,7 +398,29 @@ def make_cells(given: Gathered, chosen: dict[str, str]) -> Cells:
         every.append(table if higher[t] else -table)
         tried.append(run)
     states = _states(given, tasks, means, takes)
-    return Cells(models, tasks, higher, means, every, tried, takes, states)
+    planned = _count_planned(given, tasks, tried)
+    further = (takes, states, planned, _seed_spread(given, chosen))
+    return Cells(models, tasks, higher, means, every, tried, *further)
+
+
+def _count_planned(given: Gathered, tasks: list[str], tried: list[np.ndarray]) -> np.ndarray:
+    """Return models × tasks: the folds planned, at least those that were run."""
+    counts = np.zeros((len(given.models), len(tasks)), dtype=int)
+    for t, task in enumerate(tasks):
+        planned = [given.planned.get((model, task), 0) for model in given.models]
+        counts[:, t] = np.maximum(planned, tried[t].sum(axis=1))
+    return counts
+
+
+def _seed_spread(given: Gathered, chosen: Mapping[str, str]) -> np.ndarray:
+    """Return models × tasks: the standard deviation of the score over seeds, NaN for one seed."""
+    spread = np.full((len(given.models), len(chosen)), np.nan)
+    if len(given.by_seed):
+        used = given.by_seed[given.by_seed["metric"] == given.by_seed["task"].map(chosen)]
+        found = used.groupby(["model", "task"], sort=False)["mean"].std().reset_index()
+        places = _codes(found["model"], given.models), _codes(found["task"], chosen)
+        spread[places] = found["mean"]
+    return spread
 
 
 def _states(given: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndarray) -> np.ndarray:
@@ -407,12 +506,12 @@ def frozen_runs(runs: Any) -> list[Run]:
 KEYS = ["task", "model", "metric", "epoch"]
 
 
-def learning_curves(runs: Any) -> pd.DataFrame:
+def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count over folds by task, model, metric and epoch.
 
     Folds whose training stopped early have no later epochs.
     """
-    table, _, _ = named_scores(runs)
+    table, _, _ = named_scores(runs, pool)
     table = table[(table["epoch"] != FINAL_EPOCH) & (table["corruption"] == "")]
     found = table.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
     return found.reset_index().sort_values(KEYS, kind="stable", ignore_index=True)

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.core.predictions import ANSWERS, TRUTHS, Predictions
+from karat.core.predictions import ANSWERS, EXTRAS, TEXT_EXTRAS, TRUTHS, Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, score
@@ -31,8 +31,6 @@ from karat.probes.heads.estimators import TOLERANCE
 from karat.results.run import Run
 from karat.results.selection import find_run
 
-#: the columns allowed after ``truth``
-EXTRAS = ("group", "rank", "candidates", "question", "weight", "known")
 _FACTS = ("answers", "truths", "classes")
 _PAIR = ["predictions", "truth"]
 COLUMNS = ("task", "fold", "view", "metric", "before", "value", "why")
@@ -111,7 +109,7 @@ def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
     if (at := _truth(header)) is not None:
         kinds = {at - 1: facts["answers"], at: facts["truths"]}
         labels = {place for place, kind in kinds.items() if kind in ("classes", "items")}
-        labels |= {place for place in range(at + 1, len(header)) if header[place] == "group"}
+        labels |= {p for p in range(at + 1, len(header)) if header[p] in TEXT_EXTRAS}
         numbers = [place for place in range(len(header)) if place not in labels]
     for line, row in rows:
         if len(row) != len(header):
@@ -251,6 +249,7 @@ class Rescored:
     def write(self, output: str | Path) -> Run:
         """Write a new run folder with the new scores and the predictions."""
         made = Run.create(Path(output), self._about())
+        made.copy_items(self.run)
         before = {(r["task"], r["fold"]): r for r in self.run.records()}
         for record in self.records:
             old = before[record["task"], record["fold"]]

@@ -6,6 +6,7 @@
         run.json                                  the plan: model, tasks, seed, versions
         jobs/<task>.<fold>.json                   one record per finished job
         predictions/<task>/<fold>/predictions.csv, metadata.json, missing.txt
+        items/<dataset>-<hash>.csv.gz             keys and texts or cells of the test items
         missing/<task>.txt                        items without a vector, over all folds
         logs/<task>/<fold>.txt                    warnings, output and traceback
         scores/results.csv, scores.csv            tables, built from the records
@@ -39,9 +40,12 @@ from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.tables import (
+    FOLDER,
     NEEDED,
+    ItemTable,
     check_about,
     check_record,
+    read_item_table,
     read_json_object,
     results_table,
     scores_table,
@@ -49,7 +53,7 @@ from karat.results.tables import (
 )
 
 #: folders of a run that cannot hold artifacts
-TAKEN = ("jobs", "predictions", "scores", "missing")
+TAKEN = ("jobs", "predictions", "scores", "missing", FOLDER)
 MODELS = "models"
 
 _KEYS = {"licence": "license", "openml_licence": "openml_license"}  # old key: present key
@@ -175,6 +179,28 @@ class Run:
             self.log(record).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(other.log(record), self.log(record))
         write_atomic(self._record(record), _json(record), durable=True)
+
+    def write_items(self, tables: Iterable[ItemTable]) -> None:
+        """Write the item tables that this run does not have yet."""
+        for file, content in {each.file: each.content for each in tables}.items():
+            if file and not (self.folder / file).is_file():
+                write_atomic(self.folder / file, content)
+
+    def copy_items(self, other: Run) -> None:
+        """Copy the item tables of another run."""
+        if (other.folder / FOLDER).is_dir():
+            shutil.copytree(other.folder / FOLDER, self.folder / FOLDER, dirs_exist_ok=True)
+
+    def items(self, task: str) -> pd.DataFrame:
+        """Return the stored test items of a task, one row per key; missing cells are empty.
+
+        Raises ``DataError`` if the run keeps no items of the task.
+        """
+        known = {each["name"]: each for each in self.about["tasks"]}
+        if task not in known:
+            hint = did_you_mean(task, known)
+            raise DataError(f'{self.folder} has no task "{task}".{hint}')
+        return read_item_table(self.folder, known[task])
 
     def mark_running(self, task: str, fold: int) -> None:
         """Mark a job as running in this process."""

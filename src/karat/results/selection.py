@@ -6,11 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import pandas as pd
+
+from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, did_you_mean, simplified_status
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK, FrozenRun
+from karat.results.pooling import (
+    PooledRun,
+    check_pool,
+    name_models,
+    name_questions,
+    place_seeds,
+    pool_runs,
+)
 from karat.results.run import INCOMPLETE, Run, newest_first, open_runs
 
 #: fold and draw: the same test rows in two runs of one seed on the same data
@@ -105,7 +116,7 @@ class Side:
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        if isinstance(self.run, FrozenRun):
+        if isinstance(self.run, FrozenRun | MergedRun):
             return self.run.records()
         records, damaged = self.run.read_records()
         for name, reason in damaged.items():
@@ -237,31 +248,160 @@ def make_sides(runs: list[Run]) -> list[Side]:
     return sides
 
 
-def find_two(runs: Any, first: Any, second: Any, notes: list[str]) -> list[list[Side]]:
-    """Return the runs of each of two models, newest first, under unique names.
+def find_two(
+    runs: Any, first: Any, second: Any, notes: list[str], pool: str = "variant"
+) -> list[Side]:
+    """Return each of two models as one side, with all its runs, under unique names.
 
     Runs of a model that cannot be read are added to the notes; a run given by its folder must be
     readable.
     """
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    pool = _Pool(several, notes)
-    groups = [pool.find(name) for name in (first, second)]
-    places = [{run.folder.resolve() for run in group} for group in groups]
+    place = _Pool(several, notes, check_pool(pool))
+    found = [place.find(name) for name in (first, second)]
+    places = [{run.folder.resolve() for run in group} for _, group in found]
     if places[0] & places[1]:
         raise DefinitionError(
             f'"{first}" and "{second}" are the same run; name two models to compare.'
         )
-    sides = [
-        [Side(run, run.folder.resolve().name, name) for run in group]
-        for group, name in zip(groups, _names(groups), strict=True)
-    ]
-    sides = [_readable_sides(group, notes) for group in sides]
-    for group in sides:
-        tasks = [task for side in group for task in side.tasks]
+    names = _names(found)
+    groups = []
+    for name, (_, group) in zip(names, found, strict=True):
+        sides = [Side(run, run.folder.resolve().name, name) for run in group]
+        groups.append([side.run for side in _readable_sides(sides, notes)])
+        tasks = [task["name"] for run in groups[-1] for task in run.about["tasks"]]
         if len(set(tasks)) < len(tasks):
-            model = group[0].model
-            notes.append(f"{model} has {len(group)} runs: the newest that fits each task is used.")
+            runs_of = f"{name} has {len(groups[-1])} runs"
+            notes.append(f"{runs_of}: they are pooled, and of a repeated job the newest counts.")
+    return [Side(run, run.folder.resolve().name, name) for run, name in _merged(groups, names)]
+
+
+def _merged(groups: Sequence[list[Run]], names: Sequence[str]) -> list[tuple[Run, str]]:
+    """Return the runs of each group as one, with questions and seeds placed for these groups."""
+    every = [run for group in groups for run in group]
+    models = [name for name, group in zip(names, groups, strict=True) for _ in group]
+    pooled = place_seeds(every, models, name_questions(every, by_count=False))
+    return [(MergedRun([e for e in pooled if e.model == name]), name) for name in names]
+
+
+def pooled_sides(runs: Sequence[Run], pool: str = "variant") -> list[Side]:
+    """Return each model of the leaderboard as one side; its tasks have the columns' names."""
+    pooled = pool_runs(runs, pool)
+    sides = []
+    for model in dict.fromkeys(each.model for each in pooled):
+        run = MergedRun([each for each in pooled if each.model == model])
+        sides.append(Side(run, run.folder.resolve().name, model))
     return sides
+
+
+class MergedRun(Run):
+    """Several runs of one model as one, whose tasks are the columns of the leaderboard.
+
+    Of a repeated job the newest counts. Folds of several seeds have different numbers, and scores
+    of several seeds on the same rows are averaged.
+    """
+
+    def __init__(self, parts: Sequence[PooledRun]) -> None:
+        newest = newest_first(each.run for each in parts)
+        super().__init__(newest[0].folder)
+        age = {id(run): place for place, run in enumerate(reversed(newest))}
+        self.parts = sorted(parts, key=lambda part: age[id(part.run)])
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """The newest run.json, with the tasks of all runs; ``task`` is a task's own name."""
+        tasks: dict[str, dict[str, Any]] = {}
+        for part in self.parts:
+            for task in part.run.about["tasks"]:
+                label = part.labels[task["name"]]
+                shift = part.shifts.get(label, 0)
+                folds = {shift + fold for fold in task["folds"]}
+                folds |= set(tasks.get(label, {}).get("folds", ()))
+                facts = {**task, "name": label, "task": task["name"], "folds": sorted(folds)}
+                tasks[label] = facts
+        return {**self.parts[-1].run.about, "tasks": list(tasks.values())}
+
+    @cached_property
+    def _jobs(self) -> dict[tuple[str, int | None], list[_Owned]]:
+        """The records that count, by column and fold: one for each seed."""
+        found: dict[tuple[str, int | None], dict[Any, _Owned]] = {}
+        for part in self.parts:
+            seed = part.run.about.get("seed")
+            for record in part.run.records():
+                label = part.labels.get(record["task"], record["task"])
+                if label in part.dropped:
+                    continue
+                shift = part.shifts.get(label, 0)
+                fold = None if record["fold"] is None else record["fold"] + shift
+                own = found.setdefault((label, fold), {})
+                if record["status"] != DECLINED or seed not in own:
+                    own[seed] = _Owned(part.run, record, label, shift)
+        ran = {label for label, fold in found if fold is not None}
+        return {
+            (label, fold): list(own.values())
+            for (label, fold), own in found.items()
+            if fold is not None or label not in ran
+        }
+
+    @cached_property
+    def _merged_records(self) -> list[dict[str, Any]]:
+        return self._sorted(_average(owned) for owned in self._jobs.values())
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the records that count, under the names of the columns."""
+        return self._merged_records
+
+    def predictions(self, task: str, fold: int = 0, view: str = "clean") -> Predictions:
+        """Return the predictions of the newest run that has the fold."""
+        owned = self._jobs.get((task, fold))
+        if owned is None:
+            raise DataError(f"{self.folder} has no predictions of {task}, fold {fold}.")
+        record = owned[-1].record
+        return owned[-1].run.predictions(record["task"], record["fold"], view)
+
+    def items(self, task: str) -> pd.DataFrame:
+        """Return the stored items of a task, of the newest run that has the task."""
+        for part in reversed(self.parts):
+            own = next((name for name, label in part.labels.items() if label == task), None)
+            if own is not None:
+                return part.run.items(own)
+        raise DataError(f'{self.folder} has no task "{task}".')
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """A record, its run, its column, and the shift of its repeat and fold."""
+
+    run: Run
+    record: dict[str, Any]
+    label: str
+    shift: int
+
+    def renamed(self) -> dict[str, Any]:
+        """Return the record under the name of its column."""
+        old = self.record
+        moved = {key: old[key] + self.shift for key in ("fold", "repeat") if old[key] is not None}
+        return {**old, "task": self.label, **moved}
+
+
+def _average(owned: Sequence[_Owned]) -> dict[str, Any]:
+    """Return the newest record with the mean scores over seeds."""
+    record = owned[-1].renamed()
+    if len(owned) == 1:
+        return record
+    values: dict[Any, dict[str, list[float]]] = {}
+    for each in owned:
+        for view in each.record["views"]:
+            key = (view["corruption"], view["severity"], view.get("draw", 0))
+            for name, value in view["scores"].items():
+                if value is not None:
+                    values.setdefault(key, {}).setdefault(name, []).append(value)
+    views = []
+    for view in record["views"]:
+        own = values.get((view["corruption"], view["severity"], view.get("draw", 0)), {})
+        means = {name: sum(each) / len(each) for name, each in own.items()}
+        views.append({**view, "scores": {**view["scores"], **means}})
+    return {**record, "views": views}
 
 
 class _Pool:
@@ -271,21 +411,23 @@ class _Pool:
     come from untrusted users. A ``Path`` is always a folder.
     """
 
-    def __init__(self, given: Sequence[Any], notes: list[str]) -> None:
+    def __init__(self, given: Sequence[Any], notes: list[str], pool: str) -> None:
         self.given = given
         self.notes = notes
+        self.pool = pool
         self.closed = bool(given) and all(isinstance(run, Run) for run in given)
         self.opened: list[Run] | None = None
 
-    def find(self, name: Any) -> list[Run]:
-        """Return the runs of a model or a folder, newest first."""
+    def find(self, name: Any) -> tuple[str, list[Run]]:
+        """Return the name and the runs of a row, a model or a folder, newest first."""
         if isinstance(name, Run):
-            return [find_run(name)]
+            return name.model, [find_run(name)]
         if self.closed and not isinstance(name, Path):
             return self._named(str(name))
         path = Path(str(name))
         if (path / "run.json").is_file():
-            return [find_run(path)]
+            run = find_run(path)
+            return run.model, [run]
         if path.is_dir() and any(path.glob("*/run.json")):
             inside = newest_first(_readable_runs(open_runs([path], damaged=True), self.notes))
             models = list(dict.fromkeys(run.model for run in inside))
@@ -293,23 +435,37 @@ class _Pool:
                 raise DefinitionError(
                     f"{path} holds runs of {len(models)} models; name one of {', '.join(models)}."
                 )
-            return inside
+            return models[0], inside
         return self._named(str(name))
 
-    def _named(self, name: str) -> list[Run]:
+    def _named(self, name: str) -> tuple[str, list[Run]]:
         if self.opened is None:
             self.opened = _readable_runs(self._open(name), self.notes)
-        found = [run for run in self.opened if run.model == name]
+        rows = name_models(self.opened, self.pool)
+        found = [run for run, row in zip(self.opened, rows, strict=True) if row == name]
         for run in () if found else self.opened:
             folder = run.folder.resolve().name
             if name in (folder, f"{run.model} ({folder.rpartition('.')[2]})"):
                 found.append(run)
         if not found:
-            models = sorted({run.model for run in self.opened})
-            if "/" in name and not self.closed and not did_you_mean(name, models):
-                find_run(name)  # raises with what is wrong with the folder
-            raise DefinitionError(unknown_model(name, models, "the runs have"))
-        return newest_first(found)
+            self._fail(name, rows)
+        return (name if name in rows else found[0].model), newest_first(found)
+
+    def _fail(self, name: str, rows: Sequence[str]) -> NoReturn:
+        """Raise an error with the variants of a model, or with the nearest name."""
+        opened = self.opened or []
+        own = [row for run, row in zip(opened, rows, strict=True) if run.model == name]
+        variants = list(dict.fromkeys(own))
+        if variants:
+            shown = ", ".join(f'"{each}"' for each in variants)
+            raise DefinitionError(
+                f'"{name}" has {len(variants)} variants; name one of {shown}, or pool them with '
+                f'pool="model" (--pool model).'
+            )
+        models = sorted(set(rows))
+        if "/" in name and not self.closed and not did_you_mean(name, models):
+            find_run(name)  # raises with what is wrong with the folder
+        raise DefinitionError(unknown_model(name, models, "the runs have"))
 
     def _open(self, name: str) -> list[Run]:
         missing = [p for p in self.given if not isinstance(p, Run) and not Path(p).is_dir()]
@@ -324,15 +480,15 @@ class _Pool:
         return list({run.folder.resolve(): run for run in every}.values())
 
 
-def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
-    """Return the names of the two: their models, with time stamps where these are equal."""
-    models = [group[0].model for group in groups]
-    if models[0] != models[1]:
-        return models
-    stamps = [group[0].folder.resolve().name.rpartition(".")[2] for group in groups]
+def _names(found: Sequence[tuple[str, list[Run]]]) -> list[str]:
+    """Return the names of the two, with time stamps where these are equal."""
+    names = [name for name, _ in found]
+    if names[0] != names[1]:
+        return names
+    stamps = [group[0].folder.resolve().name.rpartition(".")[2] for _, group in found]
     if stamps[0] == stamps[1]:
-        stamps = [str(group[0].folder) for group in groups]
-    return [f"{model} ({stamp})" for model, stamp in zip(models, stamps, strict=True)]
+        stamps = [str(group[0].folder) for _, group in found]
+    return [f"{name} ({stamp})" for name, stamp in zip(names, stamps, strict=True)]
 
 
 def _readable_sides(group: Sequence[Side], notes: list[str]) -> list[Side]:

@@ -202,6 +202,9 @@ class PredictionsQuery(ViewQuery, Paging):
     """Parameters of predictions as JSON."""
 
 
+Pool = Literal["variant", "model", "none"]
+
+
 class RunsQuery(BaseModel):
     """The parameter that selects runs."""
 
@@ -233,6 +236,7 @@ class BoardQuery(RunsQuery):
     sort: MaybeText = described("Sort by this column, best first.")
     metric: Texts = described("TASK=METRIC: another metric of a task. Repeatable.", [])
     columns: Texts = described("More columns, as in karat leaderboard. Repeatable.", [])
+    pool: Pool = described("Which runs are one model.", "variant")
     format: Literal["json", "csv", "markdown"] | SkipJsonSchema[None] = described(
         "Overrides the Accept header."
     )
@@ -247,6 +251,7 @@ class CompareQuery(RunsQuery):
     on: Literal["folds", "common", "rows"] = described(
         "Compare scores of folds, scores on the items both models cover, or predictions.", "folds"
     )
+    pool: Pool = described("Which runs are one model.", "variant")
 
 
 class EventsQuery(BaseModel):
@@ -601,7 +606,7 @@ def _leaderboard(snapshot: Snapshot, query: BoardQuery) -> pd.DataFrame:
     from karat.analysis.leaderboard import leaderboard
     from karat.reporting.terminal import metric_by_task
 
-    options = query.model_dump(include={"by", "missing", "normalize", "sort"})
+    options = query.model_dump(include={"by", "missing", "normalize", "sort", "pool"})
     return leaderboard(
         _selected_runs(snapshot, query),
         metrics=metric_by_task(query.metric),
@@ -628,17 +633,18 @@ def _comparison(runs: list[ServedRun], query: CompareQuery) -> dict[str, Any]:
     from karat.analysis.comparison import compare
     from karat.results.load import named_runs
 
-    # compare gets runs, never names: a name could be taken for a path
+    # a name is one of a model or of a run, never a path
     known: dict[str, Any] = {run.id: run for run in runs}
-    known |= {name: run for run, name, _ in named_runs(runs)}
+    known |= {name: name for _, name, _ in named_runs(runs, query.pool)}
     for name in (query.a, query.b):
         if name not in known:
             hint = did_you_mean(name[:200], known).strip() or "see /api/v1/board"
             raise ApiError(404, f'there is no model "{name[:200]}"', hint)
     a, b = known[query.a], known[query.b]
-    if a is b:
+    if a is b or a == b:
         raise ApiError(422, "a and b are the same model", "name two models of the leaderboard")
-    return dict(compare(runs, a, b, metric=query.metric, on=query.on).to_dict())
+    options = query.model_dump(include={"metric", "on", "pool"})
+    return dict(compare(runs, a, b, **options).to_dict())
 
 
 @endpoint("GET", "/bundle", LiveBundle)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
-from scipy.stats import chi2, false_discovery_control, friedmanchisquare, rankdata
+from scipy.stats import chi2, false_discovery_control, rankdata
 
 from karat.errors import DefinitionError
 
@@ -25,6 +25,8 @@ EXACT = 25
 EQUAL = 1e-12
 #: relative tolerance below which the sizes of differences share a rank
 TIE = 1e-9
+FRIEDMAN, SKILLINGS_MACK = "Friedman", "Skillings-Mack"
+WILCOXON = "Wilcoxon, Holm"
 #: pairs per block, which bounds memory whatever the number of models
 BLOCK = 4096
 
@@ -216,87 +218,42 @@ def _exact(ranks: np.ndarray, smaller: np.ndarray) -> np.ndarray:
     return np.minimum(1.0, 2 * below[which, asked])
 
 
-@dataclass(frozen=True)
-class ManyModels:
-    """Many models on many tasks: Friedman's test of all, Wilcoxon's test of all pairs, cliques.
-
-    Attributes
-    ----------
-    statistic, p, tasks
-        Friedman's chi-square, its p, and the number of tasks used: those with a value of every
-        model.
-    ranks, order
-        Mean rank of each model over its tasks (1 is best), and the models, best first.
-    pairs
-        p of each pair, corrected after Holm; 1 on the diagonal, NaN where a pair shares no task.
-    raw
-        The same before the correction.
-    difference
-        Mean of row minus column over the shared tasks; positive where the row is better.
-    cliques
-        Maximal groups of two or more models, adjacent in rank, of which no pair differs
-        significantly at ``alpha``; best first.
-    """
-
-    statistic: float
-    p: float
-    tasks: int
-    ranks: np.ndarray
-    order: np.ndarray
-    pairs: np.ndarray
-    raw: np.ndarray
-    difference: np.ndarray
-    cliques: list[list[int]]
-    alpha: float = ALPHA
+def omnibus_name(values: np.ndarray) -> str:
+    """Return the name of the test of all models: Friedman's if no value is missing."""
+    contested = values[:, (~np.isnan(values)).sum(axis=0) > 1]
+    return SKILLINGS_MACK if np.isnan(contested).any() else FRIEDMAN
 
 
-def compare_models(values: Any, alpha: float = ALPHA) -> ManyModels:
-    """Return Friedman's test and all pairwise tests of models × tasks; higher is better.
+def skillings_mack(values: Any) -> tuple[float, float, int]:
+    """Return the chi-square of Skillings and Mack (1981), its p, and the number of tasks used.
 
-    NaN is missing. All tasks must be on one scale: pairs are tested on the sizes of differences.
+    Friedman's test for tables with missing values: a task counts with the models that it has, if
+    there are two or more. Without missing values it is Friedman's test, corrected for ties; of two
+    models it is the sign test.
 
-    >>> found = compare_models([[0.9, 0.8, 0.7], [0.5, 0.6, 0.6], [0.1, 0.2, 0.3]])
-    >>> found.statistic, found.order.tolist(), found.cliques
-    (6.0, [0, 1, 2], [[0, 1, 2]])
+    >>> skillings_mack([[0.9, 0.8, 0.7, 0.9], [0.5, 0.6, 0.6, 0.5], [0.1, np.nan, 0.3, 0.2]])[2]
+    4
     """
     given = np.asarray(values, dtype=float)
-    models = len(given)
-    statistic, p, tasks = friedman(given)
-    ranks = mean_ranks(given)
-    raw, difference = np.eye(models), np.zeros((models, models))
-    for one, other, apart in paired_blocks(given):
-        raw[one, other] = raw[other, one] = wilcoxon(apart).p
-        mean = mean_of(apart)
-        difference[one, other], difference[other, one] = mean, -mean
-    upper = np.triu_indices(models, 1)
-    pairs = np.eye(models)
-    pairs[upper] = pairs[upper[::-1]] = holm(raw[upper])
-    # models of equal rank are ordered by their values, not by their position
-    order = np.lexsort((-mean_of(given), np.where(np.isnan(ranks), np.inf, ranks)))
-    found = cliques(order[~np.isnan(ranks[order])], ~(pairs < alpha))
-    return ManyModels(statistic, p, tasks, ranks, order, pairs, raw, difference, found, alpha)
-
-
-def friedman(values: Any) -> tuple[float, float, int]:
-    """Return Friedman's chi-square, corrected for ties, its p, and the number of tasks used.
-
-    Tasks with a value of every model are used; a model without any value is left out. Two models,
-    which ``scipy.stats.friedmanchisquare`` refuses, have the chi-square of the sign test.
-    """
-    given = np.asarray(values, dtype=float)
-    given = given[~np.isnan(given).all(axis=1)]
-    complete = _snapped(given[:, ~np.isnan(given).any(axis=0)])
-    models, tasks = complete.shape
-    if models < 2 or not tasks:
-        return np.nan, np.nan, tasks
-    if (complete == complete[0]).all():
+    given = _snapped(given[:, (~np.isnan(given)).sum(axis=0) > 1])
+    models, tasks = given.shape
+    if not tasks:
+        return np.nan, np.nan, 0
+    known = ~np.isnan(given)
+    count = known.sum(axis=0)
+    apart = rankdata(given, axis=0, nan_policy="omit") - (count + 1) / 2
+    apart = np.where(known, apart, 0.0)
+    weight = 12 / (count + 1)
+    sums = (apart * np.sqrt(weight)).sum(axis=1)
+    # of each task, the variance of its ranks, times the centering of its models
+    spread = weight * (apart**2).sum(axis=0) / (count - 1)
+    together = -(known * spread / count) @ known.T
+    together[np.diag_indices(models)] += (known * spread).sum(axis=1)
+    freedom = int(np.linalg.matrix_rank(together, hermitian=True))
+    if not freedom:
         return 0.0, 1.0, tasks
-    if models > 2:
-        found = friedmanchisquare(*complete)
-        return float(found.statistic), float(found.pvalue), tasks
-    signs = np.sign(complete[0] - complete[1])
-    statistic = float(signs.sum() ** 2 / np.abs(signs).sum())
-    return statistic, float(chi2.sf(statistic, 1)), tasks
+    statistic = float(sums @ np.linalg.pinv(together, hermitian=True) @ sums)
+    return statistic, float(chi2.sf(statistic, freedom)), tasks
 
 
 def mean_ranks(values: np.ndarray) -> np.ndarray:
@@ -304,9 +261,17 @@ def mean_ranks(values: np.ndarray) -> np.ndarray:
 
     Tasks with a value of one model only are ignored.
     """
-    contested = values[:, (~np.isnan(values)).sum(axis=0) > 1]
-    ranks = rankdata(-_snapped(contested), axis=0, nan_policy="omit")
-    return mean_of(ranks)
+    return mean_of(rank_tasks(values))
+
+
+def rank_tasks(values: np.ndarray) -> np.ndarray:
+    """Return models × tasks: the rank of each value in its task; NaN where it is the only one.
+
+    >>> rank_tasks(np.array([[0.9, 0.5], [0.9, np.nan], [0.1, np.nan]])).tolist()
+    [[1.5, nan], [1.5, nan], [3.0, nan]]
+    """
+    ranks = np.asarray(rankdata(-_snapped(values), axis=0, nan_policy="omit"))
+    return np.where((~np.isnan(values)).sum(axis=0) > 1, ranks, np.nan)
 
 
 def _snapped(values: np.ndarray) -> np.ndarray:
@@ -334,12 +299,6 @@ def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     apart = first - second
     apart[np.abs(apart) <= EQUAL * np.maximum(np.abs(first), np.abs(second))] = 0.0
     return apart
-
-
-def cliques(order: np.ndarray, tied: np.ndarray) -> list[list[int]]:
-    """Return the maximal groups of two or more neighbors in an order all of whose pairs tie."""
-    groups = (order[start : end + 1].tolist() for start, end in tie_groups(order, tied))
-    return [group for group in groups if len(group) > 1]
 
 
 def tie_groups(order: np.ndarray, tied: np.ndarray) -> list[tuple[int, int]]:

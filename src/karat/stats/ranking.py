@@ -1,70 +1,71 @@
-"""Ranks with bootstrap intervals and tie groups, Borda points, and Elo ratings.
+"""Ranks of models on tasks: intervals, which models differ, Borda points and Elo ratings.
 
-The bootstrap resamples tasks, and folds within them. Elo ratings come from a Bradley–Terry model of
-the wins on tasks.
+Two models differ if a step-down max-T test of their paired rank differences over tasks says so.
+Elo ratings come from a Bradley–Terry model of the wins on tasks.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.special import stdtrit
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from karat.stats.paired_tests import tie_groups
+from karat.stats.paired_tests import ALPHA, CONFIDENCE
 
-#: resamples of the bootstrap, its confidence and its seed
-RESAMPLES = 1000
-CONFIDENCE = 0.95
-SEED = 0
-#: models that share fewer tasks than this are never significantly different
-FEWEST_TASKS = 3
-#: number of models compared in one block
-_BLOCK = 50
-_TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The resamples of the bootstrap.
-
-    ``ranks`` are models × tasks × resamples on the contested tasks, with resampled folds; 0 where a
-    model does not take the task. ``there`` is models × tasks, whether a model takes a task,
-    ``weights`` how often a task is drawn in a resample.
-    """
-
-    ranks: np.ndarray
-    there: np.ndarray
-    weights: np.ndarray
+#: pairs that share fewer tasks are not tested: with five, no sign pattern is rarer than 5 %
+FEWEST_TASKS = 6
+#: models with fewer tasks come last where no model has enough for the test
+FEWEST_RANKED = 3
+#: up to this many tasks all sign patterns are used, beyond that a fixed number of random ones
+EXACT_TASKS = 12
+PATTERNS = 2048
+#: added to the sum of squares of a pair's rank differences, per model
+PRIOR = 0.5
+#: numbers per block of pairs × sign patterns
+_PAIRS_BLOCK = 200_000
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean rank of each model over its tasks, an interval, and the letters of its tie groups.
+    """Mean rank of each model over its tasks, its interval, letters, and whether it may be best.
 
-    ``each`` holds the ranks by task, models × tasks; ``drawn`` the resamples of the interval.
+    ``each`` holds the ranks by task, models × tasks; ``p`` the adjusted p of each pair, models ×
+    models, NaN if not tested. Models with fewer than ``FEWEST_TASKS`` tasks have neither interval
+    nor letters.
     """
 
     mean: np.ndarray
     low: np.ndarray
     high: np.ndarray
     ties: list[str]
+    top: np.ndarray
     each: np.ndarray
-    drawn: Drawn | None = None
+    p: np.ndarray
 
 
 def ranked_on_few(takes: np.ndarray) -> np.ndarray:
-    """Return which models take too few tasks, if at least half of those with any take enough.
+    """Return which models take too few tasks to be ranked with the others.
 
-    >>> ranked_on_few(np.array([[True, True, True], [True, False, False]])).tolist()
+    Fewer than six if at least half of the models with any task take six, otherwise fewer than
+    three if at least half take three.
+
+    >>> ranked_on_few(np.array([[True] * 6, [True] * 5 + [False]])).tolist()
+    [False, True]
+    >>> ranked_on_few(np.array([[True] * 4, [True] * 2 + [False] * 2])).tolist()
     [False, True]
     """
     counts = takes.sum(axis=1)
-    enough = counts >= FEWEST_TASKS
-    usual = 2 * enough.sum() >= (counts > 0).sum()
-    return np.asarray(~enough & bool(enough.any() and usual))
+    for fewest in (FEWEST_TASKS, FEWEST_RANKED):
+        enough = counts >= fewest
+        if enough.any() and 2 * enough.sum() >= (counts > 0).sum():
+            return np.asarray(~enough)
+    return np.zeros(len(counts), dtype=bool)
 
 
 def rank_each(values: list[np.ndarray], takes: np.ndarray) -> np.ndarray:
@@ -87,59 +88,71 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
 
     ``values[t]`` holds models × folds, higher is better; NaN is a failed fold, which counts as the
     worst of that fold. ``takes[m, t]`` is whether a model takes a task; tasks of a single model are
-    ignored.
+    ignored. See ``step_down`` for the order of tasks.
 
     >>> rank_models([np.array([[0.9, 0.8], [0.7, np.nan]])], np.array([[True], [True]])).mean
     array([1., 2.])
     """
-    contested = [t for t in range(len(values)) if takes[:, t].sum() > 1]
-    models = len(takes)
     each = rank_each(values, takes)
-    if not contested:
-        nothing = np.full(models, np.nan)
-        return Ranks(nothing, nothing, nothing, [""] * models, each)
-    with threadpool_limits(1):  # small products: more threads only add overhead
-        drawn = draw([values[t] for t in contested], takes[:, contested])
-        total = np.einsum("mtr,tr->mr", drawn.ranks, drawn.weights)
-        tied = _tied(drawn)
-    mean = _divided(np.nansum(each, axis=1), drawn.there.sum(axis=1))
-    resampled = _divided(total, drawn.there.astype(np.float32) @ drawn.weights)
-    low, high = np.clip(interval(mean, resampled), 1, models)
-    few = ranked_on_few(takes) | np.isnan(mean)
-    letters = np.full(models, "", dtype=object)
-    # a model with too few tasks never differs significantly, so it gets no letter
-    letters[~few] = letters_of(mean[~few], tied[np.ix_(~few, ~few)])
-    return Ranks(mean, low, high, letters.tolist(), each, drawn)
+    mean, low, high = rank_intervals(each)
+    p = step_down(each)
+    return Ranks(mean, low, high, letters_of(mean, p), top_set(each), each, p)
 
 
-def draw(values: list[np.ndarray], there: np.ndarray) -> Drawn:
-    """Return the ranks in every resample: folds are resampled within tasks, then tasks."""
-    rng = np.random.default_rng(SEED)
-    ranks = np.zeros((*there.shape, RESAMPLES), dtype=np.float32)
-    for t, taking in enumerate(there.T):
-        filled = _worst_for_failed(values[t][taking])
-        weights = _weights(rng, filled.shape[1])
-        # resampling a single fold changes nothing
-        ranks[taking, t] = _ranked((weights if filled.shape[1] > 1 else weights[:1]) @ filled.T).T
-    # ranks are multiples of 0.5, whose sums are exact in single precision
-    return Drawn(ranks, there, _weights(rng, len(values)).T.astype(np.float32))
+def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return each model's mean rank over its tasks and the bounds of its 95 % interval.
+
+    A t interval over tasks, whose variance has one more task with the variance of random ranks:
+    a model that is first on six tasks is not first on all. Within 1 and the number of models; NaN
+    for models with fewer than ``FEWEST_TASKS`` tasks.
+
+    >>> mean, low, high = rank_intervals(np.array([[1.0] * 6, [2.0] * 6]))
+    >>> mean.tolist(), high.round(3).tolist()  # 1 + 2.571 √(0.25 / 6 / 6)
+    ([1.0, 2.0], [1.214, 2.0])
+    """
+    there = ~np.isnan(ranks)
+    count = there.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(there, ranks, 0.0).sum(axis=1) / count
+        random = there @ ((there.sum(axis=0) ** 2 - 1) / 12) / count
+        apart = np.where(there, ranks - mean[:, None], 0.0)
+        variance = ((apart**2).sum(axis=1) + random) / count
+        half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * np.sqrt(variance / count)
+    half[count < FEWEST_TASKS] = np.nan
+    last = np.count_nonzero(count)
+    return mean, np.clip(mean - half, 1, last), np.clip(mean + half, 1, last)
 
 
-def _weights(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return how often each of ``count`` items is drawn in each resample, with replacement."""
-    drawn = rng.integers(count, size=(RESAMPLES, count))
-    places = drawn + count * np.arange(RESAMPLES)[:, None]
-    return np.bincount(places.ravel(), minlength=RESAMPLES * count).reshape(-1, count).astype(float)
+def rank_bounds(ranks: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the bounds of each model's true rank, and whether it may be the best, from p-values.
+
+    ``ranks`` are those of one task, or mean ranks; ``p`` is the p of each pair, corrected for all
+    pairs. At least 1 + the models that are significantly better, at most all but those that are
+    significantly worse (Mogstad and others 2024). NaN for models of which no pair is tested.
+
+    >>> p = np.array([[1, 0.2, 0.01], [0.2, 1, 0.3], [0.01, 0.3, 1]])
+    >>> low, high, top = rank_bounds(np.array([1.0, 2, 3]), p)
+    >>> low.tolist(), high.tolist(), top.tolist()
+    ([1.0, 1.0, 2.0], [2.0, 3.0, 3.0], [True, True, False])
+    """
+    differ = p < ALPHA
+    better = differ & (ranks < ranks[:, None])
+    worse = differ & (ranks > ranks[:, None])
+    known = ~np.isnan(ranks)
+    tested = known & (np.isnan(p).sum(axis=1) < len(p) - 1)
+    low = np.where(tested, 1.0 + better.sum(axis=1), np.nan)
+    high = np.where(tested, known.sum() - worse.sum(axis=1), np.nan)
+    return low, high, known & ~better.any(axis=1)
 
 
-def _ranked(scores: np.ndarray) -> np.ndarray:
-    """Return the ranks within each row, highest score first; ties share their mean rank."""
-    order = np.argsort(-scores, axis=1)
-    if (np.diff(np.take_along_axis(scores, order, axis=1), axis=1) == 0).any():
-        return rankdata(-scores, axis=1)
-    ranks = np.empty(scores.shape)
-    np.put_along_axis(ranks, order, np.arange(1.0, scores.shape[1] + 1)[None, :], axis=1)
-    return ranks
+def letters_of(ranks: np.ndarray, p: np.ndarray) -> list[str]:
+    """Return the compact letters of models, best first; none where no pair of a model is tested.
+
+    ``ranks`` give the order of the letters, ``p`` is the p of each pair, corrected for all pairs.
+    """
+    tested = ~np.isnan(ranks) & (np.isnan(p).sum(axis=1) < len(p) - 1)
+    order = np.argsort(ranks, kind="stable")
+    return compact_letters(order[tested[order]], p < ALPHA)
 
 
 def _worst_for_failed(values: np.ndarray) -> np.ndarray:
@@ -148,98 +161,224 @@ def _worst_for_failed(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), worst - 1e-12 - np.abs(worst) * 1e-9, values)
 
 
-def _divided(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    return np.divide(
-        total, count, out=np.full(total.shape, np.nan), where=count > 0, dtype=np.float64
-    )
+def sign_patterns(tasks: int) -> np.ndarray:
+    """Return tasks × patterns of ±1, the signs under which the statistics are computed again.
+
+    The first pattern is all 1, the data as observed. A pattern and its negative give the same
+    two-sided statistics, so only one of the two is used. Random signs are a hash of the numbers of
+    pattern and task, which the page computes as well.
+
+    >>> sign_patterns(3)
+    array([[ 1., -1.,  1., -1.],
+           [ 1.,  1., -1., -1.],
+           [ 1.,  1.,  1.,  1.]])
+    """
+    if tasks <= EXACT_TASKS:
+        patterns = np.arange(2 ** max(tasks - 1, 0))
+        negative = (patterns >> np.arange(tasks)[:, None]) & 1
+    else:
+        hashed = _hashed(np.arange(tasks)[:, None], np.arange(PATTERNS))
+        negative = (hashed >> np.uint32(31)).astype(int)
+        negative[:, 0] = 0
+    return 1.0 - 2.0 * negative
 
 
-def _tied(drawn: Drawn) -> np.ndarray:
-    """Return which pairs do not differ significantly on their shared tasks."""
-    models = len(drawn.there)
-    tied = np.eye(models, dtype=bool)
-    weighted = drawn.ranks * drawn.weights
-    blocks = [slice(i, i + _BLOCK) for i in range(0, models, _BLOCK)]
-    for i, rows in enumerate(blocks):
-        for columns in blocks[: i + 1]:
-            here, there = drawn.there[rows], drawn.there[columns]
-            count = _counts(here, there, drawn.weights)
-            first = _divided(_sums(weighted[rows], there), count)
-            second = _divided(_sums(weighted[columns], here).swapaxes(0, 1), count)
-            low, high = quantiles(second - first)
-            differ = ((low > 0) | (high < 0)) & (here.astype(int) @ there.T >= FEWEST_TASKS)
-            tied[rows, columns], tied[columns, rows] = ~differ, ~differ.T
-    return tied
+def _hashed(task: np.ndarray, pattern: np.ndarray) -> np.ndarray:
+    """Return 32 well-mixed bits per task and pattern (the finalizer of MurmurHash3)."""
+    bits = pattern.astype(np.uint32) * np.uint32(0x9E3779B1)
+    bits = bits + (task + 1).astype(np.uint32) * np.uint32(0x85EBCA77)
+    bits = (bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return bits ^ (bits >> np.uint32(16))
 
 
-def _sums(weighted: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return models × others × resamples: a model's rank sum over the tasks both take."""
-    # models with the same tasks are computed once
-    patterns, which = np.unique(others, axis=0, return_inverse=True)
-    return (patterns.astype(np.float32) @ weighted)[:, which.ravel()]
+class _Paired:
+    """Paired rank differences of models over tasks, and their sums under sign patterns.
+
+    Ranks are multiples of 0.5, so sums and squares are exact, and equal statistics are equal bits.
+    ``sums`` and ``shared`` are models × models: the sum of rank differences over shared tasks, and
+    the number of these tasks.
+    """
+
+    def __init__(self, ranks: np.ndarray) -> None:
+        ranks = ranks[:, (~np.isnan(ranks)).sum(axis=0) > 1]
+        # sums of this size are exact in single precision
+        exact: Any = np.float32 if ranks.size < 2**22 else np.float64
+        self.there = ~np.isnan(ranks)
+        self.ranks = np.where(self.there, ranks, 0.0).astype(exact)
+        self.signs = sign_patterns(ranks.shape[1]).astype(exact)
+        self.flipped = self.ranks @ self.signs if self.there.all() else None
+        takes, wide = self.there.astype(float), self.ranks.astype(float)
+        self.shared = takes @ takes.T
+        self.sums = wide @ takes.T - takes @ wide.T
+        squares = wide**2 @ takes.T
+        # the prior keeps pairs that differ by a single rank from dominating few tasks
+        prior = np.count_nonzero(self.there.any(axis=1)) * PRIOR
+        self.squares = squares + squares.T - 2 * wide @ wide.T + prior
+
+    def observed(self, one: Any, other: np.ndarray) -> np.ndarray:
+        """Return the statistic of each pair, with the sign of its sum."""
+        sums = self.sums[one, other]
+        return np.asarray(sums * np.abs(sums) / self.squares[one, other])
+
+    def resampled(self, one: Any, other: np.ndarray) -> np.ndarray:
+        """Return pairs × patterns: the sums under every sign pattern."""
+        if self.flipped is not None:
+            return np.subtract(self.flipped[one], self.flipped[other], dtype=float)
+        both = self.there[one] & self.there[other]
+        return ((self.ranks[one] - self.ranks[other]) * both @ self.signs).astype(float)
 
 
-def _counts(here: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return models × others × resamples: the number of tasks both take."""
-    first, i = np.unique(here, axis=0, return_inverse=True)
-    second, j = np.unique(there, axis=0, return_inverse=True)
-    shared = first[:, None, :] & second
-    return (shared.astype(np.float32) @ weights)[i.ravel()[:, None], j.ravel()]
+def step_down(ranks: np.ndarray) -> np.ndarray:
+    """Return models × models: the p of each pair, corrected for all pairs (step-down max-T).
+
+    ``ranks`` are models × tasks, NaN where a model does not take a task. The statistic of a pair
+    is the squared sum of its rank differences over shared tasks, divided by the sum of their
+    squares (plus half the number of models). It is compared with the maximum over all pairs with
+    no larger statistic when the signs of whole tasks are flipped (Westfall and Young 1993), which
+    keeps the correlation between pairs. The diagonal is 1; NaN, not tested, where a pair shares
+    fewer than ``FEWEST_TASKS`` tasks. Random signs depend on the order of tasks: sort them.
+
+    >>> step_down(np.array([[1.0] * 6, [2.0] * 6])).tolist()  # 2 of 64 sign patterns
+    [[1.0, 0.03125], [0.03125, 1.0]]
+    """
+    paired = _Paired(np.asarray(ranks, dtype=float))
+    adjusted = np.full(paired.shared.shape, np.nan)
+    np.fill_diagonal(adjusted, 1.0)
+    one, other = np.nonzero(np.triu(paired.shared >= FEWEST_TASKS, 1))
+    observed = np.abs(paired.observed(one, other))
+    order = np.argsort(observed, kind="stable")
+    one, other, observed = one[order], other[order], observed[order]
+    with threadpool_limits(1):  # small products: more threads only add overhead
+        shares = _exceeded(paired, one, other, observed)
+    p = np.maximum.accumulate(shares[::-1])[::-1]
+    adjusted[one, other] = adjusted[other, one] = p
+    return adjusted
 
 
-def letters_of(mean: np.ndarray, tied: np.ndarray) -> list[str]:
-    """Return the letters of groups of adjacent models that do not differ significantly."""
-    order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
-    letters = [""] * len(order)
-    for i, (start, end) in enumerate(tie_groups(order, tied)):
-        for place in range(start, end + 1):
+def _exceeded(
+    paired: _Paired, one: np.ndarray, other: np.ndarray, observed: np.ndarray
+) -> np.ndarray:
+    """Return how often the maximum of a pair and those before it reaches what was observed."""
+    patterns = paired.signs.shape[1]
+    highest = np.zeros(patterns)
+    shares = np.empty(len(observed))
+    step = max(1, _PAIRS_BLOCK // patterns)
+    for start in range(0, len(observed), step):
+        here = slice(start, start + step)
+        found = paired.resampled(one[here], other[here])
+        found *= found
+        found /= paired.squares[one[here], other[here]][:, None]
+        for place, row in enumerate(found, start):
+            highest = np.maximum(row, highest, out=row)
+            shares[place] = np.count_nonzero(row >= observed[place]) / patterns
+    return shares
+
+
+def top_set(ranks: np.ndarray) -> np.ndarray:
+    """Return which models may be the best, with 95 % confidence.
+
+    A model is left out if some other is significantly better: the maximum over all others of the
+    one-sided statistic of ``step_down``, when the signs of whole tasks are flipped (Hsu 1981,
+    Mogstad and others 2024). Models that share ``FEWEST_TASKS`` tasks with no other are not tested,
+    so they may be the best; models without any rank may not.
+
+    >>> top_set(np.array([[1.0] * 6, [2.0] * 6])).tolist()
+    [True, False]
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    paired = _Paired(ranks)
+    tested = paired.shared >= FEWEST_TASKS
+    np.fill_diagonal(tested, False)
+    top = ~np.isnan(ranks).all(axis=1)
+    with threadpool_limits(1):
+        for m in np.flatnonzero(tested.any(axis=1)):
+            others = np.flatnonzero(tested[m])
+            behind = paired.observed(m, others).max()
+            if _certain(behind, len(others)):
+                top[m] = False
+                continue
+            found = paired.resampled(m, others)
+            found *= np.abs(found)
+            found /= paired.squares[m, others][:, None]
+            # a pattern and its negative
+            reached = (found.max(axis=0) >= behind).mean() + (-found.min(axis=0) >= behind).mean()
+            top[m] = reached / 2 >= ALPHA
+    return top
+
+
+def _certain(statistic: float, pairs: int) -> bool:
+    """Return whether Hoeffding's bound shows that a maximum over pairs rarely gets this high."""
+    return pairs * math.exp(-statistic / 2) < ALPHA
+
+
+def compact_letters(order: np.ndarray, differ: np.ndarray) -> list[str]:
+    """Return letters such that two models share one if and only if they do not differ.
+
+    ``order`` holds the models, best first; models that are not in it get no letter. ``differ`` is
+    models × models. This is the compact letter display of Piepho (2004). All its maximal groups
+    may be exponentially many, so groups are added only for pairs that share no letter yet, which
+    needs at most one per pair.
+
+    >>> differ = np.zeros((3, 3), dtype=bool)
+    >>> differ[0, 2] = differ[2, 0] = True
+    >>> compact_letters(np.arange(3), differ)
+    ['a', 'ab', 'b']
+    """
+    tied = ~differ[np.ix_(order, order)]
+    np.fill_diagonal(tied, True)
+    letters = [""] * len(differ)
+    for i, group in enumerate(_cover(tied)):
+        for place in np.flatnonzero(group):
             letters[order[place]] += chr(ord("a") + i) if i < 26 else f"[{i + 1}]"
     return letters
 
 
-def interval(mean: np.ndarray, resampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of resampled means, shifted by their bias, which contain the mean.
-
-    Resampled folds are noisier than the folds themselves, which pulls all ranks to the middle.
-    """
-    known = ~np.isnan(resampled)
-    off = _divided(np.where(known, resampled, 0.0).sum(axis=1), known.sum(axis=1)) - mean
-    low, high = quantiles(resampled) - off
-    return np.minimum(low, mean), np.maximum(high, mean)
-
-
-def quantiles(values: np.ndarray) -> np.ndarray:
-    """Return the 95 % interval over the last axis, ignoring NaN.
-
-    >>> quantiles(np.array([np.arange(0.0, 41.0), np.full(41, np.nan)]))
-    array([[ 1., nan],
-           [39., nan]])
-    """
-    found = np.asarray(np.quantile(values, _TAILS, axis=-1))
-    for place in np.argwhere(np.isnan(found[0])):
-        row = values[tuple(place)]
-        if not np.isnan(row).all():
-            found[(slice(None), *place)] = np.quantile(row[~np.isnan(row)], _TAILS)
-    return found
+def _cover(tied: np.ndarray) -> list[np.ndarray]:
+    """Return groups of models that all tie, which together hold every pair that ties."""
+    groups: list[np.ndarray] = []
+    covered = np.zeros(tied.shape, dtype=int)
+    for one, row in enumerate(tied):
+        # a model that ties with no other has the pair with itself
+        for other in np.flatnonzero(row[one:]) + one:
+            if not covered[one, other]:
+                groups.append(_grown(tied, tied & (covered == 0), [one, int(other)]))
+                covered[np.ix_(groups[-1], groups[-1])] += 1
+    kept = []
+    for group in groups[::-1]:
+        pairs = np.ix_(group, group)
+        if (covered[pairs] > 1).all():  # all its pairs are in other groups
+            covered[pairs] -= 1
+        else:
+            kept.append(group)
+    return sorted(kept, key=lambda group: np.flatnonzero(group).tolist())
 
 
-#: rating of the mean of all models, or of the anchor
+def _grown(tied: np.ndarray, wanted: np.ndarray, pair: list[int]) -> np.ndarray:
+    """Return a pair with others that tie with all members: those with most wanted pairs first."""
+    group = np.zeros(len(tied), dtype=bool)
+    group[pair] = True
+    could = tied[pair].all(axis=0) & ~group
+    gain = wanted[pair].sum(axis=0)
+    while could.any():
+        added = int(np.where(could, gain, -1).argmax())
+        group[added] = True
+        could &= tied[added] & ~group
+        gain += wanted[added]
+    return group
+
+
+#: rating of the mean of all rated models, or of the anchor
 CENTER = 1500.0
 #: points of Elo per unit of log odds: 400 points are odds of ten to one
 POINTS = 400 / math.log(10)
-#: prior: one more task on which all models are equal keeps ratings finite
-EQUAL_TASKS = 1.0
-#: precision of the strengths of a resample, less than 0.02 points
-_NEAR = 1e-4
-#: fixed-Hessian steps; resamples that need more are solved by Newton's method
-_STEPS = 12
-#: numbers per block of resamples, which fit the processor's cache
-_RATINGS_BLOCK = 100_000
+#: weight of one more task on which all models are equal, which keeps ratings finite
+EQUAL_TASKS = 0.2
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """A rating per model with its 95 % interval; NaN for a model that was never compared."""
+    """A rating per model with its 95 % interval; NaN where it cannot be estimated."""
 
     mean: np.ndarray
     low: np.ndarray
@@ -256,118 +395,102 @@ def borda(ranks: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(ranks).all(axis=1), np.nan, np.nansum(points, axis=1))
 
 
-def elo(ranks: Ranks, anchor: int | None = None) -> Ratings:
+def elo(ranks: np.ndarray, anchor: int | None = None) -> Ratings:
     """Return Elo ratings of a Bradley–Terry model of the wins on each task.
 
-    A tie is half a win. The mean of all models is 1500, or the model at ``anchor`` is. The
-    intervals use the resamples of the ranks: tasks, and folds within them.
+    ``ranks`` are models × tasks. A tie is half a win. The mean of the rated models is 1500, or the
+    model at ``anchor`` is. Intervals are t intervals of a sandwich estimate over tasks; the task
+    on which all are equal counts as one of them, so that they include the shrinkage it causes.
+
+    NaN for models with fewer than ``FEWEST_TASKS`` tasks, and where wins and losses do not
+    determine a rating, as for a model that beats all others (see ``_comparable``).
     """
-    nothing = np.full(len(ranks.each), np.nan)
-    drawn = ranks.drawn
-    if drawn is None or (anchor is not None and not drawn.there[anchor].any()):
-        return Ratings(nothing, nothing, nothing)
-    rated = np.asarray(drawn.there.any(axis=1))
-    there = drawn.there[rated]
-    with threadpool_limits(1):  # the products are small: more threads only cost
-        strengths, resampled = _fitted(ranks, drawn, rated)
-    # a resample without any task of a model has no rating of it
-    resampled[(there.astype(float) @ drawn.weights).T == 0] = np.nan
-    place = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
-    mean = _points(strengths, place)
-    low, high = interval(mean, _points(resampled, place).T)
-    found = [nothing.copy() for _ in range(3)]
-    for column, values in zip(found, (mean, low, high), strict=True):
-        column[rated] = values
+    found = np.full((3, len(ranks)), np.nan)
+    rated = _comparable(ranks)
+    if rated.any() and (anchor is None or rated[anchor]):
+        place = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
+        with threadpool_limits(1):  # small products: more threads only add overhead
+            found[:, rated] = _rated(rankdata(ranks[rated], axis=0, nan_policy="omit"), place)
     return Ratings(*found)
+
+
+def _comparable(ranks: np.ndarray) -> np.ndarray:
+    """Return the models that can be rated: most of them, linked by wins and by losses.
+
+    Finite maximum-likelihood strengths need a chain of wins from each model to every other. The
+    chains must hold without any one task, as a single upset says little about its odds.
+    """
+    enough = (~np.isnan(ranks)).sum(axis=1) >= FEWEST_TASKS
+    found = enough.copy()
+    ranks = ranks[enough]
+    wins = np.zeros((len(ranks), len(ranks)), dtype=int)
+    for column in ranks.T:
+        wins += _won(column)
+    for column in ranks.T:
+        found[enough] &= _linked(wins - _won(column))
+    most = 2 * np.count_nonzero(found) > np.count_nonzero(enough)
+    return found & (most and np.count_nonzero(found) > 1)
+
+
+def _won(ranks: np.ndarray) -> np.ndarray:
+    """Return models × models: whether the first won or tied a task."""
+    won = ranks[:, None] <= ranks
+    np.fill_diagonal(won, False)
+    return won
+
+
+def _linked(wins: np.ndarray) -> np.ndarray:
+    """Return the largest group of models with a chain of wins from each to every other."""
+    if not len(wins):
+        return np.zeros(0, dtype=bool)
+    _, groups = connected_components(wins > 0, directed=True, connection="strong")
+    return np.asarray(groups == np.bincount(groups).argmax())
+
+
+def _rated(ranks: np.ndarray, anchor: int | None) -> np.ndarray:
+    """Return ratings and their bounds, 3 × models."""
+    there = (~np.isnan(ranks)).astype(float)
+    others = 1 - np.eye(len(ranks))
+    games = (there @ there.T + EQUAL_TASKS) * others
+    half = EQUAL_TASKS * (len(ranks) - 1) / 2
+    strengths = bradley_terry(borda(ranks) + half, games)
+    share = others / (1 + np.exp(strengths - strengths[:, None]))
+    # wins of each task beyond the expected, last those of the task on which all are equal
+    beyond = np.where(there > 0, there.sum(axis=0) - np.nan_to_num(ranks) - share @ there, 0.0)
+    beyond = np.column_stack([beyond, half - EQUAL_TASKS * share.sum(axis=1)])
+    moved = np.linalg.solve(_slopes(strengths, games)[1], beyond)
+    moved = moved - (moved.mean(axis=0) if anchor is None else moved[anchor])
+    tasks = ranks.shape[1]
+    error = np.sqrt((moved**2).sum(axis=1) * (tasks + 1) / tasks)
+    half_width = stdtrit(tasks - 1, (1 + CONFIDENCE) / 2) * error
+    ends = np.stack([strengths, strengths - half_width, strengths + half_width])
+    return CENTER + POINTS * (ends - (0.0 if anchor is None else strengths[anchor]))
 
 
 def bradley_terry(wins: np.ndarray, games: np.ndarray) -> np.ndarray:
     """Return the maximum-likelihood strengths, with a mean of 0.
 
     ``wins[i]`` is the number of wins of a model, ``games[i, j]`` the number of games of two. The
-    odds that i beats j are exp(strength of i - strength of j). ``EQUAL_TASKS`` keeps them finite.
+    odds that i beats j are exp(strength of i - strength of j). The likelihood depends only on each
+    model's number of wins, not on whom it beat.
 
     >>> bradley_terry(np.array([3.0, 1.0]), np.array([[0, 4], [4, 0.0]])).round(4).tolist()
     [0.5493, -0.5493]
     """
-    return _solved(np.zeros((1, len(wins))), wins[None, :], games[None, :, :])[0]
-
-
-def _fitted(ranks: Ranks, drawn: Drawn, rated: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the strengths of the rated models, and those in every resample.
-
-    The likelihood depends only on each model's number of wins, not on whom it beat.
-    """
-    there = drawn.there[rated].astype(float)
-    half = EQUAL_TASKS * (len(there) - 1) / 2
-    games = _with_equal_tasks(there @ there.T)
-    strengths = bradley_terry(borda(ranks.each[rated]) + half, games)
-    wins = (there * there.sum(axis=0)) @ drawn.weights
-    wins -= np.einsum("mtr,tr->mr", drawn.ranks[rated], drawn.weights)
-    inverse = np.linalg.inv(_slopes(strengths[None, :], games)[1][0])
-    resampled = np.empty(wins.shape[::-1])
-    size = max(1, _RATINGS_BLOCK // games.size)
-    for start in range(0, len(resampled), size):
-        part = slice(start, start + size)
-        met = games[None, :, :] if there.all() else _games(there, drawn.weights[:, part])
-        resampled[part] = _nearby(strengths, inverse, wins[:, part].T + half, met)
-    return strengths, resampled
-
-
-def _games(there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return resamples × models × models: the number of games of two."""
-    # models with the same tasks are computed once
-    patterns, pattern_of = np.unique(there, axis=0, return_inverse=True)
-    met = (patterns * weights.T[:, None, :]) @ patterns.T
-    which = pattern_of.ravel()
-    return _with_equal_tasks(met[:, which[:, None], which])
-
-
-def _with_equal_tasks(games: np.ndarray) -> np.ndarray:
-    return (games + EQUAL_TASKS) * (1 - np.eye(games.shape[-1]))
-
-
-def _nearby(
-    start: np.ndarray, inverse: np.ndarray, wins: np.ndarray, games: np.ndarray
-) -> np.ndarray:
-    """Return the strengths of resamples, starting at those of all tasks with their Hessian."""
-    found = np.repeat(start[None, :], len(wins), axis=0)
-    for _ in range(_STEPS):
-        odds = np.exp(found)
-        expected = odds * (games / (odds[:, :, None] + odds[:, None, :])).sum(axis=2)
-        step = ((wins - expected) @ inverse).clip(-1, 1)
-        found += step
-        far = np.abs(step).max(axis=1) > _NEAR
-        if not far.any():
-            return found
-    games = games if len(games) == 1 else games[far]
-    found[far] = _solved(np.repeat(start[None, :], far.sum(), axis=0), wins[far], games)
-    return found
-
-
-def _solved(found: np.ndarray, wins: np.ndarray, games: np.ndarray) -> np.ndarray:
-    """Return the strengths by Newton's method, from a starting point."""
+    found = np.zeros(len(wins))
     for _ in range(100):
         expected, curvature = _slopes(found, games)
-        step = np.linalg.solve(curvature, (wins - expected)[:, :, None])[:, :, 0]
-        longest = np.abs(step).max(axis=1, keepdims=True, initial=0.0)
-        found = found + step / np.maximum(longest, 1)
-        if longest.max(initial=0.0) < 1e-10:
+        step = np.linalg.solve(curvature, wins - expected)
+        longest = np.abs(step).max(initial=0.0)
+        found = found + step / max(longest, 1)
+        if longest < 1e-10:
             break
-    return found - found.mean(axis=1, keepdims=True)
+    return found - found.mean()
 
 
 def _slopes(strengths: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each model's expected number of wins, and the Hessian of the likelihood."""
-    share = 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None]))
-    expected = games * share
-    bend = expected * (1 - share)
+    share = 1 / (1 + np.exp(strengths - strengths[:, None]))
+    bend = games * share * (1 - share)
     # the likelihood depends on differences only: adding 1 fixes the mean
-    diagonal = np.eye(strengths.shape[1]) * bend.sum(axis=2)[:, :, None]
-    return expected.sum(axis=2), diagonal - bend + 1
-
-
-def _points(strengths: np.ndarray, anchor: int | None) -> np.ndarray:
-    """Return strengths in Elo points, with the anchor or the mean at the center."""
-    center = 0.0 if anchor is None else strengths[..., anchor, None]
-    return CENTER + POINTS * (strengths - center)
+    return (games * share).sum(axis=1), np.diag(bend.sum(axis=1)) - bend + 1

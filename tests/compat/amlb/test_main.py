@@ -107,7 +107,7 @@ def test_user_folder_with_a_time_limit(call):
     assert row["auc"] > 0.8 and 20 < row["models"] < 10**6
     assert "1,000,000" in row["notes"]
     head = Path(run.folder, "predictions/shop/0/predictions.csv").read_text().splitlines()[0]
-    assert head == "B,a,predictions,truth"
+    assert head == "B,a,predictions,truth,key"
 
 
 def test_all_tasks_and_artifacts(call):

@@ -112,7 +112,7 @@ def test_current_columns_with_their_signs(tmp_path):
 def test_files_without_metric_and_constraint(tmp_path):
     done = karat.import_results(put(tmp_path, OLD, "results_small-2c1h.csv"), tmp_path / "out")
     a, b = done.runs
-    assert a.about["suite"] == "small-2c1h" and a.about["constraint"] == "unknown"
+    assert a.about["suite"] == "small-2c1h" and a.about["constraint"] == "1h2c"
     firsts = {task["name"]: task["metrics"][0] for task in a.about["tasks"]}
     # 0.5 is also the accuracy of one row, 0.75 only the AUC
     assert firsts == {"kr-vs-kp": "auc", "labor": "logloss"}

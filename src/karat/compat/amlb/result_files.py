@@ -17,7 +17,6 @@ from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.importing import (
     UNKNOWN,
-    UNKNOWN_CONSTRAINT,
     ImportLog,
     ModelResults,
     Row,
@@ -27,6 +26,7 @@ from karat.results.importing import (
     rows,
 )
 from karat.results.load import named_runs
+from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS, expand_folds
 
@@ -231,7 +231,8 @@ class _File:
         for (framework, constraint), part in parts.items():
             model = self.log.model or framework
             found = ModelResults("amlb", model, _suite(self.sample), [self.sample.path])
-            found.about = {"constraint": constraint or UNKNOWN_CONSTRAINT, **self._common(part)}
+            constraint = constraint or _constraint(self.sample)
+            found.about = {"constraint": constraint, **self._common(part)}
             for row in part:
                 self._add(found, row)
             yield found
@@ -306,6 +307,12 @@ def _suite(sample: Sample) -> str:
     if path.parent.name == "scores" and len(parts) >= 5:
         return parts[1]
     return path.stem.removeprefix("results_") if path.stem != "results" else "amlb"
+
+
+def _constraint(sample: Sample) -> str:
+    """Return the constraint according to a file's name: 4h8c for results_small-8c4h_ref.csv."""
+    named = re.search("-([0-9]+c)([0-9]+h)(_ref)?$", sample.path.stem)
+    return f"{named[2]}{named[1]}" if named else UNKNOWN_CONSTRAINT
 
 
 def _plain(metric: str) -> str:

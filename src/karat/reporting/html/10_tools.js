@@ -69,21 +69,25 @@
   Karat.count = (number, noun) =>
     `${number.toLocaleString("en-US")} ${noun}${number === 1 ? "" : "s"}`;
 
-  /** Return a duration in seconds, minutes or hours. */
+  /** Return a duration as in the terminal, very short ones in milliseconds. */
   Karat.seconds = (value) => {
     if (value === null || value === undefined) return "–";
-    if (value < 0.1) return `${(value * 1000).toFixed(0)} ms`;
-    if (value < 60) return `${value.toFixed(1)} s`;
-    return value < 3600 ? `${(value / 60).toFixed(1)} min` : `${(value / 3600).toFixed(1)} h`;
+    return value < 0.1 ? `${(value * 1000).toFixed(0)} ms` : Karat.duration(value);
+  };
+
+  Karat.duration = (value) => {
+    if (value < 120) return `${Karat.fixed(value, 1)} s`;
+    return value < 7200 ? `${Karat.fixed(value / 60, 1)} min` : `${Karat.fixed(value / 3600, 1)} h`;
   };
 
   Karat.megabytes = (value) => {
     if (value === null || value === undefined) return "–";
-    return value < 1000 ? `${Math.round(value)} MB` : `${(value / 1000).toFixed(1)} GB`;
+    return value < 1024 ? `${Math.round(value)} MB` : `${(value / 1024).toFixed(1)} GB`;
   };
 
+  /** Return a p value; a pair without one was not tested, which is not the same as no difference. */
   Karat.p = (value) => {
-    if (value === null || value === undefined) return "–";
+    if (value === null || value === undefined) return "not tested";
     return value < 0.001 ? "< 0.001" : value.toFixed(3);
   };
 

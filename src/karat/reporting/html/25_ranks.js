@@ -1,10 +1,15 @@
-/* Ranks and their uncertainty: the rules of karat.results.ranks, in the browser. */
+/* Ranks, their intervals, and which models differ: the rules of karat.stats.ranking. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
-  const FEWEST = 3;
-  const SEED = 0;
-  const ROOM = 8e6;
+  const FEWEST = 6;
+  const FEWEST_RANKED = 3;
+  const EXACT = 12;
+  const PATTERNS = 2048;
+  const PRIOR = 0.5;
+  const ALPHA = 0.05;
+  /** steps of a loop between two pauses */
+  const PAUSE = 200_000;
 
   /** Return the first place in sorted numbers whose number is not below, or is above, a value. */
   function bound(sorted, value, above) {
@@ -68,151 +73,261 @@
     return { each, mean: Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null)) };
   }
 
-  function drawn(random, count, into) {
-    into.fill(0);
-    for (let i = 0; i < count; i += 1) into[Math.floor(random() * count)] += 1;
-    return into;
+  /** Return 32 well-mixed bits of a task and a pattern (the finalizer of MurmurHash3). */
+  function hashed(task, pattern) {
+    let bits = (Math.imul(pattern, 0x9e3779b1) + Math.imul(task + 1, 0x85ebca77)) | 0;
+    bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+    bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+    return (bits ^ (bits >>> 16)) >>> 0;
   }
 
-  /** Return the ranks of one task in every resample of its folds: resamples × who. */
-  function* resampledRanks({ who, rows }, resamples, random) {
-    const filled = worstForFailed(rows.map((row) => Float64Array.from(row)));
-    const folds = filled[0].length;
-    if (folds < 2) return { fixed: true, ranks: Float32Array.from(ranked(filled.map(mean))) };
-    const ranks = new Float32Array(resamples * who.length);
-    const weights = new Float64Array(folds);
-    for (let r = 0; r < resamples; r += 1) {
-      drawn(random, folds, weights);
-      const sums = filled.map((row) => row.reduce((sum, value, f) => sum + value * weights[f], 0));
-      ranks.set(ranked(sums), r * who.length);
-      if (r % 20 === 19) yield;
-    }
-    return { fixed: false, ranks };
-  }
-
-  /** All resamples: ranks by task, weights of tasks, models of each task. */
-  function* draw(tasks, models) {
-    const contested = tasks.filter(({ who }) => who.length > 1);
-    const cells = Math.max(1, models * contested.length);
-    const resamples = Math.max(200, Math.min(1000, Math.floor(ROOM / cells)));
-    const random = Karat.lots(SEED);
-    const place = contested.map(() => new Int32Array(models).fill(-1));
-    const held = [];
-    for (const [t, task] of contested.entries()) {
-      task.who.forEach((m, i) => (place[t][m] = i));
-      held.push({ ...(yield* resampledRanks(task, resamples, random)), size: task.who.length });
-      yield;
-    }
-    const weights = Array.from({ length: resamples }, () => {
-      return drawn(random, contested.length, new Float64Array(contested.length));
-    });
-    return { held, place, weights, resamples };
-  }
-
-  /** Return a model's mean rank in every resample, over its tasks (NaN: none of them drawn). */
-  function resampledMeans(all, m) {
-    const means = new Float64Array(all.resamples);
-    const total = new Float64Array(all.resamples);
-    for (const [t, task] of all.held.entries()) {
-      const i = all.place[t][m];
-      if (i < 0) continue;
-      for (let r = 0; r < all.resamples; r += 1) {
-        const weight = all.weights[r][t];
-        if (!weight) continue;
-        means[r] += weight * task.ranks[task.fixed ? i : r * task.size + i];
-        total[r] += weight;
-      }
-    }
-    for (let r = 0; r < all.resamples; r += 1) means[r] = total[r] ? means[r] / total[r] : NaN;
-    return means;
-  }
-
-  /** Return two quantiles of those numbers that are known, between neighbors as numpy does. */
-  function bounds(values, confidence) {
-    const known = values.filter((value) => !Number.isNaN(value)).sort();
-    if (!known.length) return [null, null];
-    return [(1 - confidence) / 2, (1 + confidence) / 2].map((share) => {
-      const at = share * (known.length - 1);
-      const low = Math.floor(at);
-      const next = known[Math.min(low + 1, known.length - 1)];
-      return known[low] + (next - known[low]) * (at - low);
+  /** Return the signs of each task under all patterns; the first pattern is all 1. */
+  function signPatterns(tasks) {
+    const few = tasks <= EXACT;
+    const count = few ? 2 ** Math.max(tasks - 1, 0) : PATTERNS;
+    return Array.from({ length: tasks }, (_, t) => {
+      const negative = (r) => (few ? (r >> t) & 1 : r > 0 && hashed(t, r) >>> 31);
+      return Float64Array.from({ length: count }, (_, r) => (negative(r) ? -1 : 1));
     });
   }
 
   /**
-   * Return the bounds of resampled means, moved by what their own mean is off, within 1 and the
-   * last rank, holding the mean: folds drawn anew are noisier, which pulls all to the middle.
+   * Return the ranks of the contested tasks sorted by name, NaN where a model does not take one,
+   * by model; and each model's signed sums over its tasks under all patterns.
    */
-  function interval(mean, resampled, last, confidence) {
-    const known = resampled.filter((value) => !Number.isNaN(value));
-    if (mean === null || !known.length) return [null, null];
-    const off = known.reduce((sum, value) => sum + value, 0) / known.length - mean;
-    const [low, high] = bounds(known, confidence).map((value) => {
-      return Math.min(Math.max(value - off, 1), last);
+  function rankTable(tasks, each, names, models) {
+    const order = tasks.map((_, t) => t).filter((t) => each[t]);
+    order.sort((a, b) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b));
+    const ranks = Array.from({ length: models }, () => new Float64Array(order.length).fill(NaN));
+    order.forEach((t, place) => {
+      tasks[t].who.forEach((m, i) => (ranks[m][place] = each[t][i]));
     });
-    return [Math.min(low, mean), Math.max(high, mean)];
+    return { ranks, sizes: order.map((t) => tasks[t].who.length) };
   }
 
-  /** Return by how much one model's mean rank is above another's on shared tasks, per resample. */
-  function apart(all, a, b, shared) {
-    const still = Int32Array.from(shared.filter((t) => all.held[t].fixed));
-    const delta = Float64Array.from(still, (t) => {
-      return all.held[t].ranks[all.place[t][b]] - all.held[t].ranks[all.place[t][a]];
+  /** Return the two-sided quantile of Student's t. */
+  function quantile(share, degrees) {
+    let low = 0;
+    let high = 1e3;
+    for (let i = 0; i < 100; i += 1) {
+      const middle = (low + high) / 2;
+      if (Karat.tP(middle, degrees) > share) low = middle;
+      else high = middle;
+    }
+    return (low + high) / 2;
+  }
+
+  /**
+   * Return the bounds of each model's mean rank: a t interval over tasks, with one more task of the
+   * variance of random ranks. null below six tasks.
+   */
+  function intervals({ ranks, sizes }, means) {
+    const last = means.filter((value) => value !== null).length;
+    return ranks.map((row, m) => {
+      let [count, squares, random] = [0, 0, 0];
+      row.forEach((rank, t) => {
+        if (Number.isNaN(rank)) return;
+        count += 1;
+        squares += (rank - means[m]) ** 2;
+        random += (sizes[t] ** 2 - 1) / 12;
+      });
+      if (count < FEWEST) return [null, null];
+      const variance = (squares + random / count) / count;
+      const half = quantile(ALPHA, count - 1) * Math.sqrt(variance / count);
+      return [-half, half].map((by) => Math.min(Math.max(means[m] + by, 1), last));
     });
-    const moving = shared.filter((t) => !all.held[t].fixed);
-    const found = new Float64Array(all.resamples);
-    for (let r = 0; r < all.resamples; r += 1) {
-      const weights = all.weights[r];
-      let sum = 0;
-      let total = 0;
-      for (let k = 0; k < still.length; k += 1) {
-        sum += weights[still[k]] * delta[k];
-        total += weights[still[k]];
+  }
+
+  /** Return the sums of a model's ranks under all sign patterns. */
+  function signedSums(row, signs) {
+    const sums = new Float64Array(signs[0]?.length ?? 1);
+    row.forEach((rank, t) => {
+      if (Number.isNaN(rank)) return;
+      for (let r = 0; r < sums.length; r += 1) sums[r] += rank * signs[t][r];
+    });
+    return sums;
+  }
+
+  /** Compares two models on the tasks that both take; see _Paired of karat.stats.ranking. */
+  class Paired {
+    constructor({ ranks }) {
+      this.ranks = ranks;
+      this.signs = signPatterns(ranks[0]?.length ?? 0);
+      this.patterns = this.signs[0]?.length ?? 1;
+      this.sums = ranks.map((row) => signedSums(row, this.signs));
+      const taking = ranks.filter((row) => row.some((rank) => !Number.isNaN(rank)));
+      this.prior = taking.length * PRIOR;
+    }
+
+    /** Return shared tasks, the sum of differences, and that of squares with the prior. */
+    pair(a, b) {
+      let [shared, sum, squares] = [0, 0, 0];
+      for (let t = 0; t < this.signs.length; t += 1) {
+        const apart = this.ranks[a][t] - this.ranks[b][t];
+        if (Number.isNaN(apart)) continue;
+        shared += 1;
+        sum += apart;
+        squares += apart * apart;
       }
-      for (const t of moving) {
-        const { ranks, size } = all.held[t];
-        sum += weights[t] * (ranks[r * size + all.place[t][b]] - ranks[r * size + all.place[t][a]]);
-        total += weights[t];
+      return { shared, sum, squares: squares + this.prior };
+    }
+
+    /** Put the sums of differences over shared tasks under all patterns into an array. */
+    resampled(a, b, into) {
+      const [first, second] = [this.sums[a], this.sums[b]];
+      for (let r = 0; r < into.length; r += 1) into[r] = first[r] - second[r];
+      this.signs.forEach((signs, t) => {
+        const [one, other] = [this.ranks[a][t], this.ranks[b][t]];
+        if (Number.isNaN(one) === Number.isNaN(other)) return;
+        const off = Number.isNaN(one) ? -other : one;
+        for (let r = 0; r < into.length; r += 1) into[r] -= off * signs[r];
+      });
+    }
+  }
+
+  /** Return all pairs that share enough tasks, and their statistics. */
+  function* testedPairs(paired) {
+    const found = [];
+    for (let a = 0; a < paired.ranks.length; a += 1) {
+      for (let b = a + 1; b < paired.ranks.length; b += 1) {
+        const { shared, sum, squares } = paired.pair(a, b);
+        if (shared >= FEWEST) found.push({ a, b, sum, squares, value: (sum * sum) / squares });
       }
-      found[r] = total ? sum / total : NaN;
+      yield;
     }
     return found;
   }
 
-  /** Return a test of whether two models do not differ on their common tasks. */
-  function makeTied(all, means, confidence) {
-    const takes = means.map((_, m) => all.place.flatMap((places, t) => (places[m] < 0 ? [] : [t])));
-    const words = takes.map(String);
-    return (a, b) => {
-      const same = words[a] === words[b];
-      const shared = same ? takes[a] : takes[a].filter((t) => all.place[t][b] >= 0);
-      if (shared.length < FEWEST) return true;
-      const mine = means[a];
-      const found = same ? means[b].map((value, r) => value - mine[r]) : apart(all, a, b, shared);
-      const [low, high] = bounds(found, confidence);
-      return !(low > 0 || high < 0);
-    };
+  /**
+   * Return models × models: the adjusted p of each pair (step-down max-T), 1 on the diagonal, NaN
+   * where it is not tested.
+   */
+  function* stepDown(paired, pairs) {
+    const models = paired.ranks.length;
+    const p = Array.from({ length: models }, (_, m) => {
+      return new Float64Array(models).fill(NaN).fill(1, m, m + 1);
+    });
+    const highest = new Float64Array(paired.patterns);
+    const sums = new Float64Array(paired.patterns);
+    const sorted = [...pairs].sort((x, y) => x.value - y.value);
+    const shares = new Float64Array(sorted.length);
+    for (const [place, { a, b, squares, value }] of sorted.entries()) {
+      paired.resampled(a, b, sums);
+      let reached = 0;
+      for (let r = 0; r < sums.length; r += 1) {
+        const found = (sums[r] * sums[r]) / squares;
+        if (found > highest[r]) highest[r] = found;
+        if (highest[r] >= value) reached += 1;
+      }
+      shares[place] = reached / sums.length;
+      if (place % Math.ceil(PAUSE / sums.length) === 0) yield;
+    }
+    let least = 0;
+    for (let place = sorted.length - 1; place >= 0; place -= 1) {
+      const { a, b } = sorted[place];
+      least = Math.max(least, shares[place]);
+      p[a][b] = p[b][a] = least;
+    }
+    return p;
   }
 
-  /** Return the letters of the groups of models that do not differ. */
-  function* letters(mean, order, tied) {
-    const found = mean.map(() => "");
-    let groups = 0;
-    let last = -1;
-    let end = 0;
-    for (let start = 0; start < order.length; start += 1) {
-      for (let grows = true; grows && end + 1 < order.length;) {
-        for (let i = start; grows && i <= end; i += 1) {
-          grows = tied(order[i], order[end + 1]);
-          yield;
-        }
-        if (grows) end += 1;
+  /** Return how often the best of the others is as far ahead of a model as it is, by chance. */
+  function chance(paired, m, others) {
+    const signed = (sum, squares) => (sum * Math.abs(sum)) / squares;
+    const behind = Math.max(...others.map(({ sum, squares }) => signed(sum, squares)));
+    if (others.length * Math.exp(-behind / 2) < ALPHA) return 0;
+    const sums = new Float64Array(paired.patterns);
+    const most = new Float64Array(paired.patterns).fill(-Infinity);
+    const least = new Float64Array(paired.patterns).fill(Infinity);
+    for (const { other, squares } of others) {
+      paired.resampled(m, other, sums);
+      for (let r = 0; r < sums.length; r += 1) {
+        const found = signed(sums[r], squares);
+        if (found > most[r]) most[r] = found;
+        if (found < least[r]) least[r] = found;
       }
-      if (end <= last) continue;
-      for (let i = start; i <= end; i += 1) found[order[i]] += letter(groups);
-      groups += 1;
-      last = end;
     }
+    let reached = 0;
+    for (let r = 0; r < sums.length; r += 1) reached += (most[r] >= behind) + (-least[r] >= behind);
+    return reached / (2 * sums.length);
+  }
+
+  /** Return which models may be the best, with 95 % confidence. */
+  function* topSet(paired, pairs, means) {
+    const others = means.map(() => []);
+    for (const { a, b, sum, squares } of pairs) {
+      others[a].push({ other: b, sum, squares });
+      others[b].push({ other: a, sum: -sum, squares });
+    }
+    const top = [];
+    for (const [m, rivals] of others.entries()) {
+      top.push(means[m] !== null && !(rivals.length && chance(paired, m, rivals) < ALPHA));
+      yield;
+    }
+    return top;
+  }
+
+  /** Return a pair with others that tie with all members: those with most wanted pairs first. */
+  function grown(tied, covered, one, other) {
+    const size = tied.length;
+    const wanted = (a, b) => (tied[a][b] && !covered[a][b] ? 1 : 0);
+    const members = new Set([one, other]);
+    const could = new Set();
+    for (let m = 0; m < size; m += 1) {
+      if (!members.has(m) && tied[one][m] && tied[other][m]) could.add(m);
+    }
+    const gain = Int32Array.from({ length: size }, (_, m) => wanted(one, m) + wanted(other, m));
+    while (could.size) {
+      let added = -1;
+      for (const m of could) if (added < 0 || gain[m] > gain[added]) added = m;
+      members.add(added);
+      could.delete(added);
+      for (const m of could) if (!tied[added][m]) could.delete(m);
+      for (const m of could) gain[m] += wanted(added, m);
+    }
+    return [...members].sort((a, b) => a - b);
+  }
+
+  /** Count the pairs of a group in a matrix. */
+  function countPairs(covered, group, by) {
+    for (const a of group) for (const b of group) covered[a][b] += by;
+  }
+
+  /** Return groups of places that all tie, which together hold every pair that ties. */
+  function* cover(tied) {
+    const covered = tied.map(() => new Int32Array(tied.length));
+    const groups = [];
+    for (let one = 0; one < tied.length; one += 1) {
+      for (let other = one; other < tied.length; other += 1) {
+        if (!tied[one][other] || covered[one][other]) continue;
+        groups.push(grown(tied, covered, one, other));
+        countPairs(covered, groups.at(-1), 1);
+        yield;
+      }
+    }
+    const kept = groups.reverse().filter((group) => {
+      const spare = group.every((a) => group.every((b) => covered[a][b] > 1));
+      if (spare) countPairs(covered, group, -1);
+      return !spare;
+    });
+    return kept.sort((x, y) => {
+      const at = x.findIndex((place, i) => place !== y[i]);
+      return at < 0 ? x.length - y.length : at >= y.length ? 1 : x[at] - y[at];
+    });
+  }
+
+  /**
+   * Return the letters of models: two share one if and only if they do not differ. Models without
+   * any tested pair have none.
+   */
+  function* letters(means, p) {
+    const tested = (m) => p[m].some((value, other) => other !== m && !Number.isNaN(value));
+    const order = means.map((_, m) => m).filter((m) => means[m] !== null && tested(m));
+    order.sort((a, b) => means[a] - means[b] || a - b);
+    const tied = order.map((a) => order.map((b) => a === b || !(p[a][b] < ALPHA)));
+    const found = means.map(() => "");
+    const groups = yield* cover(tied);
+    groups.forEach((group, i) => group.forEach((place) => (found[order[place]] += letter(i))));
     return found;
   }
 
@@ -220,34 +335,53 @@
     return i < 26 ? String.fromCharCode(97 + i) : `[${i + 1}]`;
   }
 
-  /** Return which models have too few tasks to compare, where most have enough. */
+  /** Return which models have too few tasks to be ranked with the others. */
   function few(counts) {
-    const enough = counts.filter((count) => count >= FEWEST).length;
-    const usual = enough > 0 && 2 * enough >= counts.filter((count) => count > 0).length;
-    return counts.map((count) => usual && count < FEWEST);
+    const taking = counts.filter((count) => count > 0).length;
+    for (const fewest of [FEWEST, FEWEST_RANKED]) {
+      const enough = counts.filter((count) => count >= fewest).length;
+      if (enough && 2 * enough >= taking) return counts.map((count) => count < fewest);
+    }
+    return counts.map(() => false);
   }
 
-  /** Resample tasks, and folds inside them: intervals of mean ranks and tie letters. */
-  function* bootstrap(tasks, means, takes, confidence) {
-    const models = means.length;
-    const all = yield* draw(tasks, models);
-    const last = means.filter((mean) => mean !== null).length;
+  /**
+   * Return bounds of ranks, letters and which models may be the best on one task, from the p of
+   * each pair: as rank_bounds of karat.stats.ranking.
+   */
+  function* compareOne(means, p) {
+    const known = means.filter((value) => value !== null).length;
+    const count = (m, wanted) => means.filter((_, n) => p[m][n] < ALPHA && wanted(n)).length;
     const low = [];
     const high = [];
-    const resampled = [];
-    for (let m = 0; m < models; m += 1) {
-      resampled.push(resampledMeans(all, m));
-      const [from, to] = interval(means[m], resampled[m], last, confidence);
-      low.push(from);
-      high.push(to);
-      yield;
-    }
-    const scarce = few(takes);
-    const order = means.map((_, m) => m).filter((m) => means[m] !== null && !scarce[m]);
-    order.sort((a, b) => means[a] - means[b] || a - b);
-    const tie = yield* letters(means, order, makeTied(all, resampled, confidence));
-    return { low, high, tie };
+    const top = [];
+    means.forEach((value, m) => {
+      const tested = p[m].some((each, n) => n !== m && !Number.isNaN(each));
+      const better = count(m, (n) => means[n] < value);
+      low.push(tested ? 1 + better : null);
+      high.push(tested ? known - count(m, (n) => means[n] > value) : null);
+      top.push(value !== null && !better);
+    });
+    return { low, high, tie: yield* letters(means, p), top, p };
   }
 
-  Karat.ranks = { ranked, rankEach, bootstrap, letters, bounds, interval, few, worstForFailed };
+  /** Return intervals, letters, which models may be the best, and p, from ranks on tasks. */
+  function* compare({ tasks, each, mean: means, names }) {
+    const table = rankTable(tasks, each, names, means.length);
+    const ends = intervals(table, means);
+    const paired = new Paired(table);
+    yield;
+    const pairs = yield* testedPairs(paired);
+    const p = yield* stepDown(paired, pairs);
+    return {
+      low: ends.map(([low]) => low),
+      high: ends.map(([, high]) => high),
+      tie: yield* letters(means, p),
+      top: yield* topSet(paired, pairs, means),
+      p,
+    };
+  }
+
+  Karat.ranks = { ranked, rankEach, compare, compareOne, letters, few, worstForFailed };
+  Karat.ranks.signPatterns = signPatterns;
 })();

@@ -130,7 +130,7 @@
     return !Karat.get("tasks") && !Karat.get("metrics") && !Karat.get("common");
   }
 
-  /** Rank again; intervals are computed in slices unless the bundle has them. */
+  /** Rank again; models are compared in slices unless the bundle has the result. */
   Karat.rank = () => {
     stop();
     const started = performance.now();
@@ -147,7 +147,7 @@
     Karat.ranking.taken = takenBy(tasks);
     Karat.ranking.took = performance.now() - started;
     if (Karat.ranking.own) useBundle();
-    else useBootstrap();
+    else compareAgain();
     Karat.emit("ranking");
   };
 
@@ -166,18 +166,38 @@
       low: models.map((model) => model.low ?? null),
       high: models.map((model) => model.high ?? null),
       tie: models.map((model) => model.tie ?? ""),
+      top: models.map((model) => model.top ?? null),
       few: models.map((model) => Boolean(model.few)),
       ready: true,
     });
   }
 
-  function useBootstrap() {
+  /** Return the p of each pair on one task, corrected after Holm; NaN where it is not tested. */
+  function testsOf(t, who) {
+    const models = Karat.data.models.length;
+    const given = Karat.ranking.metric(t) === 0 ? Karat.data.tests?.by_task?.[t]?.p : null;
+    const pairs = who.flatMap((a) => who.filter((b) => b > a).map((b) => [a, b]));
+    const found = Karat.holm(pairs.map(([a, b]) => given?.[a]?.[b] ?? null));
+    const p = Array.from({ length: models }, () => new Float64Array(models).fill(NaN));
+    pairs.forEach(([a, b], i) => (p[a][b] = p[b][a] = found[i] ?? NaN));
+    return p;
+  }
+
+  function compareAgain() {
     const ranking = Karat.ranking;
     const blank = ranking.mean.map(() => null);
-    Object.assign(ranking, { low: blank, high: blank, tie: blank.map(() => ""), ready: false });
+    Object.assign(ranking, { low: blank, high: blank, top: blank, ready: false });
+    ranking.tie = blank.map(() => "");
     ranking.few = Karat.ranks.few(ranking.taken);
-    const confidence = Karat.data.confidence ?? 0.95;
-    const steps = Karat.ranks.bootstrap(ranking.tasks, ranking.mean, ranking.taken, confidence);
+    ranking.names = ranking.chosen.map((t) => Karat.data.tasks[t].name);
+    const only = ranking.compared === 1 ? ranking.each.findIndex(Boolean) : -1;
+    const steps =
+      only < 0
+        ? Karat.ranks.compare(ranking)
+        : Karat.ranks.compareOne(
+            ranking.mean,
+            testsOf(ranking.chosen[only], ranking.tasks[only].who),
+          );
     stop = Karat.slices(steps, (found) => {
       Object.assign(ranking, found, { ready: true });
       Karat.emit("intervals");

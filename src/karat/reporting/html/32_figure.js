@@ -44,7 +44,8 @@
   }
   Karat.colorOf = colorOf;
 
-  function savePixels(name, text, width, height) {
+  /** Save a drawing as a PNG file. */
+  Karat.savePixels = (name, text, width, height) => {
     const picture = new Image();
     picture.onload = () => {
       const canvas = el("canvas", { width: width * SHARPNESS, height: height * SHARPNESS });
@@ -52,7 +53,7 @@
       canvas.toBlob((blob) => Karat.save(`${name}.png`, blob), "image/png");
     };
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-  }
+  };
 
   /** Attach a drawing to the page while its styles are read. */
   function withDrawing(picture, action) {
@@ -75,7 +76,7 @@
     const asPixels = () =>
       withDrawing(picture, (drawing) => {
         const size = [drawing.getAttribute("width"), drawing.getAttribute("height")].map(Number);
-        savePixels(name, Karat.standalone(drawing), ...size);
+        Karat.savePixels(name, Karat.standalone(drawing), ...size);
       });
     const asTable = () => Karat.save(`${name}.csv`, Karat.csv(picture.csv()), "text/csv");
     const button = (text, click) =>

@@ -155,13 +155,11 @@
   function rowOf(columns, row, place) {
     const cells = columns.map((column) => {
       const found = column.cell(row, place);
-      if (found instanceof HTMLTableCellElement) return found;
       const kind = column.heading ? "th" : "td";
-      return el(
-        kind,
-        { class: classOf(column), scope: column.heading ? "row" : null },
-        found ?? "",
-      );
+      const facts = { class: classOf(column), scope: column.heading ? "row" : null };
+      const cell = found instanceof HTMLTableCellElement ? found : el(kind, facts, found ?? "");
+      cell.dataset.label = column.name;
+      return cell;
     });
     return el("tr", { "aria-rowindex": place + 2 }, cells);
   }

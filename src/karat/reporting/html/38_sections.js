@@ -8,8 +8,18 @@
   /** Add a section: {id, title, way (its name in the navigation), has(), build(root)}. */
   Karat.section = (section) => sections.push(section);
 
-  /** Return the sections that have something to show. */
-  Karat.present = () => sections.filter((section) => section.has());
+  /** Sections that come directly after the verdict, by its kind. */
+  const FIRST = { robustness: "corruption", comparison: "compare" };
+
+  /** Return the sections that have something to show, what the verdict is about first. */
+  Karat.present = () => {
+    const there = sections.filter((section) => section.has());
+    const lead = there.find(({ id }) => id === FIRST[Karat.verdict()?.kind]);
+    if (!lead) return there;
+    const rest = there.filter((section) => section !== lead);
+    const at = rest.findIndex(({ id }) => id === "verdict") + 1;
+    return [...rest.slice(0, at), lead, ...rest.slice(at)];
+  };
 
   Karat.raise = (section) => {
     const root = el("section", { id: section.id, "aria-labelledby": `${section.id}-title` });

@@ -6,7 +6,9 @@
   /** with more tasks than this, columns are kinds by default */
   const WIDE = 14;
   const WIDEST = 60;
-  const BAR = 116;
+  /** lengths of the bar of an interval: with few columns, and with many */
+  const BARS = [100, 52];
+  const MANY = 6;
   const EXPLAINED = ["borda", "wins", "elo", "pareto"];
   const SHOWN_BY = ["sort", "down", "find", "columns"];
   let board = null;
@@ -42,22 +44,16 @@
     return el("th", { scope: "row", class: "stay" }, mark, text);
   }
 
-  /** Return the interval of a mean rank as a bar on the scale from 1 to the last rank. */
+  /** Return the interval of a mean rank: its ends, and a bar on the scale from 1 to the last rank. */
   function intervalCell(m) {
     const { mean, low, high } = Karat.ranking;
     if (mean[m] === null) return "";
-    const x = Karat.linear([1, Math.max(2, board.last)], [5, BAR - 5]);
+    const bar = BARS[Number(shape() === "tasks" && Karat.ranking.chosen.length > MANY)];
+    const x = Karat.linear([1, Math.max(2, board.last)], [5, bar - 5]);
     const known = low[m] !== null && high[m] !== null;
     const text = known ? `${low[m].toFixed(1)} – ${high[m].toFixed(1)}` : "";
-    const picture = svg("svg", {
-      class: "interval",
-      width: BAR,
-      height: 16,
-      role: "img",
-      "aria-label": text || "no interval yet",
-    });
-    if (text) picture.setAttribute("data-tip", `${Karat.percent()} interval ${text}`);
-    picture.append(svg("line", { class: "grid", x1: 5, x2: BAR - 5, y1: 8, y2: 8 }));
+    const picture = svg("svg", { width: bar, height: 16, "aria-hidden": "true" });
+    picture.append(svg("line", { class: "grid", x1: 5, x2: bar - 5, y1: 8, y2: 8 }));
     if (known) {
       const wide = Math.max(3, x(high[m]) - x(low[m]));
       picture.append(
@@ -65,7 +61,8 @@
       );
     }
     picture.append(svg("circle", { class: "point", cx: x(mean[m]), cy: 8, r: 3.2 }));
-    return picture;
+    const ends = el("span", { class: known ? null : "faint", text: text || "–" });
+    return el("span", { class: "interval" }, ends, picture);
   }
 
   function scoreCell(t, m) {
@@ -79,17 +76,22 @@
       );
     }
     const best = board.best.get(t) === value;
-    return el(
-      "td",
-      { class: "number", title: String(value) },
-      best ? el("span", { class: "best", text: Karat.number(value) }) : Karat.number(value),
-    );
+    const text = best
+      ? el("span", { class: "best", text: Karat.number(value) })
+      : Karat.number(value);
+    const [have, planned] = Karat.partialAt.get(`${t} ${m}`) ?? [];
+    if (!have) return el("td", { class: "number", title: String(value) }, text);
+    const title = `${value}: mean of ${have} of ${planned} planned folds`;
+    const sign = el("span", { class: "partial", text: ` ${have}/${planned}` });
+    return el("td", { class: "number", title }, text, sign);
   }
 
   /** Return the letters of a model's groups, each in a place of its own. */
   function tieCell(m) {
     const letters = Karat.ranking.tie[m] ?? "";
     if (Karat.ranking.few[m]) return el("span", { class: "few", text: "too few tasks" });
+    if (!letters && Karat.ranking.ready && Karat.ranking.mean[m] !== null)
+      return el("span", { class: "few", text: "not tested" });
     if (board.letters > 8) return el("span", { class: "tie", text: letters });
     const text = Array.from({ length: board.letters }, (_, i) => {
       const sign = String.fromCharCode(97 + i);
@@ -107,6 +109,7 @@
       const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
       return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
     };
+    const tie = { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
       { name: "mean rank", key: "rank", number: true, sort: rank, cell: rankCell },
@@ -116,7 +119,7 @@
         sort: (m) => Karat.ranking.low[m],
         cell: intervalCell,
       },
-      { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell },
+      ...(Karat.untested() ? [] : [tie]),
     ];
   }
 
@@ -143,6 +146,7 @@
       const kind = Karat.plain(Karat.data.tasks[t].kind) || "other";
       places.set(kind, [...(places.get(kind) ?? []), place]);
     });
+    if (places.size < 2) return []; // it would repeat the mean rank
     return [...places].map(([kind, own], i) => {
       const means = meansOf(own);
       const cell = (m) =>
@@ -165,7 +169,7 @@
     return Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null));
   }
 
-  /** Return the columns of the whole board's numbers and of costs, those that are known. */
+  /** Return the columns of costs and of the whole board's ratings, those that are known. */
   function costColumns() {
     const models = Karat.data.models;
     const whole = Karat.ranking.own;
@@ -179,30 +183,30 @@
       ...more,
     });
     const lost = (value) => (value ? el("span", { class: "lost", text: value }) : "0");
-    const columns = [
-      whole &&
-        of(
-          "wins",
-          "wins",
-          (value) => (value <= 1 ? `${Math.round(100 * value)} %` : Karat.number(value)),
-          { down: true },
-        ),
-      whole && of("Elo", "elo", (value) => Math.round(value).toString(), { down: true }),
-      of("failed", "failed", lost),
-      of("n/a", "declined", String, { title: "tasks that are not applicable to the model, or whose library or data are missing" }),
+    const share = (value) => (value <= 1 ? `${Math.round(100 * value)} %` : Karat.number(value));
+    const declined = "tasks that are not applicable to the model, or whose library or data are missing";
+    const costs = [
       of("time", "seconds", Karat.seconds),
       of("memory", "memory_mb", Karat.megabytes),
       of("dims", "dimensions", String, { title: "length of the model's vectors" }),
+      of("failed", "failed", lost),
+      models.some((model) => model.declined) && of("n/a", "declined", String, { title: declined }),
+    ];
+    const ratings = [
+      whole && of("wins", "wins", share, { down: true }),
+      whole && of("Elo", "elo", (value) => Math.round(value).toString(), { down: true }),
     ];
     const known = (key) => models.some((model) => model[key] !== null && model[key] !== undefined);
-    return columns.filter((column) => column && known(column.key));
+    return [costs, ratings].map((each) => each.filter((column) => column && known(column.key)));
   }
 
   // -- the whole ------------------------------------------------------------------------------
 
+  /** Return all columns: costs before tasks, so that they are in view where there are many tasks. */
   function columnsOf() {
     const tasks = shape() === "tasks" ? taskColumns() : kindColumns();
-    return [...rankColumns(), ...tasks, ...costColumns()];
+    const [costs, ratings] = costColumns();
+    return [...rankColumns(), ...costs, ...tasks, ...ratings];
   }
 
   /** Note what all cells need: the last rank, the best scores, how many letters there are. */
@@ -239,6 +243,12 @@
     return [Karat.get("sort", "rank"), Karat.get("down") === "1"];
   }
 
+  /** Sort by a column that was chosen from the list, the better first. */
+  function sortFrom(key) {
+    const column = board.table.columns.find((one) => one.key === key);
+    Karat.set({ sort: key === "rank" ? "" : key, down: column?.down ? "1" : "" });
+  }
+
   /** Draw the leaderboard again; the heading with the keyboard focus keeps it. */
   function show() {
     const held = document.activeElement?.dataset?.key;
@@ -246,6 +256,10 @@
     board.table.columns = columnsOf();
     board.table.heads();
     board.table.rows(sorted(board.table.columns));
+    const options = board.table.columns.map(({ key, name }) =>
+      el("option", { value: key, text: name, selected: key === order()[0] }),
+    );
+    board.sorter.replaceChildren(...options);
     if (held)
       board.table.node.querySelector(`[data-key="${held}"]`)?.focus({ preventScroll: true });
     refresh();
@@ -271,6 +285,9 @@
     board.table.textNode.textContent = captionOf();
     board.narrow.textContent = narrower();
     board.narrow.hidden = !board.narrow.textContent;
+    const why = Karat.untested();
+    board.untested.textContent = why ? `Differences between models are not tested: ${why}.` : "";
+    board.untested.hidden = !why;
     board.none.textContent = nothingCommon();
     board.none.hidden = !board.none.textContent;
     board.notes.replaceChildren(...notes());
@@ -283,7 +300,7 @@
     if (own) return Karat.plain(Karat.data.notes[0] ?? "");
     const of = `${compared} of ${Karat.count(Karat.data.tasks.length, "task")}`;
     const what = `${Karat.count(models.size, "model")} by mean rank over ${of}, 1 is best;`;
-    return `${what}ranked in the browser. The notes below are about the full leaderboard.`;
+    return `${what} ranked in the browser. The notes below are about the full leaderboard.`;
   }
 
   /** Return the rows of the board as they are shown, for a file. */
@@ -313,13 +330,6 @@
       ];
     });
     return [heads, ...rows];
-  }
-
-  function saver() {
-    const click = () => Karat.save("karat-board.csv", Karat.csv(rowsOf()), "text/csv");
-    const label = "Save the leaderboard as CSV";
-    const button = el("button", { type: "button", text: "CSV", "aria-label": label, click });
-    return el("span", { class: "saves" }, button);
   }
 
   /** Return why nothing is ranked on common tasks: who has the fewest, and what to do. */
@@ -352,14 +362,21 @@
     return `${what} are not included in this page: ${which} ${why}`;
   }
 
-  /** Return the notes, without those that explain a column which is not shown. */
+  /** Return the notes, without those that explain columns which are not shown. */
+  Karat.boardNotes = (apart) => {
+    const isShown = (text) => !apart.some((key) => text.startsWith(`${key}: `));
+    return Karat.data.notes.slice(1).filter(isShown).map(Karat.plain);
+  };
+
   function notes() {
     const keys = board.table.columns.map((column) => column.key);
     const apart = EXPLAINED.filter((key) => !keys.includes(key));
-    const isShown = (text) => !apart.some((key) => text.startsWith(`${key}: `));
-    const texts = Karat.data.notes.slice(1).filter(isShown);
-    return texts.map((text) => el("li", { text: Karat.plain(text) }));
+    return Karat.boardNotes(apart).map((text) => el("li", { text }));
   }
+
+  Karat.boardModels = () => board.table.list;
+  Karat.boardCaption = captionOf;
+  Karat.boardRows = rowsOf;
 
   function build(root) {
     board = { best: new Map(), last: 1, letters: 0, fewer: false };
@@ -375,14 +392,16 @@
     };
     const choose = (value) => Karat.set({ columns: value });
     board.shapes = Karat.choice("Columns", ["tasks", "kinds"], shape, choose);
-    root.querySelector(".head").append(saver());
+    root.querySelector(".head").append(Karat.shareMenu());
     root.append(...Karat.controls());
     board.status = root.querySelector("#status");
-    board.status.before(board.shapes.node);
+    board.sorter = el("select", { id: "sorter", change: () => sortFrom(board.sorter.value) });
+    board.status.before(board.shapes.node, el("label", { class: "phone" }, "Sort by", board.sorter));
     board.narrow = el("p", { class: "faint", id: "narrower", hidden: true });
     board.none = el("p", { id: "none-common", role: "status", hidden: true });
+    board.untested = el("p", { class: "untested", hidden: true });
     board.notes = el("ul", { class: "notes" });
-    root.append(board.none, board.table.node, board.narrow, board.notes);
+    root.append(board.none, board.untested, board.table.node, board.narrow, board.notes);
     Karat.on("ranking", show);
     Karat.on("intervals", showIntervals);
     Karat.on("marks", () => board.table.fresh());

@@ -334,7 +334,7 @@
     Karat.on("state", (names) => names.includes("find") && picture.redraw());
   }
 
-  const has = () => Karat.data.models.length > 1 && Karat.data.tasks.length > 0;
+  const has = () => Karat.data.models.length > 1 && Karat.data.tasks.length > 1;
   Karat.section({
     id: "heatmap",
     title: "Ranks by task",

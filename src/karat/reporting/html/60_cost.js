@@ -209,7 +209,7 @@
     id: "cost",
     title: "Rank against cost",
     way: "Cost",
-    has: () => known().length > 0,
+    has: () => Karat.data.models.length > 1 && known().length > 0,
     build,
   });
 })();

@@ -5,34 +5,71 @@
   const { el } = Karat;
   const LEVELS = ["error", "warning", "note"];
   const MOST = 300;
+  /** how many names a line has, and how many reasons of failures are shown at once */
+  const FEW = 3;
+  const SHOWN = 8;
+  const COMMANDS = 3;
 
   // -- checks ---------------------------------------------------------------------------------
 
+  /** Return the findings by code, the most severe first. */
+  function byCode() {
+    const groups = new Map();
+    for (const check of Karat.sortBy(Karat.data.checks, ({ level }) => LEVELS.indexOf(level)))
+      groups.set(check.code, [...(groups.get(check.code) ?? []), check]);
+    return [...groups.values()];
+  }
+
+  /** Return models with their tasks: "a on t, u; b on t", a few of each. */
+  function places(checks) {
+    const tasksOf = new Map();
+    for (const { model, task } of checks) {
+      const name = model === null ? "" : Karat.short(Karat.model(model));
+      const tasks = tasksOf.get(name) ?? [];
+      if (task !== null && !tasks.includes(Karat.task(task))) tasks.push(Karat.task(task));
+      tasksOf.set(name, tasks);
+    }
+    const texts = [...tasksOf].map(([name, tasks]) => {
+      const where = some(tasks.map((task) => Karat.short(task)), ", ");
+      return name && where ? `${name} on ${where}` : name || where;
+    });
+    return some(texts.filter(Boolean), "; ");
+  }
+
+  function some(names, separator) {
+    const rest = names.length - FEW;
+    return names.slice(0, FEW).join(separator) + (rest > 0 ? ` and ${rest} more` : "");
+  }
+
   function buildChecks(root) {
-    const checks = [...Karat.data.checks].sort(
-      (a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level),
+    const { checks } = Karat.data;
+    const counts = LEVELS.map((level) => [level, checks.filter((one) => one.level === level).length]);
+    const known = counts.filter(([, number]) => number);
+    const lead = known.map(([level, number]) => Karat.count(number, level)).join(", ");
+    root.append(el("p", { class: "lead", text: `${lead}.` }), ...byCode().map(checkGroup));
+  }
+
+  /** Return the findings of one check: a line about all of them, each of them behind it. */
+  function checkGroup(checks) {
+    const { code, level, title, message, advice } = checks[0];
+    const name = LEVELS.includes(level) ? level : "note";
+    const alone = checks.length === 1;
+    const about = alone ? message : `${places(checks)}`;
+    const line = el(
+      "summary",
+      null,
+      el("span", { class: `level ${name}`, text: Karat.plain(level) }),
+      el("strong", { text: ` ${Karat.plain(code)} ${Karat.plain(title ?? "")}` }),
+      alone ? "" : el("span", { class: "tally", text: ` ${checks.length}` }),
+      el("span", { class: "faint", text: ` ${Karat.plain(about)}` }),
     );
-    const rows = checks.map((check) => [
-      check.code,
-      check.level,
-      check.model === null ? null : Karat.model(check.model),
-      check.task === null ? null : Karat.task(check.task),
-      check.message,
-      check.advice,
-      check.task,
-    ]);
-    const cells = {
-      1: (level) =>
-        el("span", {
-          class: `level ${LEVELS.includes(level) ? level : "note"}`,
-          text: Karat.plain(level),
-        }),
-      3: (name, row) =>
-        name === null ? "–" : el("span", { class: "cut" }, Karat.taskLink(row[6], name)),
-    };
-    const names = ["check", "level", "model", "task", "finding", "advice"];
-    const caption = `${Karat.count(rows.length, "finding")}, most severe first`;
-    root.append(Karat.plainTable(caption, names, rows, { cells, wrap: [4, 5] }));
+    const items = checks.slice(0, MOST).map(({ message: text, task }) => {
+      const link = task === null ? "" : el("span", null, " ", Karat.taskLink(task, "open the task"));
+      return el("li", null, Karat.plain(text), link);
+    });
+    const more = checks.length > MOST ? [el("li", { text: `${checks.length - MOST} more` })] : [];
+    const list = el("ul", { class: "findings" }, ...items, ...more);
+    return el("details", { class: "group" }, line, el("p", { text: Karat.plain(advice) }), list);
   }
 
   Karat.section({
@@ -45,15 +82,55 @@
 
   // -- failures -------------------------------------------------------------------------------
 
+  /** Return a reason without numbers, quoted names and paths, which differ between jobs. */
+  function pattern(info) {
+    return Karat.plain(info)
+      .replace(/(["'`]).*?\1/g, "…")
+      .replace(/(\/[\w.+-]+){2,}/g, "…")
+      .replace(/0x[0-9a-f]+|\d[\d.,:_-]*/gi, "#")
+      .slice(0, 120);
+  }
+
+  /** Return the failures by model and reason, the most frequent first. */
+  function byReason() {
+    const groups = new Map();
+    for (const failure of Karat.data.failures) {
+      const key = `${failure.model} ${failure.status} ${pattern(failure.info)}`;
+      groups.set(key, [...(groups.get(key) ?? []), failure]);
+    }
+    return Karat.sortBy([...groups.values()], (group) => group.length, true);
+  }
+
+  /** Return the failures of one model for one reason; their logs are added when it is opened. */
+  function failureGroup(group) {
+    if (group.length === 1) return Karat.failure(group[0]);
+    const [{ model, status, info }] = group;
+    const tasks = [...new Set(group.map(({ task }) => Karat.short(Karat.task(task))))];
+    const where = tasks.length > 1 ? `${tasks.length} tasks` : tasks[0];
+    const line = el(
+      "summary",
+      null,
+      el("strong", { text: Karat.short(Karat.model(model), 60) }),
+      el("span", { class: "tally", text: ` ${Karat.count(group.length, "job")}` }),
+      ` ${Karat.plain(status)} on ${where}: `,
+      el("span", { class: "lost", text: Karat.short(info, 160) }),
+    );
+    const node = el("details", { class: "group" }, line);
+    const fill = () => {
+      if (!node.open || node.children.length > 1) return;
+      node.append(el("div", { class: "inner" }, group.slice(0, MOST).map(Karat.failure)));
+    };
+    node.addEventListener("toggle", fill);
+    return node;
+  }
+
   function buildFailures(root) {
-    const { failures } = Karat.data;
-    root.append(...failures.slice(0, MOST).map(Karat.failure));
-    if (failures.length > MOST)
+    const groups = byReason().map(failureGroup);
+    const rest = groups.slice(SHOWN);
+    root.append(...groups.slice(0, SHOWN));
+    if (rest.length)
       root.append(
-        el("p", {
-          class: "faint",
-          text: `${failures.length - MOST} more: open a task to see its failures.`,
-        }),
+        el("details", { class: "group" }, el("summary", { text: Karat.count(rest.length, "more reason") }), rest),
       );
   }
 
@@ -61,7 +138,7 @@
     id: "failures",
     title: "Failures",
     way: "Failures",
-    lead: "Failed jobs with the ends of their logs.",
+    lead: "Failed jobs by model and reason, with the ends of their logs.",
     has: () => Karat.data.failures.length > 0,
     build: buildFailures,
   });
@@ -116,8 +193,19 @@
     );
   }
 
-  const buildCards = (root) =>
-    root.append(el("div", { class: "cards" }, Karat.data.cards.map(cardOf)));
+  function buildCards(root) {
+    const { cards } = Karat.data;
+    const names = cards.map((card) => Karat.short(card.title || card.dataset));
+    const text = cards.length > 1 ? `${Karat.count(cards.length, "dataset")}: ${some(names, ", ")}` : names[0];
+    const node = el("details", { class: "group" }, el("summary", { text }));
+    const fill = () => {
+      if (node.open && node.children.length < 2)
+        node.append(el("div", { class: "cards" }, cards.map(cardOf)));
+    };
+    node.addEventListener("toggle", fill);
+    root.append(node);
+  }
+
   const cards =
     "Source, license, citation and fingerprint of each dataset.";
   Karat.section({
@@ -131,23 +219,25 @@
 
   // -- how to reproduce -----------------------------------------------------------------------
 
-  function copied(text) {
+  /** Return a command with a button that copies it. */
+  Karat.copied = (text) => {
     const button = Karat.button("Copy", async () => {
-      const done = await copy(text);
+      const done = await Karat.copy(text);
       button.textContent = done ? "Copied" : "Press Ctrl-C";
       setTimeout(() => (button.textContent = "Copy"), 1500);
     });
     return el("div", { class: "copy" }, el("pre", { text, tabindex: "0" }), button);
-  }
+  };
 
-  async function copy(text) {
+  /** Copy a text; return whether the browser allowed it. */
+  Karat.copy = async (text) => {
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
       return false;
     }
-  }
+  };
 
   function buildOrigin(root) {
     const commands = [
@@ -158,14 +248,12 @@
           .filter(Boolean),
       ),
     ];
-    for (const command of commands.slice(0, 12)) root.append(copied(command));
-    if (commands.length > 12)
-      root.append(
-        el("p", {
-          class: "faint",
-          text: `${commands.length - 12} more commands are in the table below.`,
-        }),
-      );
+    for (const command of commands.slice(0, COMMANDS)) root.append(Karat.copied(command));
+    const more = commands.slice(COMMANDS);
+    if (more.length) {
+      const line = el("summary", { text: `${Karat.count(more.length, "more command")}` });
+      root.append(el("details", { class: "group" }, line, more.map(Karat.copied)));
+    }
     root.append(versions(), runs());
   }
 
@@ -183,7 +271,7 @@
     if (!facts.length) return "";
     return el(
       "details",
-      { open: facts.length < 20 },
+      { class: "group" },
       el("summary", {
         text: `Versions of ${Karat.count(facts.length, "library").replace("librarys", "libraries")}`,
       }),
@@ -210,9 +298,8 @@
       text(run.platform),
       text(run.command),
     ]);
-    const table = Karat.plainTable("The runs", names, rows);
-    table.style.marginTop = "18px";
-    return table;
+    const line = el("summary", { text: `${Karat.count(rows.length, "run")}: jobs, folders, platforms` });
+    return el("details", { class: "group" }, line, Karat.plainTable("The runs", names, rows));
   }
 
   const has = () => Karat.data.runs.length > 0 || Karat.data.models.some((model) => model.command);

@@ -4,58 +4,12 @@
   const Karat = (window.Karat ??= {});
   const { el } = Karat;
   const RANKED_BY = ["tasks", "metrics", "common"];
+  /** facts whose name comes before their value */
+  const NAMED = ["seed", "seeds", "newest result", "Karat"];
   /** longer titles may be cut */
   const LONG = 80;
 
   // -- head -----------------------------------------------------------------------------------
-
-  /** Return the summary: the leader, and the models that do not differ from it or share no task. */
-  function verdict() {
-    const { mean, low, high, tie, few, ready } = Karat.ranking;
-    const ranked = Karat.order().filter((m) => mean[m] !== null && !few[m]);
-    if (ranked.length < 2) return [];
-    const first = ranked[0];
-    const signs = new Set(tie[first].match(/[a-z]|\[\d+\]/g) ?? []);
-    const met = rivalsOf(first);
-    const same = ranked
-      .slice(1)
-      .filter((m) => (tie[m].match(/[a-z]|\[\d+\]/g) ?? []).some((sign) => signs.has(sign)))
-      .filter((m) => met.has(m));
-    const strange = ranked.slice(1).filter((m) => !met.has(m));
-    const span =
-      ready && low[first] !== null
-        ? ` (${Karat.percent()} interval ${low[first].toFixed(1)} – ${high[first].toFixed(1)})`
-        : "";
-    const parts = [strong(first), ` leads with a mean rank of ${mean[first].toFixed(2)}${span}. `];
-    if (!ready) return parts;
-    const apart = strange.length ? ["It has no common task with ", ...named(strange), "."] : [];
-    if (same.length)
-      parts.push("It does not differ significantly from ", ...named(same), " on these tasks. ");
-    else if (!strange.length)
-      parts.push("It is significantly better than every other model.");
-    else if (strange.length < ranked.length - 1)
-      parts.push("It is significantly better than every model it shares tasks with. ");
-    return [...parts, ...apart];
-  }
-
-  /** Return the models that share at least one chosen task with a model. */
-  function rivalsOf(m) {
-    const shared = Karat.ranking.tasks.filter(({ who }) => who.includes(m));
-    return new Set(shared.flatMap(({ who }) => who));
-  }
-
-  /** Return the names of a few models, and how many more there are. */
-  function named(models) {
-    const nodes = models
-      .slice(0, 3)
-      .map(strong)
-      .flatMap((node, i) => (i ? [", ", node] : [node]));
-    return models.length > 3 ? [...nodes, ` and ${models.length - 3} more`] : nodes;
-  }
-
-  function strong(m) {
-    return el("strong", { text: Karat.short(Karat.model(m), 48) });
-  }
 
   function facts() {
     const { models, tasks, runs, failures, made, karat } = Karat.data;
@@ -84,24 +38,23 @@
       Object.entries(facts)
         .filter(([, value]) => value)
         .map(([name, value]) =>
-          el("div", null, el("dt", { text: name }), el("dd", { text: Karat.plain(value) })),
+          el(
+            "div",
+            { class: NAMED.includes(name) ? "named" : null },
+            el("dt", { text: value === "1" ? name.replace(/s$/, "") : name }),
+            el("dd", { text: Karat.plain(value) }),
+          ),
         ),
     );
   }
 
   function head() {
     const title = Karat.plain(Karat.data.title || "Leaderboard");
-    const sentence = el("p", { class: "verdict", id: "verdict" });
-    const refresh = () => sentence.replaceChildren(...verdict());
-    Karat.on("ranking", refresh);
-    Karat.on("intervals", refresh);
-    refresh();
     return el(
       "header",
       { class: "top" },
       el("div", { class: "crown" }, el("p", { class: "brand", text: "Karat" }), Karat.themes()),
       el("h1", { text: title, title: title.length > LONG ? Karat.short(title, 600) : null }),
-      sentence,
       facts(),
       Karat.progress?.() ?? null,
     );
@@ -124,6 +77,8 @@
 
   Karat.jump = (id) => {
     const target = document.getElementById(id);
+    const folded = target.querySelectorAll("details");
+    if (folded.length === 1) folded[0].open = true;
     target.scrollIntoView();
     target.setAttribute("tabindex", "-1");
     target.focus({ preventScroll: true });

@@ -54,9 +54,9 @@
     Karat.take(bundle);
     if (chosen) {
       const names = new Set(chosen);
-      const tasks = bundle.tasks.map((_, t) => t);
+      const { tasks } = Karat.data;
       Karat.forget();
-      Karat.choose(tasks.filter((t) => names.has(bundle.tasks[t].name)));
+      Karat.choose([...tasks.keys()].filter((t) => names.has(tasks[t].name)));
     }
     Karat.build();
     back();
@@ -65,6 +65,7 @@
   /** Build the page again after Back or Forward, so that all controls show the state. */
   Karat.rebuild = () => {
     const back = stay();
+    Karat.regroup();
     Karat.build();
     back();
   };

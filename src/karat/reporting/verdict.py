@@ -1,0 +1,496 @@
+"""The answer of a leaderboard: who leads, by how much, what it rests on, and what to do next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.analysis.check_facts import UNINFORMED, Finding
+from karat.analysis.checks import check_runs, rule_of
+from karat.analysis.formatting import count, fixed, plain, rounded, short, signed
+from karat.analysis.leaderboard import fold_ratios, split_groups
+from karat.analysis.robustness import robustness
+from karat.analysis.score_matrix import RankedScores, apply_missing_rule
+from karat.errors import DataError
+from karat.reporting.formats import duration, metric_label
+from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
+from karat.stats.paired_tests import corrected_t
+from karat.stats.ranking import rank_each
+
+#: with fewer tasks than this, a ranking says little about other tasks
+FEW_TASKS = 6
+#: maximum number of names, and of weaknesses
+MAX_NAMES, MAX_WEAK = 3, 5
+#: code of the check for failed jobs
+FAILED_JOBS = "KRT402"
+#: the test behind the tie letters, where the leaderboard does not name it
+TEST = "bootstrap over tasks and folds"
+_LETTERS = re.compile(r"[a-z]|\[\d+\]")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on besides the leaderboard; all tables are models × tasks.
+
+    ``folds`` are the scores of each task's folds, models × folds, higher is better, and ``ratios``
+    n_test / n_train of the folds. ``items`` counts the test items of tasks, ``robust`` is the table
+    of ``karat.robustness``, and ``where`` the folder of the runs in commands.
+    """
+
+    metrics: Mapping[str, str]
+    higher: Mapping[str, bool]
+    scores: pd.DataFrame
+    ranks: pd.DataFrame
+    folds: Mapping[str, np.ndarray]
+    ratios: Mapping[str, float]
+    items: Mapping[str, int] = field(default_factory=dict)
+    findings: Sequence[Finding] = ()
+    robust: pd.DataFrame | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+
+def make_evidence(given: Gathered, cells: Cells, compared: RankedScores, **more: Any) -> Evidence:
+    """Return the evidence of gathered scores; ``more`` are the other fields of ``Evidence``."""
+    chosen, tasks = given.chosen({}), cells.tasks
+    ranks = rank_each(compared.values, compared.takes)
+    return Evidence(
+        metrics={task: chosen[task] for task in tasks},
+        higher=dict(zip(tasks, cells.higher, strict=True)),
+        scores=pd.DataFrame(cells.means, index=cells.models, columns=tasks),
+        ranks=pd.DataFrame(ranks, index=cells.models, columns=tasks),
+        folds=dict(zip(tasks, compared.values, strict=True)),
+        ratios=dict(zip(tasks, fold_ratios(given, tasks), strict=True)),
+        **more,
+    )
+
+
+def find_evidence(
+    runs: Any, where: str = "", rule: str = "worst", pool: str = "variant"
+) -> Evidence:
+    """Return the evidence of run folders, runs, or a table of scores."""
+    found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
+    given = gather_scores(found, pool)
+    cells = make_cells(given, given.chosen({}))
+    robust = find_robustness(found, pool)
+    more = {"findings": check_runs(found, pool=pool), "robust": robust, "where": where}
+    more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found, pool)
+    return make_evidence(given, cells, apply_missing_rule(cells, rule), **more)
+
+
+def _of_runs(runs: Any, pool: str) -> dict[str, Any]:
+    """Return the commands of models, and the number of test items of each task."""
+    commands: dict[str, str] = {}
+    items: dict[str, int] = {}
+    for run, model, labels in named_runs(runs, pool):
+        commands[model] = command_text(run.about.get("command")) or ""
+        counts: dict[str, int] = {}
+        for record in run.records():
+            label = labels.get(record["task"], record["task"])
+            counts[label] = counts.get(label, 0) + int(record.get("questions") or 0)
+        items |= {task: max(number, items.get(task, 0)) for task, number in counts.items()}
+    return {"commands": commands, "items": items}
+
+
+def command_text(command: Any) -> str | None:
+    """Return a command as one line, whether it is stored as a text or as a list.
+
+    >>> command_text(["karat", "run", "my suite"])
+    "karat run 'my suite'"
+    """
+    if isinstance(command, list | tuple):
+        return shlex.join(map(str, command))
+    return str(command) if command else None
+
+
+def find_robustness(runs: Any, pool: str = "variant") -> pd.DataFrame | None:
+    """Return the table of ``karat.robustness``, or None without corrupted views."""
+    try:
+        return robustness(runs, pool=pool)
+    except DataError:
+        return None
+
+
+def make_verdict(
+    board: pd.DataFrame | Sequence[pd.DataFrame], evidence: Evidence
+) -> list[dict[str, Any]]:
+    """Return a verdict on each group of models that can be compared.
+
+    Parameters
+    ----------
+    board
+        A leaderboard over all tasks, or those of its groups.
+    evidence
+        What the leaderboard was computed from.
+
+    Returns
+    -------
+    list of dict
+        ``name`` is that of the group, ``kind`` is "ranking", "comparison" (of two models) or
+        "robustness"; ``state`` is "clear", "tied", "untested", "alone" or "none". ``winner``,
+        ``next`` and ``top`` are names of models, ``margin`` has value and interval, ``lines`` are
+        ``{"what", "text"}``, ``weak`` texts, and ``next_step`` has a text and a command.
+    """
+    parts = split_groups(board) if isinstance(board, pd.DataFrame) else board
+    return [
+        {"name": str(part.attrs.get("group", "")), **_decide(_Case(part, evidence))}
+        for part in parts
+    ]
+
+
+def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return verdicts as lines of text, the answer of each group first."""
+    found = []
+    for verdict in verdicts:
+        prefix = f"{plain(verdict['name'])}: " if len(verdicts) > 1 and verdict["name"] else ""
+        texts = [line["text"] for line in verdict["lines"]]
+        found += [prefix + text if not i else text for i, text in enumerate(texts)]
+        found += [f"Weakened by: {text}" for text in verdict["weak"]]
+        if step := verdict["next_step"]:
+            found.append(f"Next: {plain(step['command'])} ({step['text']})")
+    return found
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The leaderboard of one group of models."""
+
+    board: pd.DataFrame
+    evidence: Evidence
+
+    @cached_property
+    def group_tasks(self) -> list[str]:
+        """The tasks of the group."""
+        names = {f"{task} (task)": task for task in self.evidence.scores}
+        return [names.get(heading, heading) for heading in self.board.attrs["tasks"]]
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """The ranks within the group, on the tasks that at least two of its models have."""
+        ranks = self.evidence.ranks
+        own = ranks.loc[ranks.index.isin(self.board.index), self.group_tasks].rank()
+        return own.loc[:, own.notna().sum() > 1]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks on which models of the group are compared."""
+        return list(self.ranks)
+
+    @cached_property
+    def ranked(self) -> list[str]:
+        """The models with a rank on enough tasks, best first."""
+        few = set(self.board.attrs.get("few", ()))
+        known = self.board[self.board["rank"].notna() & ~self.board.index.isin(few)]
+        return [str(name) for name in known["rank"].sort_values(kind="stable").index]
+
+    @cached_property
+    def folds(self) -> list[int]:
+        """The number of compared folds of each task."""
+        return [self.evidence.folds[task].shape[1] for task in self.tasks]
+
+    @property
+    def separation(self) -> Mapping[str, Any]:
+        """What tells the models apart, as the leaderboard has it."""
+        return self.board.attrs.get("separation") or {}
+
+    @cached_property
+    def untested(self) -> str:
+        """Why the leaderboard tests no differences; empty if it does."""
+        if self.separation:
+            why = str(self.separation.get("why") or "too few tasks")
+            return "" if self.separation.get("by") else why
+        if len(self.tasks) == 1 and self.folds == [1]:
+            return "one fold"
+        letters = "tie" in self.board and (self.board.loc[self.ranked, "tie"] != "").any()
+        return "" if letters else "too few tasks" if len(self.tasks) > 1 else "one fold"
+
+    @cached_property
+    def top(self) -> list[str]:
+        """The leader and the models that cannot be distinguished from it."""
+        winner, *rest = self.ranked
+        if self.untested:
+            return [winner]
+        if "top" in self.board and self.board["top"].notna().all():
+            return [winner, *(name for name in rest if bool(self.board.at[name, "top"]))]
+        mine = set(_LETTERS.findall(self.board.at[winner, "tie"]))
+        return [winner, *(n for n in rest if mine & set(_LETTERS.findall(self.board.at[n, "tie"])))]
+
+    @property
+    def test(self) -> str:
+        """The name of the test."""
+        return str(self.separation.get("test") or TEST)
+
+
+def _decide(case: _Case) -> dict[str, Any]:
+    if len(case.ranked) < 2:
+        return _undecided(case)
+    winner, rival = case.ranked[:2]
+    state = "untested" if case.untested else "tied" if len(case.top) > 1 else "clear"
+    margin = _margin(case, winner, rival)
+    kept, robust = _robust_lines(case)
+    kind = "robustness" if kept else "comparison" if len(case.board) == 2 else "ranking"
+    answer = _compared(case, state) if kind == "comparison" else _answer(case, state)
+    clean = "On clean data: " if kept else ""
+    lines = [*robust, _line("clean" if kept else "answer", clean + answer)]
+    lines += [_line("margin", _margin_text(case, margin))] if margin else []
+    lines += [_line("basis", _basis(case)), *_cost(case)]
+    winner, rival = kept[:2] if len(kept) > 1 else (winner, rival)
+    return {
+        **{"kind": kind, "state": state, "winner": winner, "next": rival, "top": case.top},
+        **{"reason": case.untested, "margin": margin, "lines": lines, "weak": _weak(case)},
+        "next_step": _next_step(case, state),
+    }
+
+
+def _undecided(case: _Case) -> dict[str, Any]:
+    names = case.ranked or [str(name) for name in case.board.index]
+    alone = len(case.board) == 1
+    text = f"{short(names[0])} is the only model." if alone else "No two models have a common task."
+    facts: dict[str, Any] = {"kind": "ranking", "state": "alone" if alone else "none", "top": []}
+    facts |= {"winner": None, "next": None, "reason": "", "margin": None, "weak": []}
+    return {**facts, "lines": [_line("answer", text), *_cost(case)], "next_step": None}
+
+
+def _line(what: str, text: str) -> dict[str, str]:
+    return {"what": what, "text": text}
+
+
+# -- the answer ------------------------------------------------------------------------------
+
+
+def _answer(case: _Case, state: str) -> str:
+    winner = short(case.ranked[0])
+    if state == "clear":
+        return f"{winner} is better than every other model ({case.test})."
+    if state == "tied":
+        rest = _names(case.top[1:])
+        return f"{winner} leads; {rest} cannot be distinguished from it ({case.test})."
+    what = "score" if len(case.tasks) == 1 else "mean rank"
+    return f"{winner} has the best {what}; not tested: {case.untested}."
+
+
+def _compared(case: _Case, state: str) -> str:
+    """Return the answer about two models: on how many tasks the first is better."""
+    first, other = case.ranked
+    apart = _apart(case, first, other)
+    more = int((apart > 0).sum())
+    where = f"better on {more} of {count(len(apart), 'task')}, worse on {int((apart < 0).sum())}"
+    a, b = short(first), short(other)
+    one = f" on {short(case.tasks[0])}" if len(case.tasks) == 1 else ""
+    where = "" if one else f": {a} is {where}"
+    if state == "clear":
+        return f"{a} is better than {b}{one} ({case.test}){where}."
+    if state == "tied":
+        return f"{a} and {b} cannot be distinguished{one} ({case.test}){where}."
+    return f"{a} is ahead of {b}{one}{where}; not tested: {case.untested}."
+
+
+def _names(models: Sequence[str]) -> str:
+    """Return names as a text.
+
+    >>> _names(["a", "b"]), _names(["a", "b", "c", "d"])
+    ('a and b', 'a, b, c and 1 more')
+    """
+    shown = [short(name) for name in models[:MAX_NAMES]]
+    if len(models) > MAX_NAMES:
+        return f"{', '.join(shown)} and {len(models) - MAX_NAMES} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+
+
+# -- margin, basis, cost ---------------------------------------------------------------------
+
+
+def _apart(case: _Case, first: str, other: str) -> np.ndarray:
+    """Return by how many ranks a model is better on each task that both have."""
+    ranks = case.ranks.loc[[first, other]].dropna(axis=1)
+    return np.asarray(ranks.loc[other] - ranks.loc[first], dtype=float)
+
+
+def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
+    """Return the difference to the next model: of mean ranks, or of scores on a single task."""
+    if len(case.tasks) == 1:
+        return _score_margin(case, first, other)
+    apart = _apart(case, first, other)
+    if not len(apart):
+        return None
+    tested = corrected_t(apart, 0.0)  # tasks are independent
+    known = len(apart) >= FEW_TASKS
+    low, high = (float(end) if known else np.nan for end in (tested.low, tested.high))
+    facts = {"what": "mean rank", "value": float(tested.mean), "low": low, "high": high}
+    return {**facts, "tasks": len(apart), "folds": None}
+
+
+def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
+    (task,) = case.tasks
+    models = list(case.evidence.scores.index)
+    values = case.evidence.folds[task]
+    apart = values[models.index(first)] - values[models.index(other)]
+    tested = corrected_t(apart, case.evidence.ratios[task])
+    facts = {"what": case.evidence.metrics[task], "value": float(tested.mean)}
+    facts |= {"low": float(tested.low), "high": float(tested.high)}
+    return {**facts, "tasks": 1, "folds": int(tested.folds)}
+
+
+def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
+    first, other = case.ranked[:2]
+    if margin["folds"] is None:
+        a, b = (fixed(float(case.board.at[name, "rank"]), 2) for name in (first, other))
+        value, *ends = (fixed(margin[key], 2) for key in ("value", "low", "high"))
+        text = f"Mean rank {a} against {b} of {short(other)}: better by {value}"
+        over = f" over {count(margin['tasks'], 'common task')}"
+    else:
+        (task,) = case.tasks
+        a, b = (rounded(float(case.evidence.scores.at[name, task])) for name in (first, other))
+        value, *ends = (signed(margin[key]) for key in ("value", "low", "high"))
+        label = metric_label(margin["what"], case.evidence.higher[task])
+        text = f"{plain(label)} {a} against {b} of {short(other)}: better by {value.lstrip('+')}"
+        over = f" over {count(margin['folds'], 'fold')}"
+    if np.isnan(margin["low"]):
+        return f"{text}{over}."
+    return f"{text} (95 % interval {ends[0]} to {ends[1]}{over})."
+
+
+def _basis(case: _Case) -> str:
+    """Return what the verdict rests on: models, tasks, folds, test items."""
+    parts = [count(len(case.ranked), "model"), count(len(case.tasks), "task")]
+    if case.folds:
+        few, most = min(case.folds), max(case.folds)
+        parts.append(count(most, "fold") if few == most else f"{few} to {most} folds")
+        parts[-1] += " each" if len(case.tasks) > 1 else ""
+    items = [case.evidence.items.get(task) for task in case.tasks]
+    if items and all(items):
+        parts.append(count(sum(number for number in items if number), "test item"))
+    return f"{', '.join(parts)}."
+
+
+def _cost(case: _Case) -> list[dict[str, str]]:
+    """Return the time of the leader, and of the cheapest model that may be as good."""
+    seconds = case.board["seconds"] if "seconds" in case.board else pd.Series(dtype=float)
+    if len(case.ranked) < 2 or not seconds.reindex(case.ranked[:1]).notna().all():
+        return []
+    winner = case.ranked[0]
+    others = case.top[1:] or case.ranked[1:2]
+    known = seconds.reindex(others).dropna()
+    text = f"{short(winner)} took {duration(seconds[winner])}"
+    if len(known):
+        cheapest = str(known.idxmin())
+        role = "the cheapest of the others in the top group" if case.top[1:] else "the next"
+        text += f"; {short(cheapest)}, {role}, took {duration(known[cheapest])}"
+    uneven = " Costs are those of each model's own tasks." * bool(case.board.attrs.get("uneven"))
+    return [_line("cost", f"{text}.{uneven}")]
+
+
+# -- corrupted data --------------------------------------------------------------------------
+
+
+def _robust_lines(case: _Case) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the models by what they keep of their score on corrupted data, and lines about it."""
+    table = case.evidence.robust
+    if table is None:
+        return [], []
+    own = table["model"].isin(case.ranked) & ~table["model"].isin(UNINFORMED)
+    table = table[own & table["task"].isin(case.group_tasks)]
+    kept = table.pivot_table(index="model", columns="task", values="retention").dropna()
+    if not len(kept):
+        return [], []
+    order = kept.mean(axis=1).sort_values(ascending=False, kind="stable")
+    first = str(order.index[0])
+    text = f"{short(first)} keeps most of its score on corrupted data: {_percent(order.iloc[0])}"
+    ends = table[table["model"] == first][["retention_low", "retention_high"]].to_numpy()
+    if len(ends) == 1 and not np.isnan(ends).any():
+        text += f" (95 % interval {_percent(ends[0, 0])} to {_percent(ends[0, 1])})"
+    if len(order) > 1:
+        text += f"; next is {short(str(order.index[1]))} with {_percent(order.iloc[1])}"
+    tasks = f", mean of {count(kept.shape[1], 'task')}" if kept.shape[1] > 1 else ""
+    lines = [_line("answer", f"{text}{tasks}."), *_best_corrupted(table)]
+    return [str(name) for name in order.index], lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _best_corrupted(table: pd.DataFrame) -> list[dict[str, str]]:
+    way = np.where(table["higher_is_better"], 1.0, -1.0)
+    ranks = (table["corrupted"] * way).groupby(table["task"]).rank(ascending=False)
+    best = ranks.groupby(table["model"], sort=False).mean().sort_values(kind="stable")
+    name = str(best.index[0])
+    rows = table[table["model"] == name]
+    text = f"Best on corrupted data: {short(name)}"
+    if len(rows) == 1:
+        row = rows.iloc[0]
+        label = plain(metric_label(row["metric"], bool(row["higher_is_better"])))
+        text += f", {label} {rounded(row['corrupted'])} (clean {rounded(row['clean'])})"
+    return [_line("corrupted", f"{text}.")]
+
+
+# -- weaknesses and the next step --------------------------------------------------------------
+
+
+def _weak(case: _Case) -> list[str]:
+    """Return what weakens the verdict."""
+    found = []
+    tasks = len(case.tasks)
+    if case.untested:
+        found.append(f"Differences are not tested: {case.untested}.")
+    if 1 < tasks < FEW_TASKS:
+        found.append(f"Few tasks: {tasks}. The order may differ on other tasks.")
+    if case.ranked[0] in UNINFORMED:
+        found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
+    partial = case.board.attrs.get("partial", {}).get(case.ranked[0], {})
+    for task, (have, planned) in list(partial.items())[:MAX_NAMES]:
+        found.append(f"{short(case.ranked[0])} has {have} of {planned} folds of {short(task)}.")
+    by_code: dict[str, list[Finding]] = {}
+    for finding in _relevant(case):
+        by_code.setdefault(finding.code, []).append(finding)
+    found += [f"{code} {_summary(group)}" for code, group in by_code.items()]
+    more = len(found) - MAX_WEAK
+    rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
+    return [*found[:MAX_WEAK], *rest]
+
+
+def _relevant(case: _Case) -> Iterator[Finding]:
+    """Yield errors and warnings about the leader, the data of its tasks, or all runs."""
+    winner, rival = case.ranked[:2]
+    for finding in case.evidence.findings:
+        about = {winner, rival} if finding.code == FAILED_JOBS else {winner}
+        mine = finding.model in about if finding.model else True
+        here = finding.task in case.group_tasks if finding.task else True
+        if finding.level != "note" and mine and here:
+            yield finding
+
+
+def _summary(group: Sequence[Finding]) -> str:
+    if len(group) == 1:
+        return plain(group[0].message)
+    places = [" on ".join(short(n) for n in (f.model, f.task) if n) for f in group]
+    return f"{rule_of(group[0].code).title}: {_names(list(dict.fromkeys(places)))}."
+
+
+def _next_step(case: _Case, state: str) -> dict[str, str] | None:
+    """Return what to do next, with a command."""
+    where, (winner, rival) = case.evidence.where, case.ranked[:2]
+    if not where:
+        return None
+    errors = [finding.code for finding in _relevant(case) if finding.level == "error"]
+    if errors:
+        return {"text": "what is wrong", "command": f"karat lint --explain {errors[0]}"}
+    command = case.evidence.commands.get(winner, "")
+    failed = any(f.code == FAILED_JOBS and f.model == winner for f in _relevant(case))
+    if failed and command.startswith("karat run "):
+        more = "" if "--resume" in command else " --resume"
+        return {"text": "run its failed jobs again", "command": f"{command}{more} --retry-failed"}
+    if state == "untested" and len(case.tasks) > 1:
+        command = shlex.join(["karat", "leaderboard", where, "--by", "task"])
+        return {"text": "differences on each task", "command": command}
+    other = case.top[1] if len(case.top) > 1 else rival
+    command = shlex.join(["karat", "compare", where, "-a", winner, "-b", other])
+    text = "on which tasks the two differ" if len(case.tasks) > 1 else "test the two models"
+    return {"text": text, "command": command}

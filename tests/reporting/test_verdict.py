@@ -1,0 +1,208 @@
+"""Verdicts: winner, margin, evidence, weaknesses, cost and next step, with numbers by hand."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from karat.analysis.leaderboard import leaderboard
+from karat.reporting.verdict import FEW_TASKS, find_evidence, make_verdict, verdict_lines
+
+from ..score_data import make_view, score_table, write_run
+
+
+def verdicts(runs, **attrs):
+    board = leaderboard(runs)
+    board.attrs.update(attrs)
+    found = make_verdict(board, find_evidence(runs, "results"))
+    assert all(set(line) == {"what", "text"} for each in found for line in each["lines"])
+    return found
+
+
+def verdict(runs, **attrs):
+    (found,) = verdicts(runs, **attrs)
+    return found
+
+
+def whats(found):
+    return [line["what"] for line in found["lines"]]
+
+
+def text_of(found, what):
+    (text,) = (line["text"] for line in found["lines"] if line["what"] == what)
+    return text
+
+
+def steady(tasks=8, models="abc"):
+    """Scores in which every model is always better than the next."""
+    own = {name: [0.9 - i / 10] * 3 for i, name in enumerate(models)}
+    return score_table({f"t{t}": own for t in range(tasks)})
+
+
+def test_the_winner_and_the_next_with_the_margin_of_their_mean_ranks():
+    # a is second on the first two of eight tasks: mean ranks 1.25, 1.75 and 3
+    scores = {f"t{t}": {"a": 0.9, "b": 0.95 if t < 2 else 0.8, "c": 0.1} for t in range(8)}
+    found = verdict(score_table(scores))
+    assert (found["kind"], found["winner"], found["next"]) == ("ranking", "a", "b")
+    margin, apart = found["margin"], [-1, -1, 1, 1, 1, 1, 1, 1]
+    ends = stats.ttest_1samp(apart, 0).confidence_interval(0.95)
+    assert (margin["what"], margin["value"], margin["tasks"]) == ("mean rank", 0.5, 8)
+    assert (margin["low"], margin["high"]) == pytest.approx((ends.low, ends.high))
+    assert "1.25" in text_of(found, "margin") and "1.75" in text_of(found, "margin")
+    assert "3 models" in text_of(found, "basis") and "8 tasks" in text_of(found, "basis")
+
+
+def test_a_model_that_is_better_than_every_other_is_alone_at_the_top():
+    found = verdict(steady())
+    assert (found["state"], found["top"], found["weak"]) == ("clear", ["a"], [])
+    assert found["next_step"]["command"] == "karat compare results -a a -b b"
+
+
+def test_models_that_share_a_letter_with_the_leader_are_in_its_group():
+    table = steady()
+    board = leaderboard(table)
+    board["tie"], board["top"] = ["ab", "b", "c"], [True, True, False]
+    (found,) = make_verdict(board, find_evidence(table))
+    assert (found["state"], found["top"]) == ("tied", ["a", "b"])
+    assert "b cannot be distinguished" in text_of(found, "answer")
+    assert found["next_step"] is None  # a table has no folder to give to a command
+
+
+def test_the_column_of_models_that_may_be_best_counts_before_letters():
+    table = steady()
+    board = leaderboard(table)
+    board["top"] = [True, False, True]
+    board.attrs["separation"] = {"by": "tasks", "test": "max-T"}
+    (found,) = make_verdict(board, find_evidence(table))
+    assert found["top"] == ["a", "c"] and "max-T" in text_of(found, "answer")
+
+
+def test_no_letters_mean_not_tested_and_never_a_tie():
+    table = steady(tasks=2)
+    board = leaderboard(table)
+    board["tie"] = ""
+    board.attrs.pop("separation", None)
+    (found,) = make_verdict(board, find_evidence(table, "results"))
+    assert (found["state"], found["reason"], found["top"]) == ("untested", "too few tasks", ["a"])
+    assert math.isnan(found["margin"]["low"])
+    assert found["next_step"]["command"] == "karat leaderboard results --by task"
+    assert any("too few tasks" in text for text in found["weak"])
+
+
+def test_a_reason_given_by_the_leaderboard_is_used():
+    found = verdict(steady(), separation={"by": None, "why": "no common folds"})
+    assert (found["state"], found["reason"]) == ("untested", "no common folds")
+
+
+def test_one_task_compares_scores_over_folds():
+    folds = {"a": [0.9, 0.8, 0.85], "b": [0.7, 0.7, 0.6], "c": [0.1, 0.1, 0.1]}
+    found = verdict(score_table({"t": folds}))
+    margin = found["margin"]
+    # differences 0.2, 0.1 and 0.25: their mean, and the error with 1/3 + 1/2 (three folds)
+    error = math.sqrt(stats.tvar([0.2, 0.1, 0.25]) * (1 / 3 + 1 / 2))
+    half = stats.t.ppf(0.975, 2) * error
+    assert (margin["what"], margin["folds"]) == ("acc", 3)
+    assert margin["value"] == pytest.approx(0.55 / 3)
+    assert margin["high"] - margin["low"] == pytest.approx(2 * half)
+
+
+def test_lower_is_better_where_the_metric_says_so():
+    scores = {"t": ("rmse", {"a": [2.0, 3.0], "b": [3.0, 5.0]})}
+    found = verdict(score_table(scores))
+    assert (found["winner"], found["kind"]) == ("a", "comparison")
+    assert found["margin"]["value"] == pytest.approx(1.5)
+
+
+def test_one_fold_is_not_tested():
+    found = verdict(score_table({"t": {"a": 0.896, "dummy": 0.5, "b": 0.6}}))
+    assert (found["state"], found["reason"]) == ("untested", "one fold")
+    assert "0.896" in text_of(found, "margin") and math.isnan(found["margin"]["low"])
+
+
+def test_two_models_are_a_comparison_by_tasks_won():
+    scores = {f"t{t}": {"a": 0.9, "b": 0.95 if t < 2 else 0.8} for t in range(8)}
+    found = verdict(score_table(scores))
+    assert found["kind"] == "comparison"
+    assert "better on 6 of 8 tasks, worse on 2" in text_of(found, "answer")
+
+
+def test_few_tasks_weaken_a_verdict():
+    assert any("Few tasks: 3" in text for text in verdict(steady(3))["weak"])
+    assert not any("Few tasks" in text for text in verdict(steady(FEW_TASKS))["weak"])
+
+
+def test_a_baseline_that_wins_weakens_the_verdict():
+    found = verdict(steady(models=["dummy", "b", "c"]))
+    assert found["winner"] == "dummy" and any("dummy" in text for text in found["weak"])
+
+
+def test_a_single_model_and_models_without_common_tasks_have_no_winner():
+    alone = verdict(score_table({"t": {"a": 0.5}}))
+    assert (alone["state"], alone["winner"], whats(alone)) == ("alone", None, ["answer"])
+    apart = verdicts(score_table({"t": {"a": 0.5}, "u": {"b": 0.5}}))
+    assert {(each["winner"], each["next_step"]) for each in apart} == {(None, None)}
+
+
+def test_scores_over_fewer_folds_than_planned_weaken_the_verdict():
+    found = verdict(steady(), partial={"a": {"t1": (2, 5)}, "b": {"t1": (1, 5)}})
+    assert [text for text in found["weak"] if "2 of 5" in text]
+    assert not [text for text in found["weak"] if "1 of 5" in text]
+
+
+def test_findings_about_the_winner_count_and_those_about_others_do_not(tmp_path):
+    scores = {f"t{t}": [0.9, 0.8] for t in range(6)}
+    lower = {task: [0.5, 0.4] for task in scores}
+    write_run(tmp_path, "a", {**scores, "t5": [0.9, None]}, command="karat run s -m a")
+    write_run(tmp_path, "b", lower)
+    write_run(tmp_path, "c", {**lower, "t0": [0.1, None]})
+    found = verdict([tmp_path])
+    (weak,) = [text for text in found["weak"] if "KRT402" in text]
+    assert "a failed" in weak and "c " not in weak
+    assert found["next_step"]["command"] == "karat run s -m a --resume --retry-failed"
+
+
+def test_costs_of_the_winner_and_of_the_cheapest_in_the_top_group(tmp_path):
+    scores = {f"t{t}": [0.9, 0.8] for t in range(6)}
+    for name, seconds in (("a", 30.0), ("b", 2.0), ("c", 1.0)):
+        record = {"train_seconds": seconds, "duration": seconds}
+        values = {t: [v - 0.1 * "abc".index(name) for v in own] for t, own in scores.items()}
+        write_run(tmp_path, name, values, record=record)
+    board = leaderboard([tmp_path])
+    board["seconds"], board["tie"] = [30.0, 2.0, 1.0], ["a", "a", "b"]
+    (found,) = make_verdict(board, find_evidence([tmp_path]))
+    assert "30.0 s" in text_of(found, "cost") and "2.0 s" in text_of(found, "cost")
+    board["tie"] = ["a", "b", "c"]
+    (found,) = make_verdict(board, find_evidence([tmp_path]))
+    assert "1.0 s" not in text_of(found, "cost")  # the next one, not the cheapest of all
+
+
+def test_robustness_leads_where_data_was_corrupted(tmp_path):
+    def views(clean, corrupted):
+        return [[make_view(acc=clean), make_view("noise", 0.5, acc=corrupted)] for _ in range(2)]
+
+    own = {"a": (0.9, 0.45), "b": (0.8, 0.6), "dummy": (0.5, 0.5)}
+    for name, (clean, corrupted) in own.items():
+        write_run(tmp_path, name, {"t": views(clean, corrupted)})
+    found = verdict([tmp_path])
+    assert found["kind"] == "robustness" and whats(found)[:3] == ["answer", "corrupted", "clean"]
+    # b keeps 0.6 / 0.8; dummy keeps everything, but knows nothing
+    assert "75 %" in text_of(found, "answer") and text_of(found, "answer").startswith("b ")
+    assert (found["winner"], found["next"]) == ("b", "a")
+    assert "0.600" in text_of(found, "corrupted")
+
+
+def test_groups_have_their_own_winner():
+    tables = {f"t{t}": {"a": 0.9, "b": 0.8, "dummy": 0.1} for t in range(6)}
+    texts = {f"u{t}": {"c": 0.9, "d": 0.8, "dummy": 0.1} for t in range(6)}
+    found = verdicts(score_table({**tables, **texts}))
+    assert [each["winner"] for each in found] == ["a", "c"]
+    assert all("3 models, 6 tasks" in text_of(each, "basis") for each in found)
+    starts = [f"{each['name']}: {each['winner']} " for each in found]
+    lines = verdict_lines(found)
+    assert all(each["name"] for each in found)
+    assert [sum(line.startswith(start) for line in lines) for start in starts] == [1, 1]
+
+
+def test_names_are_one_line_and_short():
+    table = steady(models=["a\nb\x1b[1m" + "x" * 100, "b", "c"])
+    assert all("\n" not in line and "\x1b" not in line for line in verdict_lines([verdict(table)]))
