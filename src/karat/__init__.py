@@ -17,7 +17,9 @@ _MODULES = {
     "karat.analysis.checks": "check_runs",
     "karat.analysis.comparison": "Comparison Overall compare",
     "karat.analysis.history": "History compare_to_history",
+    "karat.analysis.items": "ItemComparison compare_items",
     "karat.analysis.robustness": "robustness",
+    "karat.analysis.slices": "SliceComparison compare_slices",
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
     "karat.core.predictions": "Predictions",
@@ -51,7 +53,11 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import compare as compare
     from karat.analysis.history import History as History
     from karat.analysis.history import compare_to_history as compare_to_history
+    from karat.analysis.items import ItemComparison as ItemComparison
+    from karat.analysis.items import compare_items as compare_items
     from karat.analysis.robustness import robustness as robustness
+    from karat.analysis.slices import SliceComparison as SliceComparison
+    from karat.analysis.slices import compare_slices as compare_slices
     from karat.compat.convert import Imported as Imported
     from karat.compat.convert import import_results as import_results
     from karat.core.dataset import Dataset as Dataset

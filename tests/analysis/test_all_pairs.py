@@ -249,14 +249,11 @@ def test_models_with_too_few_tasks_are_left_out():
     assert any("too few tasks: few" in note for note in found.notes)
 
 
-def test_of_several_runs_of_a_model_the_newest_counts():
-    t, u = {"a (2025)": 0.1, "a (2026)": 0.3, "b": 0.2}, {"a (2025)": 0.9, "b": 0.5}
+def test_a_name_stands_for_all_its_variants():
+    t, u = {"a · x": 0.1, "a · y": 0.3, "b": 0.2}, {"a · x": 0.9, "b": 0.5}
     given = score_table({"t": t, "u": u})
-    found = compare_all(given, models=["b", "a"])
-    assert found.values.loc["a"].tolist() == [1.0, 1.0]
-    assert any("a has 2 runs" in note for note in found.notes)
-    old = compare_all(given, models=["b", "a (2025)"])
-    assert old.values.loc["a (2025)"].tolist() == [0.0, 1.0]
+    assert compare_all(given, models=["b", "a"]).values.index.tolist() == ["b", "a · x", "a · y"]
+    assert compare_all(given, models=["b", "a · x"]).values.loc["a · x"].tolist() == [0.0, 1.0]
 
 
 def test_names_are_escaped_in_notebooks():

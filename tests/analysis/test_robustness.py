@@ -14,6 +14,8 @@ from karat.analysis.robustness import SUMMARIES, curves, robustness
 from karat.errors import DataError, DefinitionError
 from karat.results.tables import SCORE_COLUMNS
 
+from ..score_data import make_view, write_run
+
 #: (corruption, severity): score
 ADA = {("", 0): 0.9, ("noise", 0.1): 0.8, ("noise", 0.3): 0.6, ("gaps", 0.2): 0.7}
 BEN = {("", 0): 0.8, ("noise", 0.1): 0.6, ("noise", 0.3): 0.4, ("gaps", 0.2): 0.7}
@@ -390,6 +392,25 @@ def test_runs_and_their_folders_give_the_same(two_classes, tmp_path, clean_regis
     each = robustness(runs, by_corruption=True).set_index(["corruption", "model"])
     wanted = seen.groupby("model")["value"].mean()
     assert each.loc["sign_flip", "corrupted"].to_dict() == pytest.approx(wanted.to_dict())
+
+
+def test_several_runs_of_the_baseline_are_one_model(tmp_path):
+    def views(clean: float, noisy: float) -> list:
+        return [make_view(acc=clean), make_view("noise", 0.1, acc=noisy)]
+
+    for stamp, task in (("20260101T000000", "t"), ("20260202T000000", "u")):
+        write_run(tmp_path, "base", {task: [views(0.8, 0.6)]}, stamp=stamp)
+        write_run(tmp_path, "model", {task: [views(0.9, 0.8)]}, stamp=stamp)
+    found = robustness(tmp_path, baseline="base")
+    assert found[["task", "model"]].to_numpy().tolist() == [
+        ["t", "model"],
+        ["t", "base"],
+        ["u", "model"],
+        ["u", "base"],
+    ]
+    # errors of .2 over .4, losses of .1 over .2
+    assert found["mce"].tolist() == pytest.approx([0.5, 1.0, 0.5, 1.0])
+    assert found["relative_mce"].tolist() == pytest.approx([0.5, 1.0, 0.5, 1.0])
 
 
 def test_a_model_that_declined_does_not_affect_the_others(two_classes, tmp_path):

@@ -170,9 +170,11 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     p = np.minimum(p, p.T) * (rng.random((models, models)) < 0.7)
     diff = [[0.01 * (b - a) for b in range(models)] for a in range(models)]
     bundle["tests"] = {
-        "friedman": {"statistic": 31.2, "p": 0.00021, "tasks": tasks},
+        **{"procedure": "max-T over tasks", "why": ""},
+        "friedman": {"test": "Friedman", "statistic": 31.2, "p": 0.00021, "tasks": tasks},
         "cliques": [[0, 1, 2], [2, 3, 4, 5], [6, 7], list(range(8, models))],
         "pairs": {"p": np.minimum(p, p.T).tolist(), "diff": diff},
+        "by_task": [{"test": "corrected t", "why": "", "p": p.tolist()} for _ in range(tasks)],
     }
     bundle["curves"] = [_curve(t, name, models) for t in (0, 2) for name in CORRUPTIONS]
     columns = ["task", "metric", "model", "clean", "corrupted", "retention", "worst view"]
@@ -233,7 +235,8 @@ def _answers(rng: Any, m: int) -> dict[str, Any]:
         "confusion": {"classes": ["cat", "dog", "<b>fish</b>"], "counts": counts},
         "calibration": [dict(zip(keys, each, strict=True)) for each in bins],
         "scatter": None,
-        "rows": [[i % 5, i * 7, "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+        "rows": [[i % 5, f"row-{i}", "cat", "<i>dog</i>", 0.99 - i / 100] for i in range(20)],
+        "items": {} if m else {f"row-{i}": f"<b>text</b> {i}" for i in range(19)},
     }
 
 
@@ -253,6 +256,7 @@ def _map(rng: Any, labels: list[str] | None) -> dict[str, Any]:
     return {
         **{"model": 0, "task": 0, "method": "pca", "labels": labels, "explained": [0.41, 0.2]},
         "points": [[float(x), float(y), c.item()] for (x, y), c in zip(points, color, strict=True)],
+        **({"keys": [f"k{i}" for i in range(240)], "items": {"k0": "<i>x</i>"}} if labels else {}),
     }
 
 

@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.analysis.formatting import rounded
+from karat.analysis.comparison import compare
+from karat.analysis.formatting import format_p, rounded
 from karat.reporting.bundle import make_bundle
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
-from karat.stats.paired_tests import corrected_t, holm
+from karat.stats.paired_tests import holm
 from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 
-from ..score_data import write_run
+from ..score_data import score_table, write_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = "return [...document.querySelectorAll('#board tbody th .cut')].map((e) => e.textContent)"
@@ -181,19 +182,33 @@ def test_only_common_tasks_are_those_all_shown_models_have(opened, full):
     opened.until("return Karat.ranking.ready")
 
 
-def test_the_t_test_is_that_of_python(opened):
-    rng = np.random.default_rng(0)
-    for n in (2, 5, 10):
-        apart = rng.normal(0.01, 0.02, n)
-        found = opened.run("return Karat.correctedT(arguments[0])", apart.tolist())
-        expected = corrected_t(apart, ratio=1 / (n - 1))
-        assert found["p"] == pytest.approx(float(expected.p), rel=1e-6)
-    assert opened.run("return Karat.correctedT([0, 0]).p") == 1
-    assert opened.run("return Karat.correctedT([0.1]).p") is None
-    given = [0.01, None, 0.04, 0.03]
-    expected = holm([0.01, np.nan, 0.04, 0.03]).tolist()
-    found = opened.run("return Karat.holm(arguments[0])", given)
-    assert [np.nan if p is None else p for p in found] == pytest.approx(expected, nan_ok=True)
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_two_models_have_the_p_of_karat_compare(browser, write_page, tmp_path, repeats):
+    rng = np.random.default_rng(repeats)
+    models = {"one": 0.72, "other": 0.7}
+    tasks = {
+        f"t{t}": {m: (v + rng.normal(0, 0.02, 5 * repeats)).tolist() for m, v in models.items()}
+        for t in range(7)
+    }
+    table = score_table(tasks)
+    table = table.assign(repeat=table["fold"] // 5, fold=table["fold"] % 5)
+    browser.open(write_page(make_bundle(table), tmp_path / "two.html"), "a=one&b=other")
+    expected = compare(table, "one", "other").tasks.set_index("task")
+    rows = [
+        [cell.text for cell in row.find_elements("css selector", "th, td")]
+        for row in browser.driver.find_elements("css selector", "#compare .pair tbody tr")
+    ]
+    assert sorted(row[0] for row in rows) == sorted(expected.index)
+    for row in rows:
+        found = expected.loc[row[0]]
+        assert row[5:8] == [format_p(found["p"]), format_p(found["p_holm"]), "corrected t"]
+
+
+def test_one_fold_is_not_tested(browser, write_page, tmp_path):
+    bundle = make_bundle(score_table({"t": {"logreg": 0.896, "dummy": 0.5}}))
+    browser.open(write_page(bundle, tmp_path / "one.html"))
+    assert "not tested: one fold" in browser.texts("#compare .pair tbody")[0]
+    assert "not tested: one fold" in browser.texts("#differences .lead")[0]
 
 
 def test_numbers_are_those_of_the_terminal(opened):
@@ -414,26 +429,6 @@ def test_notes_explain_only_columns_that_are_shown(browser, full, write_page, tm
     assert browser.texts("#board .notes li") == [notes[1], notes[3]]
 
 
-@pytest.mark.parametrize(
-    ("models", "tasks", "words"),
-    [
-        (3, 5, ["5 common tasks", "p is 0.06"]),
-        (4, 6, ["6 common tasks", "p is 0.031", "0.19", "6 pairs"]),
-        (4, 8, []),  # 6 × 2 / 2⁸ is below 5 %
-    ],
-)
-def test_note_on_too_few_tasks_for_any_difference(
-    browser, bundles, write_page, tmp_path, models, tasks, words
-):
-    bundle = bundles.make_bundle(models, tasks, missing=0)
-    browser.open(write_page(bundle, tmp_path / "few.html"))
-    text = browser.texts("#differences .lead")[0]
-    assert ("no pair can" in text) == bool(words)
-    assert all(word in text for word in words)
-    browser.run("Karat.choose([0, 1, 2])")  # letters of these tasks, not of all
-    assert "no pair can" not in browser.texts("#differences .lead")[0]
-
-
 def test_the_radar_shows_clean_scores(opened):
     opened.run("Karat.drawAll()")
     assert opened.texts("#figure-radar-0 .keys li")[:2] == [
@@ -442,6 +437,26 @@ def test_the_radar_shows_clean_scores(opened):
     ]
     tip = "return document.querySelector('#figure-radar-0 path.line').dataset.tip"
     assert opened.run(tip).splitlines()[:2] == ["encoder-000", "clean 0.920"]
+
+
+def test_worst_predictions_and_maps_show_items(opened):
+    opened.run("location.hash = 'task=' + encodeURIComponent(arguments[0])", "clas-000")
+    opened.until("return document.querySelector('dialog')?.open")
+    rows = """return [...document.querySelectorAll('dialog table')].at(-1)"""
+    head = opened.run(f"{rows}.querySelector('thead').innerText").split()
+    assert head[:5] == ["fold", "item", "content", "target", "prediction"]
+    cells = opened.run(f"{rows}.querySelector('tbody tr').innerText").split("\t")
+    assert [cell.strip() for cell in cells[:3]] == ["0", "row-0", "<b>text</b> 0"]
+    # the second model's texts are stored with the first
+    opened.choose("answers-of", "1")
+    assert "<b>text</b> 3" in opened.run(f"{rows}.innerText")
+    opened.run("Karat.drawAll()")
+    tips = (
+        "return [...document.querySelectorAll('#figure-map [data-tip]')].map((n) => n.dataset.tip)"
+    )
+    found = opened.run(tips)
+    assert found[0].split("\n")[1] == "k0: <i>x</i>"
+    assert found[1].split("\n")[1] == "item k1"
 
 
 def test_a_task_opens_shows_all_and_closes_by_key(opened, full):

@@ -375,6 +375,10 @@ def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path,
     assert len(asked) == 2  # about the clean rows of each fold
     scores = run.scores()
     assert scores[scores["metric"] == "acc"].groupby("fold").size().tolist() == [5, 5]
+    clean, thin = (run.predictions("toy", 0, view) for view in ("clean", "rare_class_dilution@0.4"))
+    assert len(thin) < len(clean)
+    targets = dict(zip(clean.key, clean.target, strict=True))
+    assert [targets[key] for key in thin.key] == thin.target.tolist()
 
 
 class Asked:

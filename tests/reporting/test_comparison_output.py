@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -286,3 +287,90 @@ def test_names_are_escaped(cli, tmp_path, monkeypatch):
     found = karat.compare([], one, other)
     assert not {"\x1b", "\x07", "\u202e"} & set(repr(found))
     assert "<b>" not in found._repr_html_()
+
+
+# -- items and slices -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory) -> Path:
+    """Two predictors on 300 rows; one is wrong for half of the people of Rome."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    frame = pd.DataFrame({"city": rng.choice(["Rome", "Oslo", "Bonn"], 300), "truth": truth})
+    data = karat.Dataset.from_table(frame.assign(y=truth.astype(str)), "y", name="people")
+
+    class Told:
+        def __init__(self, weak=""):
+            self.weak = weak
+
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            wrong = (X["city"] == self.weak) & (np.arange(len(X)) % 2 == 0)
+            return np.where(wrong, 1 - X["truth"], X["truth"]).astype(str)
+
+    task = karat.Task("people", data, split={"use": "kfold", "folds": 3}, metrics=["acc"])
+    output = tmp_path_factory.mktemp("items")
+    karat.evaluate({"told": Told(), "weak": Told("Rome")}, task, output=output)
+    return output
+
+
+def test_items_that_flipped(cli, people, tmp_path):
+    code, out, err = cli("compare", people, "-a", "weak", "-b", "told", "--items", "--top", 3)
+    assert (code, err) == (0, "")
+    rows = [line for line in out.splitlines() if "city: Rome" in line]
+    assert len(rows) == 3 and "Oslo" not in out
+    assert re.search(r"only told is right \(\d+ items, 3 shown\)", out)
+    code, out, _ = cli("compare", people, "-a", "weak", "-b", "told", "--items", "--format", "csv")
+    table = pd.read_csv(StringIO(out))
+    found = karat.compare_items(people, "weak", "told")
+    assert len(table) == len(found.items) > 30 and set(table["better"]) == {"told"}
+    arguments = ["-a", "weak", "-b", "told", "--items", "-o", tmp_path]
+    _, _, err = cli("compare", people, *arguments)
+    assert [Path(line).name for line in err.split()] == [
+        "comparison_items.csv",
+        "comparison_item_counts.csv",
+    ]
+    _, out, _ = cli("compare", people, *arguments[:-2], "--format", "json")
+    assert len(json.loads(out)["items"]) == len(table)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_items_fit_the_terminal(cli, people, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = cli("compare", people, "-a", "weak", "-b", "told", "--items")
+    assert max(cell_len(line) for line in out.splitlines()) <= width
+    assert out.count("only told is right") == 1
+
+
+def test_slices_of_two_models_and_of_one(cli, people, tmp_path):
+    code, out, err = cli("compare", people, "-a", "weak", "-b", "told", "--by", "auto")
+    assert (code, err) == (0, "")
+    assert "weak loses against told on people where city = Rome" in out
+    code, out, _ = cli("compare", people, "-a", "weak", "--by", "city", "--format", "csv")
+    table = pd.read_csv(StringIO(out))
+    assert sorted(table["slice"]) == ["city = Bonn", "city = Oslo", "city = Rome"]
+    assert table["worse"].fillna("").tolist() == ["weak", "", ""]
+    assert table["slice"][0] == "city = Rome"
+    code, out, _ = cli("compare", people, "-a", "told", "--by", "auto")
+    assert code == 0 and "No slice" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-a", "weak", "--items"], "-b"),
+        (["--by", "auto"], "-a"),
+        (["-a", "weak", "-b", "told", "--items", "--by", "city"], "--by"),
+        (["-a", "weak", "-b", "told", "--items", "--on", "rows"], "--on"),
+        (["-a", "weak", "-b", "told", "--task", "people"], "--task"),
+        (["-a", "weak", "-b", "told", "--by", "citi"], '"city"'),
+        (["-a", "weak", "-b", "told", "--items", "-t", "peple"], '"people"'),
+        (["-a", "weak", "-b", "toldd", "--items"], '"told"'),
+    ],
+)
+def test_wrong_options_of_items(cli, people, arguments, words):
+    code, out, err = cli("compare", people, *arguments)
+    assert (code, out) == (2, "") and words in err and "Traceback" not in err

@@ -1,5 +1,6 @@
 """Details of predictions, maps of vectors, compact JSON and budgets."""
 
+import gzip
 import json
 
 import numpy as np
@@ -412,3 +413,58 @@ def test_a_page_reads_a_run_once(make_run):
     run.finish()
     assert (len(still.records()), len(still.scores()), len(run.records())) == (2, 2, 1)
     assert make_bundle(run)["folds"] == [[[0.5]]], "another page sees what is there now"
+
+
+# -- items ----------------------------------------------------------------------------------
+
+
+def with_items(
+    make_run, model, keys, sample=None, text="key,text,characters\nk1,one,3\nk2,two,3\n"
+):
+    answers = labels("aa", "bb", key=np.array(keys, dtype=object))
+    stored = {"predictions.csv": answers.to_csv(), "metadata.json": json.dumps(FACTS)}
+    facts = {"metrics": ["acc"], "item_table": {"file": "items/t.csv.gz", "rows": 2, "of": 2}}
+    stored |= {} if sample is None else {"sample.csv": sample}
+    made = make_run(model, {"t": [0.0]}, task=facts, files={("t", 0): stored})
+    (made.folder / "items").mkdir()
+    (made.folder / "items" / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    return made
+
+
+def test_worst_predictions_name_their_items():
+    answers = labels("ab", "ba", [[0.7, 0.3], [0.2, 0.8]], key=["x", "007"])
+    rows = worst_rows([(2, answers)], "classification")
+    assert [row[:2] for row in rows] == [[2, "007"], [2, "x"]]
+
+
+def test_texts_of_items_are_stored_once_for_all_models(make_run):
+    runs = [with_items(make_run, f"m{i}", keys) for i, keys in enumerate((["k1", "k2"],) * 2)]
+    first, second = make_bundle(runs)["details"]["0"]
+    assert (first["items"], second["items"]) == ({"k1": "one", "k2": "two"}, {})
+    assert [row[1] for row in second["rows"]] == ["k1", "k2"]
+
+
+def test_texts_that_had_no_room_are_given_with_the_next_model(make_run):
+    texts = module.ItemTexts(20)
+    run = with_items(make_run, "m", ["k1", "k2"])
+    assert texts.new(run, "t", 0, ["k1", "k3"]) == {"k1": "one"}
+    assert texts.new(run, "t", 0, ["k1", "k2"]) == {"k1": "one", "k2": "two"}
+    texts.shown(0, {"k1": "one"})
+    assert texts.new(run, "t", 0, ["k1", "k2"]) == {"k2": "two"}
+    assert texts.new(run, "t", 1, ["k1"]) == {"k1": "one"}
+
+
+def test_a_damaged_item_table_leaves_the_keys(make_run):
+    run = with_items(make_run, "m", ["k1", "k2"])
+    (run.folder / "items" / "t.csv.gz").write_bytes(b"?")
+    (entry,) = make_bundle(run)["details"]["0"]
+    assert entry["items"] == {} and [row[1] for row in entry["rows"]] == ["k1", "k2"]
+
+
+def test_points_of_a_map_name_their_items(make_run):
+    sample = "label,c0,c1,key\na,1,2,k2\nb,2,1,k1\n"
+    runs = [with_items(make_run, f"m{i}", ["k1", "k2"], sample) for i in range(2)]
+    first, second = make_bundle(runs)["maps"]
+    assert first["keys"] == second["keys"] == ["k2", "k1"]
+    assert (first["items"], second["items"]) == ({"k2": "two", "k1": "one"}, {})
+    assert first["points"] == [[1, 2, 0], [2, 1, 1]]

@@ -20,7 +20,8 @@ from karat.analysis.item_tests import Separation
 from karat.analysis.leaderboard import TaskTests, connected
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.load import OK, Cells, Gathered, choose_metric, gather_scores, make_cells
+from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
+from karat.results.pooling import DOT
 from karat.results.run import Run
 from karat.results.selection import unknown_model
 from karat.stats.paired_tests import (
@@ -300,6 +301,7 @@ def compare_all(
     models: Sequence[str] = (),
     metric: str | None = None,
     test: str = "max-t",
+    pool: str = "variant",
 ) -> AllPairs:
     """Test which of many models differ, over all tasks.
 
@@ -314,13 +316,14 @@ def compare_all(
     runs
         A table of scores, runs, run folders or folders of runs.
     models
-        Names of the models to compare; of several runs of one, the newest with a score is used for
-        each task. Default: all, each run by itself.
+        Names of the models to compare, with all variants or runs of a name. Default: all.
     metric
         Compare on this metric only. Default: each task's primary metric.
     test
         ``"max-t"``: step-down max-T on paired rank differences, as the letters of the leaderboard.
         ``"wilcoxon"``: Wilcoxon's signed-rank test of the scaled scores, corrected after Holm.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -339,7 +342,7 @@ def compare_all(
     >>> found = karat.compare_all("results")  # doctest: +SKIP
     >>> found.cliques  # doctest: +SKIP
     """
-    given = gather_scores(runs)
+    given = gather_scores(runs, pool)
     chosen = given.metrics
     if metric is not None:
         rows = given.scores
@@ -348,7 +351,7 @@ def compare_all(
     cells = make_cells(given, chosen)
     notes: list[str] = []
     if models:
-        cells = _named(cells, list(dict.fromkeys(models)), notes)
+        cells = _named(cells, models)
     cells = _largest_group(given, cells, notes)
     compared = apply_missing_rule(cells, RULES[0]).by_name()
     few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
@@ -407,29 +410,16 @@ def scale_scores(compared: RankedScores) -> np.ndarray:
     return values
 
 
-def _named(cells: Cells, models: Sequence[str], notes: list[str]) -> Cells:
-    """Return the cells of these models; of several runs of one, the newest with a score."""
-    place = np.empty((len(models), len(cells.tasks)), dtype=np.intp)
-    for m, name in enumerate(models):
-        runs = [each for each in cells.models if each == name or each.startswith(f"{name} (")]
-        if not runs:
+def _named(cells: Cells, models: Sequence[str]) -> Cells:
+    """Return the cells of these models, with all variants or runs of a name."""
+    places: dict[int, None] = {}
+    for name in models:
+        starts = (f"{name}{DOT}", f"{name} (")
+        own = [m for m, each in enumerate(cells.models) if each == name or each.startswith(starts)]
+        if not own:
             raise DefinitionError(unknown_model(name, cells.models, "the runs have"))
-        if len(runs) > 1:
-            notes.append(f"{name} has {len(runs)} runs: the newest with a score is used per task.")
-        # time stamps are part of the names of runs, so that the last is the newest
-        rows = np.array([cells.models.index(each) for each in sorted(runs, reverse=True)])
-        scored, takes = cells.states[rows] == OK, cells.takes[rows]
-        place[m] = rows[np.where(scored.any(axis=0), scored.argmax(axis=0), takes.argmax(axis=0))]
-    tasks = np.arange(len(cells.tasks))
-    return replace(
-        cells,
-        models=list(models),
-        means=cells.means[place, tasks],
-        folds=[table[place[:, t]] for t, table in enumerate(cells.folds)],
-        tried=[table[place[:, t]] for t, table in enumerate(cells.tried)],
-        takes=cells.takes[place, tasks],
-        states=cells.states[place, tasks],
-    )
+        places |= dict.fromkeys([cells.models.index(name)] if name in cells.models else own)
+    return cells.only(range(len(cells.tasks)), list(places))
 
 
 # -- all pairs ------------------------------------------------------------------------------

@@ -111,8 +111,7 @@ class Facts:
             return cls(gather_scores(runs))
         runs = frozen_runs(runs)
         facts = cls(gather_scores(runs, pool))
-        old = facts.given.repeated
-        late = set(zip(old["run"], old["task"], old["fold"], strict=True)) if len(old) else set()
+        late = facts.given.superseded
         for place, named in enumerate(pool_runs(runs, pool)):
             about = named.run.about
             facts.abouts.setdefault(named.model, []).append(about)

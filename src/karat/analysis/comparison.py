@@ -196,10 +196,11 @@ def compare(
     metric: str | None = None,
     rope: float = ROPE,
     on: str = "folds",
+    pool: str = "variant",
 ) -> Comparison:
     """Test whether model ``a`` is better than model ``b``, on each task and over all tasks.
 
-    Only folds that both models have are compared, from runs with the same seed on the same data.
+    Only folds that both models have are compared, on the same data with the same split and seed.
     ``notes`` of the result list what was left out and why.
 
     Parameters
@@ -218,6 +219,8 @@ def compare(
         questions that both models can answer. ``"rows"``: the same, and each task is tested on its
         stored predictions, with McNemar's test or a paired bootstrap. A single task, or one with a
         single fold, is always tested on its predictions if they are stored.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -237,7 +240,7 @@ def compare(
     >>> found.sentence, found.overall.p  # doctest: +SKIP
     """
     check_rope(rope)
-    found = pair(runs, a, b, metric, on)
+    found = pair(runs, a, b, metric, on, pool)
     if not found.tasks:
         raise DataError(f"{found.first} and {found.second} have no task.")
     tests, reasons = _item_tests(found, on)

@@ -21,9 +21,8 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import MTEB, get_metric, score
-from karat.results.load import Gathered, named_runs
-from karat.results.run import newest_first
-from karat.results.selection import Side
+from karat.results.load import Gathered, as_runs
+from karat.results.selection import Side, pooled_sides
 from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, subtract
 
 if TYPE_CHECKING:
@@ -448,7 +447,11 @@ def deciding(items: Separation, folds: Separation) -> Separation:
 
 
 def separate_task(
-    runs: Any, about: tuple[str, str], models: Sequence[str], values: np.ndarray, ratio: float
+    runs: Any,
+    about: tuple[str, str],
+    models: Sequence[str],
+    values: np.ndarray,
+    ratio: float,
 ) -> Separation:
     """Return which models of a task differ, and the test that decided.
 
@@ -461,18 +464,14 @@ def separate_task(
 
 
 def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
-    """Return the newest run of each model with the task, and the task's name in that run."""
-    given = runs.sources if isinstance(runs, Gathered) else named_runs(runs)
-    names = {run.folder.resolve(): (model, labels) for run, model, labels in given}
-    found: dict[str, tuple[Side, str]] = {}
-    for run in newest_first([run for run, _, _ in given]):
-        model, labels = names[run.folder.resolve()]
-        own = next((name for name, label in labels.items() if label == task), None)
-        if model in models and own is not None:
-            side = Side(run, run.folder.resolve().name, model)
-            if side.answered.get(own, {}).get(CLEAN):
-                found.setdefault(model, (side, own))
-    return {name: found[name] for name in models if name in found}
+    """Return the runs of each model that has answers to the task, as one side, and the task."""
+    if isinstance(runs, Gathered):
+        pooled = pooled_sides([run for run, _, _ in runs.sources], runs.pool)
+    else:
+        pooled = pooled_sides(as_runs(runs), "variant")
+    sides = {side.model: side for side in pooled}
+    own = {name: sides[name] for name in models if name in sides}
+    return {n: (s, task) for n, s in own.items() if s.answered.get(task, {}).get(CLEAN)}
 
 
 def _repeats(side: Side, task: str) -> dict[int, int]:

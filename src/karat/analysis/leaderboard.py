@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -664,8 +664,6 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    if isinstance(runs, Iterator):
-        runs = list(runs)
     given = gather_scores(runs, pool)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)

@@ -209,11 +209,11 @@ class _RunPairing:
             _scores(given or _answered(side, task), metric)
             for given, side, task in zip(units, sides, match.names, strict=True)
         ]
-        return self._paired(match.task, metric, (tables, states), contest)
+        return self._paired(match, metric, (tables, states), contest)
 
     def _paired(
         self,
-        task: str,
+        match: _Match,
         metric: str,
         found: tuple[list[dict[Unit, float]], list[str]],
         contest: Contest | None,
@@ -225,9 +225,10 @@ class _RunPairing:
         )
         every = sorted({unit for table in tables for unit in table})
         both = [[table.get(unit, np.nan) for unit in every] for table in tables]
-        higher = higher_is_better([self.first, self.second], task, metric)
+        named = match.names[0] or match.names[1] or match.task
+        higher = higher_is_better([self.first, self.second], named, metric)
         values = np.array(both, dtype=float).reshape(2, len(every))
-        made = _paired(task, metric, higher, values, np.nan, (one, other))
+        made = _paired(match.task, metric, higher, values, np.nan, (one, other))
         if contest is None or not made.compared:
             return made
         shared = [unit for unit in every if all(unit in table for table in tables)]

@@ -34,6 +34,7 @@ def robustness(
     metric: str | None = None,
     compositions: bool = False,
     by_corruption: bool = False,
+    pool: str = "variant",
 ) -> pd.DataFrame:
     """Summarize the effect of corruptions on the scores of each model.
 
@@ -49,6 +50,8 @@ def robustness(
         Summarize composed corruptions instead of single ones.
     by_corruption
         Return a row per corruption, with ``ce`` and ``relative_ce``, instead of means over them.
+    pool
+        Which runs are one model, as in ``leaderboard``.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def robustness(
     >>> table = karat.robustness("results", baseline="onehot")  # doctest: +SKIP
     >>> table[["task", "model", "clean", "corrupted", "mce"]]  # doctest: +SKIP
     """
-    table = _scores(runs, metric)
+    table = _scores(runs, metric, pool)
     composed = table["corruption"].str.contains("+", regex=False)
     table = table[(composed == compositions) | (table["corruption"] == "")]
     if not (table["corruption"] != "").any():
@@ -95,9 +98,9 @@ def robustness(
     return found
 
 
-def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
+def curves(runs: Any, *, metric: str | None = None, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count of scores by task, model, corruption and severity (0 is clean)."""
-    table = _scores(runs, metric)
+    table = _scores(runs, metric, pool)
     corrupted = table[table["corruption"] != ""]
     clean = table[table["corruption"] == ""].drop(columns=VIEW)
     pairs = corrupted[["task", "corruption"]].drop_duplicates().assign(severity=0.0)
@@ -108,9 +111,9 @@ def curves(runs: Any, *, metric: str | None = None) -> pd.DataFrame:
     return found.sort_values(keys, kind="stable", ignore_index=True)
 
 
-def _scores(runs: Any, metric: str | None) -> pd.DataFrame:
+def _scores(runs: Any, metric: str | None, pool: str) -> pd.DataFrame:
     """Return the final scores in one metric per task, without corruptions of severity 0."""
-    table, firsts, directions = named_scores(runs)
+    table, firsts, directions = named_scores(runs, pool)
     table = table[table["epoch"] == FINAL_EPOCH]
     there = sorted(table["metric"].unique())
     if metric is not None and metric not in there:

@@ -109,7 +109,7 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
         )
 
     def ready(address: str) -> None:
-        click.echo(f"{folder} at {address}   (API: {address}api; stop with Ctrl-C)")
+        click.echo(f"{folder} at {address}   (API: {address}docs; stop with Ctrl-C)")
         if show:
             click.launch(address)
 

@@ -146,6 +146,13 @@ run_options = combine_options(
 format_option = option(
     "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)
 )
+pool_option = option(
+    "--pool",
+    "Which runs are one model: variant (those of one name with the same constraint, version and "
+    "parameters), model (all of one name), none (each run folder).",
+    type=click.Choice(["variant", "model", "none"]),
+    default="variant",
+)
 ignore_option = repeatable(
     "--ignore CODE",
     "Checks to ignore: KRT102, or KRT1 for every check whose code starts so. Repeatable.",

@@ -14,6 +14,7 @@ from karat.cli.options import (
     format_option,
     ignore_option,
     option,
+    pool_option,
     print_error,
     repeatable,
     run_folders,
@@ -46,6 +47,7 @@ from karat.errors import DefinitionError, KaratError
 )
 @option("--sort COLUMN", "Sort by this column, best first.")
 @repeatable("--metric TASK=METRIC", "Use this metric for a task. Repeatable.", dest="metrics")
+@pool_option
 @ignore_option
 @format_option
 def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
@@ -82,6 +84,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
 @option("--metric NAME", "Use this metric.  [default: each task's primary metric]")
 @option("--compositions", "Evaluate composed corruptions only.", is_flag=True)
 @option("--by-corruption", "One line per corruption and model.", is_flag=True)
+@pool_option
 @format_option
 def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     """Report how much corrupted data lowers the scores.
@@ -196,7 +199,8 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 @option("-o, --output FILE", "Output file.", default="report.html")
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
-def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -> None:
+@pool_option
+def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     """Write an interactive report as one HTML file.
 
     The file contains the leaderboard, curves, maps of vectors, predictions, failures, datasets and
@@ -209,7 +213,7 @@ def report(runs: tuple[Path, ...], output: str, title: str | None, umap: bool) -
     """
     from karat.reporting.page import report as write
 
-    click.echo(write(list(runs), output, title=title, umap=umap))
+    click.echo(write(list(runs), output, **given))
 
 
 @click.command(context_settings=SETTINGS)
@@ -260,6 +264,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     "--group NAME",
     "Plot this group of models that share tasks.  [default: a file for each]",
 )
+@pool_option
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
@@ -287,6 +292,7 @@ def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) ->
     type=click.Choice(["error", "warning", "note"]),
 )
 @format_option
+@pool_option
 @option("--explain CODE", "Explain a check and how to fix its findings.")
 @option("--list", "List all checks.", dest="list_checks", is_flag=True)
 def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
@@ -314,7 +320,8 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
         return print_checks()
     if not runs:
         raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
-    return print_findings(runs, given["ignore"], given["fail_on"], shape=given["shape"])
+    shown = {"shape": given["shape"], "pool": given["pool"]}
+    return print_findings(runs, given["ignore"], given["fail_on"], **shown)
 
 
 @click.command(context_settings=SETTINGS)
@@ -360,6 +367,23 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     dest="tolerance",
     type=float,
 )
+@option(
+    "--pool",
+    "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
+    type=click.Choice(["variant", "model", "none"]),
+)
+@option(
+    "--items",
+    "With -a and -b: show the items that one model answers better than the other, both ways.",
+    is_flag=True,
+)
+@option(
+    "--by FEATURE",
+    "With -a, or -a and -b: find slices of items on which a model is worse. FEATURE is auto, "
+    "group, class, length, missing (cells), or a column of the data.",
+)
+@repeatable("-t, --task TASK", "With --items or --by: only this task. Repeatable.", dest="tasks")
+@option("--top N", "With --items or --by: show N rows.  [default: 10]", type=click.IntRange(1))
 @format_option
 @option("-o, --output FOLDER", "Also write the tables as CSV into this folder.")
 def compare(shape: str | None, output: str | None, **given: Any) -> int:
@@ -377,6 +401,8 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
       karat compare results -a skrub -b onehot
       karat compare -a NEW_RUN -b OLD_RUN --fail-on-regression 0.01
       karat compare results
+      karat compare results -a skrub -b onehot --items --task adult -o flips
+      karat compare results -a skrub -b onehot --by auto
       karat compare --history results/onehot.quickstart.default.local.20261115T201300
 
     Exit code: 0 success, 1 regression found with --fail-on-regression, 2 invalid input.
@@ -386,6 +412,9 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     from karat.analysis.history import compare_to_history
     from karat.reporting.comparison_output import show_all_pairs, show_comparison, show_history
 
+    about_items = {name: given.pop(name) for name in ("items", "by", "tasks", "top")}
+    if any(about_items.values()):
+        return _compare_items(shape, output, about_items, given)
     chosen, code = _chosen_options(given), 0
     runs = given["runs"] or ("results",)
     found: Any
@@ -406,12 +435,46 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     return code
 
 
+def _compare_items(
+    shape: str | None, output: str | None, asked: dict[str, Any], given: dict[str, Any]
+) -> int:
+    """Show the items or slices on which two models differ."""
+    from karat.analysis.items import compare_items
+    from karat.analysis.slices import compare_slices
+    from karat.reporting.comparison_output import show_items, show_slices
+
+    by, a, b = asked["by"], given["a"], given["b"]
+    used = [name for name, value in given.items() if name not in ("runs", "a", "b") and value]
+    flags = {"models": "--model", "tolerance": "--fail-on-regression"}
+    unfit = [flags.get(name, f"--{name}") for name in used]
+    problems = [f"{option} cannot be used with --items or --by." for option in unfit]
+    if asked["items"] and by:
+        problems.append("--items and --by are two questions; use one of them.")
+    elif not asked["items"] and not by:
+        problems.append("--task and --top require --items or --by.")
+    if not a or (asked["items"] and not b):
+        problems.append("--items requires -a and -b." if asked["items"] else "--by requires -a.")
+    if problems:
+        raise DefinitionError(*problems)
+    runs, top = given["runs"] or ("results",), asked["top"] or 10
+    found: Any
+    if by:
+        found = compare_slices(runs, a, b, by=by, tasks=asked["tasks"])
+        show_slices(found, shape, top)
+    else:
+        found = compare_items(runs, a, b, tasks=asked["tasks"])
+        show_items(found, shape, top)
+    for path in found.to_csv(output) if output else ():
+        click.echo(path, err=True)
+    return 0
+
+
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
-        "-a and -b": {"metric", "on", "rope", "tolerance"},
+        "-a and -b": {"metric", "on", "rope", "tolerance", "pool"},
         "--history": {"metric", "on", "views"},
-        "a comparison of all models": {"metric", "models", "test"},
+        "a comparison of all models": {"metric", "models", "test", "pool"},
     }
     two = bool(given["a"] or given["b"])
     question = list(names)[0 if two else 1 if given["history"] else 2]

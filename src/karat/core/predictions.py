@@ -128,6 +128,33 @@ class Predictions:
         """The index of each row's predicted label in ``labels``."""
         return self._codes(self.predictions)
 
+    @property
+    def is_labeled(self) -> bool:
+        """Whether predictions and targets are classes."""
+        return self.answers == self.truths == "classes"
+
+    @cached_property
+    def confidence(self) -> np.ndarray | None:
+        """The probability of each predicted class, None without probabilities.
+
+        NaN for a predicted label without a probability.
+        """
+        return self._chances(self.answered_codes) if self._has_chances else None
+
+    @cached_property
+    def target_chance(self) -> np.ndarray | None:
+        """The probability of each row's target, as ``confidence``."""
+        return self._chances(self.true_codes) if self._has_chances else None
+
+    @property
+    def _has_chances(self) -> bool:
+        return self.probabilities is not None and self.is_labeled and len(self) > 0
+
+    def _chances(self, codes: np.ndarray) -> np.ndarray:
+        assert self.probabilities is not None
+        chances = np.column_stack([self.probabilities, np.full(len(self), np.nan)])
+        return np.asarray(chances[np.arange(len(self)), np.minimum(codes, len(self.classes))])
+
     def _codes(self, texts: np.ndarray) -> np.ndarray:
         place = {label: i for i, label in enumerate(self.labels)}
         return np.fromiter(map(place.__getitem__, texts.tolist()), np.intp, len(texts))

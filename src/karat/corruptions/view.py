@@ -277,7 +277,7 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
         seen = dataclasses.replace(
             test,
             items=items,
-            questions=pd.DataFrame({test.fields[0]: items.index}),
+            questions=pd.DataFrame({test.fields[0]: items.index}, index=test.questions.index[rows]),
             target=None if test.target is None else np.asarray(truth),
             group=None if test.group is None else test.group[rows],
             part=None,

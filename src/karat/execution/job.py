@@ -55,8 +55,8 @@ from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
 from karat.models.model import Model
 from karat.probes.trained import Probe
-from karat.results.item_tables import item_keys
 from karat.results.run import collect_artifacts
+from karat.results.tables import item_keys
 
 #: maximum length of a message in results.csv; the job's log has the whole text
 INFO_LENGTH = 200
@@ -324,7 +324,7 @@ class _Attempt:
         with self.meter.phase("score"):
             results = {name: score(name, answers.predictions) for name in self.task.metrics}
         folder = "" if view == CLEAN else f"{view.name}/"
-        stored = self._with_keys(answers.predictions, solver)
+        stored = self._with_keys(answers.predictions, solver, test, shown)
         self.files[f"{folder}predictions.csv"] = stored.to_csv()
         self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
         if answers.missing:
@@ -337,11 +337,17 @@ class _Attempt:
             "reasons": {name: encodable(why) for name, (_, why) in results.items() if why},
         }
 
-    def _with_keys(self, predictions: Predictions, solver: Solver) -> Predictions:
+    def _with_keys(
+        self, predictions: Predictions, solver: Solver, test: Dataset, shown: Dataset
+    ) -> Predictions:
         """Return predictions with the keys of their items, if there is one answer per question."""
         if isinstance(solver, ProbeSolver) and not getattr(solver.probe, "one_answer_each", True):
             return predictions
-        keys = self.keys
+        keys, names = self.keys, test.questions.index
+        if not shown.questions.index.equals(names):  # a corruption drops or repeats rows
+            if not names.is_unique:
+                return predictions
+            keys = keys[names.get_indexer(shown.questions.index)]
         keys = keys if predictions.question is None else keys[predictions.question]
         return dataclasses.replace(predictions, key=keys)
 

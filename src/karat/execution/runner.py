@@ -33,8 +33,8 @@ from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
-from karat.results.item_tables import ItemTable, make_item_table
 from karat.results.run import Run, earlier_runs
+from karat.results.tables import ItemTable, make_item_table
 
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
@@ -397,7 +397,7 @@ class Session:
                     for other in self.plan.tasks
                     if other.task.name in self._items
                     and other.data is data
-                    and np.array_equal(other.tested, tested)
+                    and np.array_equal(other.tested, tested)  # type: ignore[arg-type]
                 ]
                 self._items[name] = same[0] if same else make_item_table(data, tested)
         jobs = {planned.task.name for each, planned, _ in self.plan.jobs if each is model}

@@ -56,6 +56,7 @@ from karat.results.load import (
     make_cells,
     named_runs,
 )
+from karat.results.run import newest_first
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
 from karat.stats.ranking import rank_each
 
@@ -77,20 +78,26 @@ COLUMNS = {
 
 
 def make_bundle(
-    runs: Any, *, title: str | None = None, fold_budget: int = FOLDS, umap: bool = False
+    runs: Any,
+    *,
+    title: str | None = None,
+    fold_budget: int = FOLDS,
+    umap: bool = False,
+    pool: str = "variant",
 ) -> dict[str, Any]:
     """Return the data of a page; the same runs give the same bundle.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. All values
     are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
-    ``umap`` adds UMAP projections of vectors, which is slow.
+    ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` is as in ``leaderboard``.
     """
     found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
-    given = gather_scores(found)
+    given = gather_scores(found, pool)
     # Elo is slow for many models
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
-    board = leaderboard(found, missing=RULE, columns=["tasks", "borda", "wins", *rated, *costs])
+    columns = ["tasks", "borda", "wins", *rated, *costs]
+    board = leaderboard(found, missing=RULE, columns=columns, pool=pool)
     whole = _one_row_each(parts := split_groups(board))
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
@@ -171,19 +178,27 @@ def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
     items = {shown.tasks[task]: number for task, number in _questions(shown).items()}
     parents = {run.run.folder.resolve().parent.name for run in shown.runs}
     where = parents.pop() if len(parents) == 1 else "RUN..." if parents else ""
-    robust = find_robustness(found)
+    robust = find_robustness(found, shown.pool)
     facts = {"commands": commands, "items": items, "where": where}
-    return {"findings": check_runs(found), "robust": robust, **facts}
+    return {"findings": check_runs(found, pool=shown.pool), "robust": robust, **facts}
 
 
 def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
     models = [str(name) for name in board.index]
-    shown = PageIndex(models, tasks, [str(given.kinds.get(task) or "") for task in tasks])
-    for run, model, labels in [] if isinstance(found, pd.DataFrame) else named_runs(found):
+    kinds = [str(given.kinds.get(task) or "") for task in tasks]
+    shown = PageIndex(models, tasks, kinds, pool=given.pool)
+    named = [] if isinstance(found, pd.DataFrame) else named_runs(found, given.pool)
+    for number, (run, model, labels) in enumerate(named):
         places = {task: shown.task_place(name) for task, name in labels.items()}
         own = {task: place for task, place in places.items() if place is not None}
-        shown.runs.append(ShownRun(run, models.index(model), own, run.records()))
-    shown.runs.sort(key=lambda run: run.model)
+        records = [
+            record
+            for record in run.records()
+            if (number, labels.get(record["task"]), record["fold"]) not in given.superseded
+        ]
+        shown.runs.append(ShownRun(run, models.index(model), own, records))
+    age = {id(run): place for place, run in enumerate(reversed(newest_first(r for r, *_ in named)))}
+    shown.runs.sort(key=lambda each: (each.model, age[id(each.run)]))
     return shown
 
 
@@ -373,7 +388,7 @@ def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     curve.
     """
     try:
-        found = curves(runs)
+        found = curves(runs, pool=shown.pool)
     except DataError:  # no task has a corrupted view
         return [], []
     charts = []
@@ -393,7 +408,8 @@ def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
 def make_learning(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     """Return one chart per task and metric: values by epoch, over folds."""
     charts = []
-    for (task, metric), part in learning_curves(runs).groupby(["task", "metric"], sort=False):
+    table = learning_curves(runs, shown.pool)
+    for (task, metric), part in table.groupby(["task", "metric"], sort=False):
         lines = _lines(part, "epoch", shown)
         charts.append({"task": shown.task_place(task), "metric": metric, "lines": lines})
     found, cut = _fitting(charts, shown, "learning")

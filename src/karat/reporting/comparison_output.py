@@ -16,8 +16,20 @@ from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.comparison import Comparison, overall_lines, task_table
-from karat.analysis.formatting import count, format_p, interval, middle_cut, plain, records, rounded
+from karat.analysis.formatting import (
+    count,
+    format_p,
+    interval,
+    middle_cut,
+    plain,
+    records,
+    rounded,
+    short,
+    signed,
+)
 from karat.analysis.history import History
+from karat.analysis.items import ItemComparison
+from karat.analysis.slices import SliceComparison
 from karat.corruptions.view import CLEAN
 from karat.reporting.formats import (
     DOCUMENTS,
@@ -272,4 +284,119 @@ def _shares(shares: Iterable[float]) -> str:
             if not math.isnan(share)
         )
         or "–"
+    )
+
+
+# -- items and slices -----------------------------------------------------------------------
+
+#: characters of an item, and of an answer, in a table
+ITEM_WIDTH, ANSWER_WIDTH = 60, 24
+#: of an item on a narrow screen
+FEWEST_LETTERS = 20
+
+
+def show_items(found: ItemComparison, shape: str | None = None, top: int = 10) -> None:
+    """Print the items on which one of two models is better, at most ``top`` each way and task."""
+    table = items_table(found, top)
+    if shape in (None, "table"):
+        table = _fitted(table, Console(highlight=False).width)
+    _show(table, found.sentences, shape, found.to_dict(), found.items)
+
+
+def _fitted(table: Table, width: int) -> Table:
+    """Return the table with items, its last column, cut to the width of the screen."""
+    others = [table.model, *table.columns[:-1]]
+    used = [max(len(c.name), *(len(cell.text) for cell in c.cells), 0) + 2 for c in others]
+    room = max(width - sum(used) - 3, FEWEST_LETTERS)
+    last = table.columns[-1]
+    cells = [replace(cell, text=short(cell.text, room)) for cell in last.cells]
+    return replace(table, columns=[*table.columns[:-1], replace(last, cells=cells)])
+
+
+def items_table(found: ItemComparison, top: int) -> Table:
+    """Return one group per task and better model, one row per item."""
+    groups = found.items.groupby(["task", "better"], sort=False)
+    rows = groups.head(top)
+    sizes = groups.size()
+    binary = set(found.tasks.loc[found.tasks["loss"] == "error", "task"])
+    names = []
+    for task, better in zip(rows["task"], rows["better"], strict=True):
+        how = "only {} is right" if task in binary else "{} is better"
+        whole = int(sizes[task, better])
+        shown = f", {top} shown" if whole > top else ""
+        who = how.format(middle_cut(better))
+        names.append(f"{middle_cut(task)}: {who} ({count(whole, 'item')}{shown})")
+    place = pd.factorize(pd.Series(names, dtype=object))[0]
+    answers = [
+        text_column(middle_cut(name), _answers(rows, side), right=False)
+        for name, side in ((found.first, "first"), (found.second, "second"))
+    ]
+    return Table(
+        groups=[text_column("items", names, right=False)],
+        model=text_column("key", (short(key, ANSWER_WIDTH) for key in rows["key"]), right=False),
+        columns=[
+            text_column("target", map(_answer, rows["target"]), right=False),
+            *answers,
+            text_column("item", rows["item"], right=False),
+        ],
+        starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
+        caption=f"{middle_cut(found.first)} against {middle_cut(found.second)}, item by item",
+        notes=[
+            "In percent: the confidence of an answer, the probability of the predicted class.",
+            "The largest changes come first. -o FOLDER or --format csv writes all items.",
+            *map(plain, found.notes),
+        ],
+    )
+
+
+def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
+    """Yield answers, each with its confidence if it has one."""
+    for value, sure in zip(rows[side], rows[f"{side}_confidence"], strict=True):
+        yield _answer(value) + ("" if math.isnan(sure) else f" {100 * sure:.0f} %")
+
+
+def _answer(value: Any) -> str:
+    return short(value, ANSWER_WIDTH) if isinstance(value, str) else rounded(float(value))
+
+
+def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
+    """Print the slices with the smallest p, at most ``top``, and a sentence for each claim."""
+    lines = found.sentences[:top]
+    _show(slices_table(found, top), lines, shape, found.to_dict(), found.slices)
+
+
+def slices_table(found: SliceComparison, top: int) -> Table:
+    """Return one row per tested slice: losses inside, difference, the same elsewhere, p."""
+    rows = found.slices.head(top)
+    bounds = (rows[f"difference{end}"] for end in ("", "_low", "_high"))
+    elsewhere = rows["elsewhere"].map(signed if found.second else rounded)
+    both = [(found.first, "first"), *([(found.second, "second")] if found.second else [])]
+    shown = f" {top} of {len(found.slices)} slices are shown." if len(found.slices) > top else ""
+    what = "loss inside the slice minus that elsewhere"
+    if found.second:
+        what = f"loss of {middle_cut(found.first)} minus that of {middle_cut(found.second)}"
+    against = f" against {middle_cut(found.second)}" if found.second else ""
+    tasks = [text_column("task", map(middle_cut, rows["task"]), right=False)]
+    tasks = tasks if found.slices["task"].nunique() > 1 else []
+    return Table(
+        groups=[],
+        model=text_column(
+            "slice", (short(name, ITEM_WIDTH) for name in rows["slice"]), right=False
+        ),
+        columns=[
+            *tasks,
+            text_column("items", (f"{number:,}" for number in rows["items"])),
+            *(text_column(middle_cut(name), rows[side].map(rounded)) for name, side in both),
+            text_column("difference", map(interval, *bounds), part="task"),
+            text_column("elsewhere", elsewhere, part="task"),
+            text_column("p", rows["p_adjusted"].map(format_p), part="task"),
+            text_column("worse", (middle_cut(n) or "–" for n in rows["worse"]), right=False),
+        ],
+        starts=[0],
+        caption=f"{middle_cut(found.first)}{against}, slices of items",
+        notes=[
+            f"Difference: {what}, with its 95 % interval. p is corrected for "
+            f"{count(len(found.slices), 'slice')} (Benjamini-Hochberg).{shown}",
+            *map(plain, found.notes),
+        ],
     )

@@ -22,6 +22,7 @@ from karat.analysis.formatting import count, plain, short
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
 from karat.results.run import Run
+from karat.results.tables import describe
 
 # -- compact JSON and the index of a page ----------------------------------------------------
 
@@ -120,12 +121,16 @@ class ShownRun:
 
 @dataclass(frozen=True)
 class PageIndex:
-    """Names in the order of the page; ``kinds`` are those of the tasks."""
+    """Names in the order of the page; ``kinds`` are those of the tasks.
+
+    ``runs`` of a model are in the order of their age, ``pool`` is how they were pooled.
+    """
 
     models: list[str]
     tasks: list[str]
     kinds: list[str]
     runs: list[ShownRun] = field(default_factory=list)
+    pool: str = "variant"
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -142,11 +147,12 @@ class PageIndex:
 
     @cached_property
     def done(self) -> dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]]:
-        """The run and records of successful jobs, by indices of task and model."""
+        """The newest run and its records of successful jobs, by indices of task and model."""
         found: dict[tuple[int, int], tuple[Run, list[dict[str, Any]]]] = {}
-        for run in self.runs:
+        for run in reversed(self.runs):
             for task, record in run.jobs("ok"):
-                found.setdefault((task, run.model), (run.run, []))[1].append(record)
+                newest, records = found.setdefault((task, run.model), (run.run, []))
+                records += [record] if newest is run.run else []
         return found
 
     @property
@@ -220,7 +226,7 @@ def details(folds: Sequence[Fold], kind: str) -> dict[str, Any]:
 
 def confusion(folds: Sequence[Fold]) -> dict[str, Any] | None:
     """Return the confusion matrix over all folds, one row per true class."""
-    if not folds or not all(_labelled(answers) for _, answers in folds):
+    if not folds or not all(answers.is_labeled for _, answers in folds):
         return None
     labels = sorted({label for _, answers in folds for label in answers.labels})
     place = {label: i for i, label in enumerate(labels)}
@@ -251,7 +257,7 @@ def calibration(folds: Sequence[Fold]) -> list[dict[str, float]] | None:
 
     The confidence is the probability of the predicted class.
     """
-    by_fold = [c for _, answers in folds if (c := _confidence(answers)) is not None]
+    by_fold = [c for _, answers in folds if (c := answers.confidence) is not None]
     if not by_fold or len(by_fold) < len(folds):
         return None
     confidence = np.concatenate(by_fold)
@@ -267,20 +273,6 @@ def calibration(folds: Sequence[Fold]) -> list[dict[str, float]] | None:
         }
         for b in np.unique(bins)
     ]
-
-
-def _labelled(answers: Predictions) -> bool:
-    return answers.answers == "classes" and answers.truths == "classes"
-
-
-def _confidence(answers: Predictions) -> np.ndarray | None:
-    """Return the probability of each predicted class, or None without probabilities."""
-    if answers.probabilities is None or not _labelled(answers) or not len(answers):
-        return None
-    # a predicted label may lack a probability
-    chances = np.column_stack([answers.probabilities, np.full(len(answers), np.nan)])
-    codes = np.minimum(answers.answered_codes, len(answers.classes))
-    return np.asarray(chances[np.arange(len(answers)), codes])
 
 
 def scatter(folds: Sequence[Fold]) -> list[list[float]] | None:
@@ -299,23 +291,27 @@ def _numeric(answers: Predictions) -> bool:
 
 
 def worst_rows(folds: Sequence[Fold], kind: str) -> list[list[Any]]:
-    """Return fold, row, target, prediction and confidence of the worst predictions.
+    """Return fold, item, target, prediction and confidence of the worst predictions.
+
+    The item is its key, or its row in the fold if the run stores no keys.
 
     Wrong labels are sorted by confidence, followed by correct ones with a confidence below 0.5.
     Numbers are sorted by their distance from the target (or the distance of their ranks, where the
     scales differ), items by the rank of the correct one.
     """
-    found: list[tuple[float, list[Any]]] = []
+    found: list[tuple[tuple[float, int, int], list[Any]]] = []
     for fold, answers in folds:
         errors = _errors(answers, kind)
-        confidence = _confidence(answers)
+        confidence = answers.confidence
         rows = np.arange(len(answers)) if answers.question is None else answers.question
         for i in np.argsort(-errors, kind="stable")[:MAX_ROWS].tolist():
             if errors[i] > 0:
                 both = [_value(values[i]) for values in (answers.target, answers.predictions)]
                 sure = None if confidence is None else float(confidence[i])
-                found.append((-float(errors[i]), [fold, int(rows[i]), *both, sure]))
-    found.sort(key=lambda each: (each[0], each[1][:2]))
+                item = int(rows[i]) if answers.key is None else str(answers.key[i])
+                place = (-float(errors[i]), fold, int(rows[i]))
+                found.append((place, [fold, item, *both, sure]))
+    found.sort(key=lambda each: each[0])
     return [row for _, row in found[:MAX_ROWS]]
 
 
@@ -330,7 +326,7 @@ def _errors(answers: Predictions, kind: str) -> np.ndarray:
     if answers.rank is not None:
         return np.nan_to_num(answers.rank - 1, nan=np.inf, posinf=np.inf)
     wrong = answers.predictions.astype(str) != answers.target.astype(str)
-    confidence = _confidence(answers)
+    confidence = answers.confidence
     if confidence is None:
         return wrong.astype(float)
     confidence = np.clip(np.nan_to_num(confidence), 0.0, 1.0)
@@ -341,6 +337,8 @@ def _value(value: Any) -> Any:
     return cut_text(value, LABEL_WIDTH) if isinstance(value, str) else float(value)
 
 
+#: characters of an item in a table and beside a point
+ITEM_WIDTH, POINT_WIDTH = 160, 80
 #: bytes of details in a page, of predictions read per model and task, and of all predictions
 DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000
 
@@ -387,12 +385,48 @@ class Reader:
             return None
 
 
+class ItemTexts:
+    """Texts of items by key, read once per dataset; each is given once for all models of a task."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._tables: dict[Any, pd.DataFrame | None] = {}
+        self._given: dict[int, set[str]] = {}
+
+    def new(self, run: Run, name: str, task: int, keys: Sequence[Any]) -> dict[str, str]:
+        """Return the texts of keys that were not shown yet, as far as the run keeps them."""
+        table = self._table(run, name)
+        if table is None:
+            return {}
+        given = self._given.get(task, set())
+        wanted = [key for key in dict.fromkeys(map(str, keys)) if key not in given]
+        places = table.index.get_indexer(pd.Index(wanted, dtype=object))
+        pairs = zip(wanted, places, strict=True)
+        return {key: describe(table.iloc[i], self.width) for key, i in pairs if i >= 0}
+
+    def shown(self, task: int, texts: Mapping[str, str]) -> None:
+        """Remember that these texts are on the page."""
+        self._given.setdefault(task, set()).update(texts)
+
+    def _table(self, run: Run, name: str) -> pd.DataFrame | None:
+        facts = next(each for each in run.about["tasks"] if each["name"] == name)
+        # the name of the file has a hash of the data
+        place = str(facts.get("item_table"))
+        if place not in self._tables:
+            try:
+                table = run.items(name)
+                self._tables[place] = table if table.index.is_unique else None
+            except DataError:
+                return None
+        return self._tables[place]
+
+
 def make_details(
     shown: PageIndex, max_bytes: int = DETAILS
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """Return the details by task, best models first, and notes on what was left out."""
     found: dict[int, list[dict[str, Any]]] = {}
-    budget, reader = Budget(max_bytes), Reader()
+    budget, reader, items = Budget(max_bytes), Reader(), ItemTexts(ITEM_WIDTH)
     omitted = 0
     for task, model in shown.rounds():
         run, records = shown.done[task, model]
@@ -404,8 +438,11 @@ def make_details(
         made = reader.details(folds, shown.kinds[task], label) if folds else None
         if made is None:
             continue
-        if budget.take(entry := {"model": model, **made}):
+        keys = [row[1] for row in made["rows"]]
+        texts = items.new(run, records[0]["task"], task, keys)
+        if budget.take(entry := {"model": model, **made, "items": texts}):
             found.setdefault(task, []).append(entry)
+            items.shown(task, texts)
         else:
             budget.left = 0  # do not fill the rest with smaller entries of worse models
             omitted += 1
@@ -447,7 +484,7 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
         raise MissingExtra("umap-learn", "umap")
     found: list[dict[str, Any]] = []
     damaged: list[str] = []
-    budget, omitted = Budget(MAPS), 0
+    budget, omitted, items = Budget(MAPS), 0, ItemTexts(POINT_WIDTH)
     for task, model in shown.rounds():
         run, records = shown.done[task, model]
         try:
@@ -461,9 +498,12 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
         if budget.left <= 0:
             omitted += 1
             continue
+        texts = items.new(run, records[0]["task"], task, sample.keys or [])
         maps = [{"model": model, "task": task, **each} for each in _maps(sample, umap)]
+        maps[0]["items"] = texts
         if budget.take(maps):
             found += maps
+            items.shown(task, texts)
         else:
             budget.left = 0
             omitted += 1
@@ -475,11 +515,15 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """Labels and first principal components of some items; whether labels are numbers."""
+    """Labels and first principal components of some items; whether labels are numbers.
+
+    ``keys`` are those of the items, if stored.
+    """
 
     labels: list[str]
     components: np.ndarray
     numbers: bool
+    keys: list[str] | None = None
 
     @property
     def explained(self) -> list[float] | None:
@@ -498,7 +542,10 @@ def _sample(run: Run, record: dict[str, Any]) -> Sample | None:
         raise ValueError("the path leaves the run folder")
     try:
         table = pd.read_csv(
-            folder / SAMPLE, dtype={"label": str}, keep_default_na=False, encoding="utf-8"
+            folder / SAMPLE,
+            dtype={"label": str, "key": str},
+            keep_default_na=False,
+            encoding="utf-8",
         )
     except FileNotFoundError:
         return None
@@ -510,7 +557,8 @@ def _sample(run: Run, record: dict[str, Any]) -> Sample | None:
     if not np.isfinite(components).all():
         raise ValueError("a component is not a finite number")
     metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-    return Sample(table["label"].tolist(), components, metadata["truths"] == "numbers")
+    keys = table["key"].tolist() if "key" in table else None
+    return Sample(table["label"].tolist(), components, metadata["truths"] == "numbers", keys)
 
 
 def _maps(sample: Sample, umap: bool) -> list[dict[str, Any]]:
@@ -523,6 +571,7 @@ def _maps(sample: Sample, umap: bool) -> list[dict[str, Any]]:
         methods["umap"] = (_umap(sample.components), None)
     return [
         {"method": name, "labels": names, "points": _points(xy, colors), "explained": explained}
+        | ({} if sample.keys is None else {"keys": sample.keys})
         for name, (xy, explained) in methods.items()
     ]
 

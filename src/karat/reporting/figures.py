@@ -197,8 +197,9 @@ class PlotData:
         tasks: Iterable[str] | Mapping[str, str] | None,
         missing: str,
         group: str | None = None,
+        pool: str = "variant",
     ) -> None:
-        self.runs, self.group = runs, group
+        self.runs, self.group, self.pool = runs, group, pool
         self.missing = check_rule("missing", missing, RULES)
         self.title = ""  # the name of the group if there are several
         names = [tasks] if isinstance(tasks, str) else tasks
@@ -209,7 +210,7 @@ class PlotData:
     @cached_property
     def given(self) -> Gathered:
         """The gathered runs, restricted to the selected tasks and one group of models."""
-        given = gather_scores(self.runs)
+        given = gather_scores(self.runs, self.pool)
         if self.wanted is not None:
             given = given.only(self.wanted)
         cells = make_cells(given, given.chosen({}))

@@ -314,13 +314,17 @@ def finding_lines(found: Findings, where: str) -> list[str]:
 
 
 def print_finding_lines(
-    runs: Sequence[Run], where: str, shape: str | None, ignore: Iterable[str] = ()
+    runs: Sequence[Run],
+    where: str,
+    shape: str | None,
+    ignore: Iterable[str] = (),
+    pool: str = "variant",
 ) -> None:
     """Print the findings of some runs below their leaderboard; nothing for CSV and JSON."""
     if shape in ("csv", "json"):
         check_codes(ignore)
         return
-    lines = finding_lines(check_runs(runs, ignore), where)
+    lines = finding_lines(check_runs(runs, ignore, pool), where)
     if shape not in (None, "table"):
         click.echo(lines_below(lines, shape), nl=False)
         return
@@ -373,9 +377,10 @@ def print_findings(
     fail_on: str | None = None,
     *,
     shape: str | None = None,
+    pool: str = "variant",
 ) -> int:
     """Print all findings; return 1 if one has the level ``fail_on`` or a more severe one."""
-    found = check_runs(list(runs), ignore)
+    found = check_runs(list(runs), ignore, pool)
     rows = [dataclasses.asdict(finding) for finding in found]
     if shape == "json":
         whole = {"findings": rows, "silenced": dict(found.silenced)}

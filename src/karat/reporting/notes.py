@@ -123,8 +123,8 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
         needed = f"; intervals and letters need at least {FEWEST_TASKS}" if why == TOO_FEW else ""
         yield f"Differences are not tested{' on' * bool(where)}{where}: {why}{needed}."
     if "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
-        names = _join([short(name) for name in board.index[board["top"]]])
-        yield f"May be the best model (95 %): {names}."
+        top = _join([short(name) for name in board.index[board["top"]]])
+        yield f"May be the best model (95 %): {top}."
 
 
 def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterator[str]:

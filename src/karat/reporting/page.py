@@ -182,14 +182,19 @@ FOLDER = "html"
 
 
 def report(
-    runs: Any, path: str | Path = "report.html", *, title: str | None = None, umap: bool = False
+    runs: Any,
+    path: str | Path = "report.html",
+    *,
+    title: str | None = None,
+    umap: bool = False,
+    pool: str = "variant",
 ) -> Path:
     """Write the report of some runs to a file and return its path.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. ``umap`` adds
-    UMAP maps of vectors; it must be installed.
+    UMAP maps of vectors; it must be installed. ``pool`` is as in ``leaderboard``.
     """
-    text = make_page(make_bundle(runs, title=title, umap=umap))
+    text = make_page(make_bundle(runs, title=title, umap=umap, pool=pool))
     write_atomic(Path(path), text)
     return Path(path)
 

@@ -131,10 +131,10 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
     for row, inside in bars:
-        y = [0.7 + 0.35 * row] * len(inside)
-        axes.plot(inside, y, color="black", lw=3, solid_capstyle="projecting", gid="clique")
+        level = [0.7 + 0.35 * row] * len(inside)
+        axes.plot(inside, level, color="black", lw=3, solid_capstyle="projecting", gid="clique")
         # a bar may pass a model that is not in the clique
-        axes.plot(inside, y, "o", color="black", ms=5)
+        axes.plot(inside, level, "o", color="black", ms=5)
     edges = low - 0.05 * (high - low), high + 0.05 * (high - low)
     for place, name in enumerate(found.models[:shown]):
         on_left = place < half
@@ -282,16 +282,19 @@ def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
     table = pd.DataFrame()
     if over != "epoch":
         try:
-            table = severity_curves(data.runs)
+            table = severity_curves(data.runs, pool=data.pool)
         except DataError:
             if over == "severity":
                 raise
     if len(table) and data.wanted is not None:
         metrics = data.given.metrics
-        found = {name: severity_curves(data.runs, metric=name) for name in metrics.values()}
+        found = {
+            name: severity_curves(data.runs, metric=name, pool=data.pool)
+            for name in metrics.values()
+        }
         table = pd.concat([found[m][found[m]["task"] == task] for task, m in metrics.items()])
     by_severity = len(table) > 0
-    table = table if by_severity else learning_curves(data.runs)
+    table = table if by_severity else learning_curves(data.runs, data.pool)
     if not len(table):
         raise DataError("nothing to plot: the runs have no corrupted views and no training epochs.")
     table = table[table["task"].isin(data.tasks)]
@@ -575,6 +578,7 @@ def plot(
     value: str | None = None,
     missing: str = "worst",
     group: str | None = None,
+    pool: str = "variant",
 ) -> Plot:
     """Return a plot of runs; a notebook shows it, ``save`` writes it as SVG, PDF or PNG.
 
@@ -597,12 +601,14 @@ def plot(
     group
         If some models share too few tasks to be compared: the group of models to plot, by its name
         in the leaderboard. Default: the largest.
+    pool
+        Which runs are one model, as in ``leaderboard``.
     """
     _check_kind(kind)
     if value is not None and kind not in VALUED:
         raise DefinitionError(f"{kind} takes no value; only {', '.join(sorted(VALUED))} do.")
     with settings():
-        data = PlotData(runs, tasks, missing, group)
+        data = PlotData(runs, tasks, missing, group, pool)
         made = KINDS[kind](data, PlotOptions(top, value))
         if data.title:
             made.figure.set_figheight(made.figure.get_figheight() + 0.3)
@@ -628,7 +634,7 @@ def save_plot(
     _check_kind(kind)
     check_format(file.suffix.lower().removeprefix("."))
     given = options.pop("tasks", ())
-    gathered = gather_scores(runs)
+    gathered = gather_scores(runs, options.get("pool", "variant"))
     options["tasks"] = _tasks(given, gathered.metrics) if given else None
     chosen = gathered.chosen({})
     groups = list(connected(gathered, make_cells(gathered, chosen)))

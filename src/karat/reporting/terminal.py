@@ -118,7 +118,7 @@ def print_leaderboard(
     runs = frozen_runs(paths)
     print_frame(leaderboard(runs, **options), shape)
     where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
-    print_finding_lines(runs, where, shape, ignore)
+    print_finding_lines(runs, where, shape, ignore, options.get("pool", "variant"))
 
 
 def print_frame(board: pd.DataFrame, shape: str | None) -> None:

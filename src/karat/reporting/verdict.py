@@ -72,21 +72,24 @@ def make_evidence(given: Gathered, cells: Cells, compared: RankedScores, **more:
     )
 
 
-def find_evidence(runs: Any, where: str = "", rule: str = "worst") -> Evidence:
+def find_evidence(
+    runs: Any, where: str = "", rule: str = "worst", pool: str = "variant"
+) -> Evidence:
     """Return the evidence of run folders, runs, or a table of scores."""
     found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
-    given = gather_scores(found)
+    given = gather_scores(found, pool)
     cells = make_cells(given, given.chosen({}))
-    more = {"findings": check_runs(found), "robust": find_robustness(found), "where": where}
-    more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found)
+    robust = find_robustness(found, pool)
+    more = {"findings": check_runs(found, pool=pool), "robust": robust, "where": where}
+    more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found, pool)
     return make_evidence(given, cells, apply_missing_rule(cells, rule), **more)
 
 
-def _of_runs(runs: Any) -> dict[str, Any]:
+def _of_runs(runs: Any, pool: str) -> dict[str, Any]:
     """Return the commands of models, and the number of test items of each task."""
     commands: dict[str, str] = {}
     items: dict[str, int] = {}
-    for run, model, labels in named_runs(runs):
+    for run, model, labels in named_runs(runs, pool):
         commands[model] = command_text(run.about.get("command")) or ""
         counts: dict[str, int] = {}
         for record in run.records():
@@ -107,10 +110,10 @@ def command_text(command: Any) -> str | None:
     return str(command) if command else None
 
 
-def find_robustness(runs: Any) -> pd.DataFrame | None:
+def find_robustness(runs: Any, pool: str = "variant") -> pd.DataFrame | None:
     """Return the table of ``karat.robustness``, or None without corrupted views."""
     try:
-        return robustness(runs)
+        return robustness(runs, pool=pool)
     except DataError:
         return None
 

@@ -49,7 +49,8 @@ class Gathered:
     that could not run. ``planned`` is the number of folds planned by model and task. ``repeated``
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
     mean score of models with several seeds, by model, task, metric and seed. ``sources`` are the
-    runs with the names of their models and tasks, as ``named_runs`` returns them.
+    runs with the names of their models and tasks, as ``named_runs`` returns them, ``pool`` is how
+    they were pooled.
     """
 
     models: list[str]
@@ -68,6 +69,13 @@ class Gathered:
     repeated: pd.DataFrame = field(default_factory=pd.DataFrame)
     by_seed: pd.DataFrame = field(default_factory=pd.DataFrame)
     sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
+    pool: str = "variant"
+
+    @cached_property
+    def superseded(self) -> set[tuple[int, str, int | None]]:
+        """The place of the run, task and fold of each job of which a newer one counts."""
+        old = self.repeated
+        return set(zip(old["run"], old["task"], old["fold"], strict=True)) if len(old) else set()
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
@@ -244,6 +252,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         repeated=counted.repeated,
         by_seed=counted.by_seed,
         sources=[(named.run, named.model, named.labels) for named in pooled],
+        pool=pool,
         **facts,
     )
     return given, counted.scores

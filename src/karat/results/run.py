@@ -39,11 +39,13 @@ import pandas as pd
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
-from karat.results.item_tables import FOLDER, ItemTable, read_item_table
 from karat.results.tables import (
+    FOLDER,
     NEEDED,
+    ItemTable,
     check_about,
     check_record,
+    read_item_table,
     read_json_object,
     results_table,
     scores_table,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pandas as pd
+
+from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, did_you_mean, simplified_status
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK, FrozenRun
@@ -348,9 +351,21 @@ class MergedRun(Run):
         """Return the records that count, under the names of the columns."""
         return self._merged_records
 
-    def _predictions(self, record: Mapping[str, Any]) -> Path:
-        owned = self._jobs.get((record["task"], record["fold"]))
-        return owned[-1].run._predictions(owned[-1].record) if owned else super()._predictions(record)
+    def predictions(self, task: str, fold: int = 0, view: str = "clean") -> Predictions:
+        """Return the predictions of the newest run that has the fold."""
+        owned = self._jobs.get((task, fold))
+        if owned is None:
+            raise DataError(f"{self.folder} has no predictions of {task}, fold {fold}.")
+        record = owned[-1].record
+        return owned[-1].run.predictions(record["task"], record["fold"], view)
+
+    def items(self, task: str) -> pd.DataFrame:
+        """Return the stored items of a task, of the newest run that has the task."""
+        for part in reversed(self.parts):
+            own = next((name for name, label in part.labels.items() if label == task), None)
+            if own is not None:
+                return part.run.items(own)
+        raise DataError(f'{self.folder} has no task "{task}".')
 
 
 @dataclass(frozen=True)

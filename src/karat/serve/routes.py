@@ -18,7 +18,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from fnmatch import fnmatchcase
-from html import escape
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
@@ -28,7 +27,13 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from fastapi.responses import (
+    FileResponse,
+    HTMLResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -52,9 +57,9 @@ from karat.serve.guard import (
     has_tag,
     internal_error,
 )
+from karat.serve.screens import example_values, make_api_page, make_form
 from karat.serve.settings import ApiError, Settings
 from karat.serve.snapshots import (
-    POLICY,
     BundleCache,
     CheckedRecord,
     Event,
@@ -147,7 +152,9 @@ Text = Annotated[str, Field(max_length=20_000)]
 Texts = Annotated[list[Text], Field(max_length=1000)]
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
-Name = Annotated[str, PathParameter(min_length=1)]
+RunName = Annotated[str, PathParameter(min_length=1, description="Name of the run's folder.")]
+FileName = Annotated[str, PathParameter(min_length=1, description="Name of the vector file.")]
+EvaluationName = Annotated[str, PathParameter(min_length=1, description="Id of the evaluation.")]
 #: None is the default but cannot be sent: it does not belong in the schema
 MaybeText = Text | SkipJsonSchema[None]
 MaybeNumber = Number | SkipJsonSchema[None]
@@ -195,6 +202,9 @@ class PredictionsQuery(ViewQuery, Paging):
     """Parameters of predictions as JSON."""
 
 
+Pool = Literal["variant", "model", "none"]
+
+
 class RunsQuery(BaseModel):
     """The parameter that selects runs."""
 
@@ -226,6 +236,7 @@ class BoardQuery(RunsQuery):
     sort: MaybeText = described("Sort by this column, best first.")
     metric: Texts = described("TASK=METRIC: another metric of a task. Repeatable.", [])
     columns: Texts = described("More columns, as in karat leaderboard. Repeatable.", [])
+    pool: Pool = described("Which runs are one model.", "variant")
     format: Literal["json", "csv", "markdown"] | SkipJsonSchema[None] = described(
         "Overrides the Accept header."
     )
@@ -240,6 +251,7 @@ class CompareQuery(RunsQuery):
     on: Literal["folds", "common", "rows"] = described(
         "Compare scores of folds, scores on the items both models cover, or predictions.", "folds"
     )
+    pool: Pool = described("Which runs are one model.", "variant")
 
 
 class EventsQuery(BaseModel):
@@ -458,14 +470,14 @@ def list_runs(query: Queried[Paging], service: Shared) -> Response:
 
 
 @endpoint("GET", "/runs/{run}", RunSummary)
-def get_run(run: Name, service: Shared) -> Response:
+def get_run(run: RunName, service: Shared) -> Response:
     """Get a run with its plan and settings."""
     found = service.watcher.snapshot().run(run)
     return Json({**found.summary(), "about": found.about})
 
 
 @endpoint("GET", "/runs/{run}/jobs", answer_list("Jobs", CheckedRecord))
-def list_jobs(run: Name, query: Queried[JobsQuery], service: Shared) -> Response:
+def list_jobs(run: RunName, query: Queried[JobsQuery], service: Shared) -> Response:
     """List the records of finished jobs."""
     wanted = query.model_dump(include={"task", "fold", "status"}, exclude_none=True)
     records = service.watcher.snapshot().run(run).records()
@@ -474,7 +486,7 @@ def list_jobs(run: Name, query: Queried[JobsQuery], service: Shared) -> Response
 
 
 @endpoint("GET", "/runs/{run}/log", None, "text/plain")
-def get_log(run: Name, query: Queried[JobQuery], service: Shared) -> Response:
+def get_log(run: RunName, query: Queried[JobQuery], service: Shared) -> Response:
     """Get the output and traceback of a job."""
     job = {"task": query.task, "fold": query.fold, "status": ""}
     path = service.watcher.snapshot().run(run).log(job)
@@ -484,7 +496,7 @@ def get_log(run: Name, query: Queried[JobQuery], service: Shared) -> Response:
 
 
 @endpoint("GET", "/runs/{run}/predictions", Predictions)
-def get_predictions(run: Name, query: Queried[PredictionsQuery], service: Shared) -> Response:
+def get_predictions(run: RunName, query: Queried[PredictionsQuery], service: Shared) -> Response:
     """Get predictions and targets of a job."""
     path, facts = _find_predictions(service.watcher.snapshot().run(run), query)
 
@@ -505,7 +517,7 @@ def get_predictions(run: Name, query: Queried[PredictionsQuery], service: Shared
 
 
 @endpoint("GET", "/runs/{run}/predictions.csv", None, "text/csv")
-def get_predictions_file(run: Name, query: Queried[ViewQuery], service: Shared) -> Response:
+def get_predictions_file(run: RunName, query: Queried[ViewQuery], service: Shared) -> Response:
     """Get the predictions file of a job."""
     path, _ = _find_predictions(service.watcher.snapshot().run(run), query)
     return FileResponse(path, media_type="text/csv", stat_result=path.stat())
@@ -594,7 +606,7 @@ def _leaderboard(snapshot: Snapshot, query: BoardQuery) -> pd.DataFrame:
     from karat.analysis.leaderboard import leaderboard
     from karat.reporting.terminal import metric_by_task
 
-    options = query.model_dump(include={"by", "missing", "normalize", "sort"})
+    options = query.model_dump(include={"by", "missing", "normalize", "sort", "pool"})
     return leaderboard(
         _selected_runs(snapshot, query),
         metrics=metric_by_task(query.metric),
@@ -621,17 +633,18 @@ def _comparison(runs: list[ServedRun], query: CompareQuery) -> dict[str, Any]:
     from karat.analysis.comparison import compare
     from karat.results.load import named_runs
 
-    # compare gets runs, never names: a name could be taken for a path
+    # a name is one of a model or of a run, never a path
     known: dict[str, Any] = {run.id: run for run in runs}
-    known |= {name: run for run, name, _ in named_runs(runs)}
+    known |= {name: name for _, name, _ in named_runs(runs, query.pool)}
     for name in (query.a, query.b):
         if name not in known:
             hint = did_you_mean(name[:200], known).strip() or "see /api/v1/board"
             raise ApiError(404, f'there is no model "{name[:200]}"', hint)
     a, b = known[query.a], known[query.b]
-    if a is b:
+    if a is b or a == b:
         raise ApiError(422, "a and b are the same model", "name two models of the leaderboard")
-    return dict(compare(runs, a, b, metric=query.metric, on=query.on).to_dict())
+    options = query.model_dump(include={"metric", "on", "pool"})
+    return dict(compare(runs, a, b, **options).to_dict())
 
 
 @endpoint("GET", "/bundle", LiveBundle)
@@ -702,7 +715,7 @@ def list_evaluations(query: Queried[Paging], service: Shared) -> Response:
 
 
 @endpoint("GET", "/evaluations/{id}", EvaluationState)
-def get_evaluation(id: Name, service: Shared) -> Response:
+def get_evaluation(id: EvaluationName, service: Shared) -> Response:
     """Get an evaluation."""
     return Json(service.describe(service.evaluations.get(id)))
 
@@ -735,7 +748,7 @@ async def add_vectors(request: Request, query: Queried[NameQuery], service: Shar
 
 
 @endpoint("DELETE", "/vectors/{name}", answer("Removed", {str: "removed"}), status=200)
-def remove_vectors(name: Name, service: Shared) -> Response:
+def remove_vectors(name: FileName, service: Shared) -> Response:
     """Delete a vector file."""
     service.uploads.find_vectors(name).unlink(missing_ok=True)
     return Json({"removed": name}, headers=NO_STORE)
@@ -762,13 +775,13 @@ def add_evaluation(order: Order, service: Shared) -> Response:
 
 
 @endpoint("POST", "/evaluations/{id}/cancel", EvaluationState, status=202)
-def cancel_evaluation(id: Name, service: Shared) -> Response:
+def cancel_evaluation(id: EvaluationName, service: Shared) -> Response:
     """Cancel an evaluation; finished jobs are kept."""
     return _accepted(service, service.evaluations.cancel(id))
 
 
 @endpoint("POST", "/evaluations/{id}/resume", EvaluationState, status=202)
-def resume_evaluation(id: Name, service: Shared) -> Response:
+def resume_evaluation(id: EvaluationName, service: Shared) -> Response:
     """Queue an evaluation again to finish it."""
     return _accepted(service, service.evaluations.resume(id))
 
@@ -788,10 +801,6 @@ ICON = (
 WAIT_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Karat</title>'
     "<p>The page is being made and will appear here. There are many runs.</p></html>"
-)
-STYLE = (
-    "<style>body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;color-scheme:light dark}"
-    "h2{margin:2rem 0 0;font-size:1.1rem}dt{font-family:monospace}</style>"
 )
 
 
@@ -813,28 +822,33 @@ def icon() -> Response:
     return Response(ICON, 200, {"cache-control": "max-age=86400"}, "image/svg+xml")
 
 
-@pages.get("/api")
-def docs_page(request: Request) -> Response:
-    """Return the documentation of the API.
+@pages.get("/upload")
+@pages.get("/evaluate")
+def form(request: Request, service: Shared) -> Response:
+    """Return the page for uploads or for evaluations."""
+    made = make_form(request.url.path.removeprefix("/"), service.settings)
+    return HTMLResponse(made.body, headers=made.headers)
+
+
+@pages.get("/docs")
+def docs_page(request: Request, service: Shared) -> Response:
+    """Return the documentation of the API, with examples for the address that was asked for.
 
     FastAPI's own pages load scripts from other servers, which the content security policy
     forbids and which do not work offline.
     """
-    lines = [f"<!doctype html><html lang=en><meta charset=utf-8><title>Karat API</title>{STYLE}"]
-    lines += [f"<h1>Karat API</h1><p>{escape(ABOUT)}</p><p><a href=/>Live page</a> ·"]
-    lines += [f'<a href=/report.html>Report</a> · <a href="{BASE}/openapi.json">OpenAPI 3.1</a>']
-    for path, operations in request.app.openapi()["paths"].items():
-        for method, operation in operations.items():
-            token = " (token required)" if "security" in operation else ""
-            lines += [f"<h2><code>{method.upper()} {escape(path)}</code>{token}</h2>"]
-            lines += [f"<p>{escape(operation['summary'])}.</p><dl>"]
-            for each in operation.get("parameters", ()):
-                required = " (required)" if each["required"] else ""
-                lines += [f"<dt>{escape(each['name'])}{required}</dt>"]
-                lines += [f"<dd>{escape(each.get('description', ''))}</dd>"]
-            lines += ["</dl>"]
-    policy = POLICY.replace("'none'", "'none'; style-src 'unsafe-inline'", 1)
-    return HTMLResponse("\n".join(lines), headers={"content-security-policy": policy})
+    evaluations = [each.id for each in service.evaluations.all()]
+    vectors = [each["name"] for each in service.uploads.list_vectors()]
+    values = example_values(service.watcher.snapshot(), evaluations, vectors)
+    base = f"http://{request.headers['host']}"
+    made = make_api_page(request.app.openapi(), values, base)
+    return HTMLResponse(made.body, headers=made.headers)
+
+
+@pages.get("/api")
+def old_docs_page() -> Response:
+    """Lead to the documentation of the API, which was here before."""
+    return RedirectResponse("/docs", 308)
 
 
 # -- errors and the application -------------------------------------------------------------
@@ -846,14 +860,14 @@ async def handle_error(request: Request, error: Exception) -> Response:
         place, *names = error.errors()[0]["loc"]
         kind = {"query": "parameter", "path": "path"}.get(place, "body")
         where = f'{kind} "{".".join(map(str, names))[:100]}"' if names else kind
-        hint = '{"suite": "quickstart", "models": ["onehot"]}' if kind == "body" else "see /api"
+        hint = '{"suite": "quickstart", "models": ["onehot"]}' if kind == "body" else "see /docs"
         message = f"invalid {where}: {error.errors()[0]['msg'][:200]}"
         error = ApiError(400, message, hint, field=str(names[0])[:100] if names else "")
     elif isinstance(error, StarletteHTTPException):
         headers = dict(error.headers or {})
         if error.status_code == 405:
             headers = {"allow": ", ".join(_allowed_methods(request))}
-        hint = "see /api" if error.status_code in (404, 405) else ""
+        hint = "see /docs" if error.status_code in (404, 405) else ""
         error = ApiError(error.status_code, error.detail.lower(), hint, headers)
     elif isinstance(error, KaratError):
         folder = str(request.app.state.service.settings.folder)

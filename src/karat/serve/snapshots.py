@@ -614,7 +614,7 @@ EMPTY_BUNDLE: dict[str, Any] = {
     **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
     **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
     **{"folds": [], "states": [], "curves": [], "robustness": None, "learning": []},
-    "tests": {"friedman": None, "cliques": [], "pairs": None},
+    "tests": {"friedman": None, "cliques": [], "pairs": None, "by_task": []},
     **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
 }
 

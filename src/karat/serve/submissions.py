@@ -317,12 +317,17 @@ class Order(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    suite: DefinedName
-    #: defined models or upload:NAME; default: the models of the suite
-    models: Annotated[list[DefinedName], Field(max_length=50)] = []
-    tasks: Annotated[list[DefinedName], Field(max_length=500)] = []
-    folds: Annotated[list[Annotated[int, Field(ge=0, le=10_000)]], Field(max_length=1000)] = []
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 42
+    suite: DefinedName = Field(description="Name of a suite or of a task.")
+    models: list[DefinedName] = Field(
+        [], max_length=50, description="Defined models or upload:NAME; default: those of the suite."
+    )
+    tasks: list[DefinedName] = Field(
+        [], max_length=500, description="Only these tasks of the suite."
+    )
+    folds: list[Annotated[int, Field(ge=0, le=10_000)]] = Field(
+        [], max_length=1000, description="Only these folds."
+    )
+    seed: int = Field(42, ge=0, le=2**31 - 1, description="Seed of splits and models.")
 
     def find_runs(self, runs: Mapping[str, ServedRun], constraint: str) -> dict[str, ServedRun]:
         """Return the runs that this order creates or resumes: of each model the newest one."""

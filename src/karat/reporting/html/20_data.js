@@ -76,7 +76,7 @@
       spread: of(whole.spread).map(pick),
       folds: whole.folds && of(whole.folds).map(pick),
       states: of(whole.states).map((signs) => pick([...signs]).join("")),
-      tests: testsOf(whole.tests, model, pick),
+      tests: testsOf(whole.tests, { place, model, pick, of }),
       curves: lines(whole.curves),
       learning: lines(whole.learning),
       robustness: robustnessOf(whole, group),
@@ -96,9 +96,11 @@
     };
   }
 
-  function testsOf(tests, model, pick) {
+  /** Return the tests of a group: those of its models, under their numbers in the group. */
+  function testsOf(tests, { place, model, pick, of }) {
     const square = (rows) => rows && pick(rows).map((row) => row && pick(row));
-    const cliques = (tests.cliques ?? [])
+    const own = tests.groups?.[place] ?? { friedman: null };
+    const cliques = (own.cliques ?? tests.cliques ?? [])
       .map((one) => one.flatMap((m) => model.get(m) ?? []))
       .filter((one) => one.length > 1);
     const pairs =
@@ -109,7 +111,9 @@
           Array.isArray(rows) ? square(rows) : rows,
         ]),
       );
-    return { ...tests, friedman: null, cliques, pairs };
+    const by_task =
+      tests.by_task && of(tests.by_task).map((one) => one && { ...one, p: square(one.p) });
+    return { ...tests, ...own, cliques, pairs, by_task };
   }
 
   function robustnessOf({ robustness, models, tasks }, group) {

@@ -51,14 +51,14 @@
     const rows = names.flatMap((a, i) =>
       names.map((b, j) => [a, b, diff[i][j], p[i][j]]).filter((_, j) => j > i),
     );
-    return [["a", "b", "difference", "p"], ...rows];
+    return [["a", "b", "difference", `p (${Karat.data.tests.procedure})`], ...rows];
   }
 
   /** Return the picture of the pairs, if they were tested; it is about the whole board only. */
   Karat.pairs = (best) => {
-    if (!Karat.data.tests.pairs) return [];
-    const title =
-      "p value of every pair. Gold: the row is better; blue: the column is better; pale: no significant difference";
+    const { pairs, procedure } = Karat.data.tests;
+    if (!pairs || !procedure) return [];
+    const title = `p of every pair (${procedure}). Gold: the row is better; blue: the column is better; pale: no significant difference; empty: not tested`;
     const picture = Karat.figure({
       name: "pairs",
       title,

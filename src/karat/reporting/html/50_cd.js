@@ -7,10 +7,6 @@
   const ROW = 19;
   const NARROW = 560;
   const AXIS = 34;
-  const ALPHA = 0.05;
-  /** signed ranks of so many tasks are counted exactly, and so many models are tested */
-  const EXACT = 25;
-  const TESTED = 60;
 
   function best() {
     return Karat.order()
@@ -35,21 +31,18 @@
     return [...groups.values()].filter((one) => one.length > 1);
   }
 
-  /** Return the groups as spans on the axis, each on the first line that has room. */
+  /** Return the ranks of each group, in order, and the first line that has room for it. */
   function spans(models) {
     const { mean } = Karat.ranking;
-    const ends = cliques(models).map((one) => {
-      const ranks = one.map((m) => mean[m]);
-      return [Math.min(...ranks), Math.max(...ranks)];
-    });
+    const groups = cliques(models).map((one) => one.map((m) => mean[m]).sort((a, b) => a - b));
     const lines = [];
-    const found = ends
-      .sort((a, b) => a[0] - b[0] || a[1] - b[1])
-      .map(([from, to]) => {
-        const free = lines.findIndex((end) => end < from - 0.02);
+    const found = groups
+      .sort((a, b) => a[0] - b[0] || a.at(-1) - b.at(-1))
+      .map((ranks) => {
+        const free = lines.findIndex((end) => end < ranks[0] - 0.02);
         const line = free < 0 ? lines.length : free;
-        lines[line] = to;
-        return [from, to, line];
+        lines[line] = ranks.at(-1);
+        return { ranks, line };
       });
     return { found, lines: lines.length };
   }
@@ -88,6 +81,8 @@
       const [at, from, to] = [right + 14 + i * 8, Math.min(...one), Math.max(...one)];
       const span = { y1: box.top + from * ROW + 5, y2: box.top + (to + 1) * ROW - 5 };
       sheet.append(svg("line", { class: "thick", x1: at, x2: at, ...span }));
+      for (const row of one)
+        sheet.append(svg("circle", { class: "member", cx: at, cy: box.top + (row + 0.5) * ROW, r: 3 }));
     });
     return sheet;
   }
@@ -118,9 +113,12 @@
       const place = { x: x(ranks[i]), y: start + ROW * row + 8, side, width, left: i < half };
       sheet.append(stem(m, names[i], place));
     });
-    for (const [from, to, line] of found) {
+    for (const { ranks, line } of found) {
       const y = AXIS + 10 + line * 9;
-      sheet.append(svg("line", { class: "thick", x1: x(from) - 3, x2: x(to) + 3, y1: y, y2: y }));
+      const ends = { x1: x(ranks[0]) - 3, x2: x(ranks.at(-1)) + 3 };
+      sheet.append(svg("line", { class: "thick", ...ends, y1: y, y2: y }));
+      for (const rank of ranks)
+        sheet.append(svg("circle", { class: "member", cx: x(rank), cy: y, r: 3.4 }));
     }
     return sheet;
   }
@@ -162,42 +160,16 @@
     return [["model", "mean rank", "groups"], ...rows];
   }
 
-  /** Return a note if no pair can be significant because there are too few common tasks. */
-  function hopeless() {
-    const counts = commonTasks();
-    const most = Math.max(0, ...counts);
-    const least = 2 / 2 ** most;
-    if (!counts.length || most > EXACT || least * counts.length < ALPHA) return "";
-    const start = counts.every((count) => count === most) ? "With" : "With at most";
-    const none = `${start} ${Karat.count(most, "common task")}, no pair can differ significantly (5 %):`;
-    if (least >= ALPHA)
-      return ` ${none} the smallest possible p is ${least.toFixed(2)} before correction.`;
-    const [raw, corrected] = [least, Math.min(1, least * counts.length)].map((p) =>
-      Number(p.toPrecision(2)),
-    );
-    const after = `${corrected} after Holm correction for ${Karat.count(counts.length, "pair")}`;
-    return ` ${none} the smallest possible p is ${raw}, and ${after}.`;
-  }
-
-  /** Return of each tested pair how many tasks both take, those with none left out. */
-  function commonTasks() {
-    const tested = Math.min(Karat.data.models.length, TESTED);
-    const takes = Karat.data.states.map((states) => Array.from(states, (it) => ".f".includes(it)));
-    const counts = [];
-    for (let a = 0; a < tested; a += 1)
-      for (let b = 0; b < a; b += 1) counts.push(takes.filter((who) => who[a] && who[b]).length);
-    return counts.filter(Boolean);
-  }
-
   function note() {
-    const { friedman } = Karat.data.tests;
+    const { friedman, procedure, why } = Karat.data.tests;
     if (!Karat.ranking.own)
-      return "Bars join models that share a letter on the selected tasks (bootstrap).";
-    const joined =
-      "Bars join models that do not differ significantly (Wilcoxon signed-rank test, Holm correction).";
-    if (!friedman) return joined + hopeless();
+      return "Dots on a bar are models that share a letter on the selected tasks.";
+    const joined = procedure
+      ? `Dots on a bar are models that do not differ significantly (${procedure}).`
+      : `Pairs of models are not tested: ${why || "too few tasks"}.`;
+    if (!friedman) return joined;
     const sure = `${Karat.equals(friedman.p)}, ${Karat.count(friedman.tasks, "task")}`;
-    return `${joined} Friedman: χ² = ${Karat.number(friedman.statistic, 3)}, ${sure}.${hopeless()}`;
+    return `${joined} ${friedman.test ?? "Friedman"}: χ² = ${Karat.number(friedman.statistic, 3)}, ${sure}.`;
   }
 
   function build(root) {

@@ -53,13 +53,29 @@
     const frame = { x: 1, y: 1, width: width - 2, height: HEIGHT - 24, rx: 8, fill: "none" };
     sheet.append(svg("rect", { ...frame, class: "grid" }));
     const color = coloring(map);
-    for (const [a, b, value] of map.points) {
+    const texts = itemTexts(map.task);
+    map.points.forEach(([a, b, value], i) => {
       const label = map.labels ? (map.labels[value] ?? "no label") : Karat.number(value);
-      const look = { ...color(value), "data-tip": Karat.short(label, 80) };
+      const item = itemOf(map, i, texts);
+      const tip = [Karat.short(label, 80), item].filter(Boolean).join("\n");
+      const look = { ...color(value), "data-tip": tip };
       sheet.append(sign(x(a), y(b), value, look, Boolean(map.labels)));
-    }
+    });
     sheet.append(Karat.label(4, HEIGHT - 6, axes(map)));
     return sheet;
+  }
+
+  /** Return the texts of a task's items by key; each is stored with the first map that needs it. */
+  function itemTexts(task) {
+    const maps = Karat.data.maps.filter((map) => map.task === task);
+    return new Map(maps.flatMap((map) => Object.entries(map.items ?? {})));
+  }
+
+  /** Return the key and text of a point's item; runs of earlier versions have none. */
+  function itemOf({ keys }, i, texts) {
+    if (!keys) return "";
+    const text = texts.get(keys[i]);
+    return Karat.short(text ? `${keys[i]}: ${text}` : `item ${keys[i]}`, 120);
   }
 
   function axes({ method, explained }) {
@@ -89,10 +105,15 @@
   }
 
   function csv() {
-    const { labels, points } = now();
+    const { labels, points, keys } = now();
     return [
-      ["x", "y", "label"],
-      ...points.map(([x, y, value]) => [x, y, labels ? (labels[value] ?? "") : value]),
+      ["x", "y", "label", ...(keys ? ["item"] : [])],
+      ...points.map(([x, y, value], i) => [
+        x,
+        y,
+        labels ? (labels[value] ?? "") : value,
+        ...(keys ? [keys[i]] : []),
+      ]),
     ];
   }
 

@@ -31,24 +31,39 @@
     return others.find((other) => shared(m, other) > 2) ?? others[0];
   }
 
-  /** Return the tasks on which both have a score, with the test of their folds. */
+  /** Return the tasks on which both have a score, with the test of their items or folds. */
   function rowsOf([a, b]) {
     const rows = Karat.ranking.chosen.flatMap((t) => {
       const k = Karat.ranking.metric(t);
       const [x, y] = [Karat.score(t, a), Karat.score(t, b)];
       if (x === null || y === null) return [];
       const sign = Karat.data.tasks[t].higher[k] ? 1 : -1;
-      const folds = k === 0 ? Karat.data.folds?.[t] : null;
-      const apart = (folds?.[a] ?? []).map((value, f) => minus(value, folds?.[b]?.[f], sign));
-      const { p } = apart.length > 1 ? Karat.correctedT(apart) : { p: null };
-      return [{ t, k, x, y, better: sign * (x - y), p, folds: apart.length }];
+      return [{ t, k, x, y, better: sign * (x - y), ...testOf(t, k, a, b) }];
     });
-    Karat.holm(rows.map((row) => row.p)).forEach((p, i) => (rows[i].holm = p));
+    holm(rows.map((row) => row.p)).forEach((p, i) => (rows[i].holm = p));
     return rows;
   }
 
-  function minus(x, y, sign) {
-    return x === null || y === null || x === undefined || y === undefined ? null : sign * (x - y);
+  /** Return p of a pair on a task and the name of the test, or why there is none. */
+  function testOf(t, k, a, b) {
+    const tested = Karat.data.tests.by_task?.[t];
+    if (k !== 0 || !tested) return { p: null, test: "not in this page" };
+    const p = tested.p?.[a]?.[b] ?? null;
+    const why = tested.p && tested.p[a]?.[b] === undefined ? "not in this page" : tested.why;
+    return { p, test: p === null ? `not tested${why ? `: ${why}` : ""}` : tested.test };
+  }
+
+  /** Return Holm-corrected p values; null (no test) stays. */
+  function holm(values) {
+    const order = values.map((_, i) => i).filter((i) => values[i] !== null);
+    order.sort((a, b) => values[a] - values[b]);
+    const found = values.map(() => null);
+    let most = 0;
+    order.forEach((i, rank) => {
+      most = Math.max(most, Math.min(1, values[i] * (order.length - rank)));
+      found[i] = most;
+    });
+    return found;
   }
 
   /** Return a score between the worst (0) and the best (1) model of the task. */
@@ -110,8 +125,10 @@
       parts.push(
         `${sure} significant at the 5 % level (Holm correction).`,
       );
+    const { procedure, why } = Karat.data.tests;
     if (p !== null && p !== undefined)
-      parts.push(`Over all tasks, corrected for all pairs: ${Karat.equals(p)} (Wilcoxon, Holm).`);
+      parts.push(`Corrected for all pairs of models: ${Karat.equals(p)} (${procedure}).`);
+    else if (Karat.ranking.own && why) parts.push(`All pairs of models: not tested, ${why}.`);
     return parts.join(" ");
   }
 
@@ -124,6 +141,7 @@
       "A better by",
       "p",
       "p (Holm)",
+      "test",
     ];
     const rows = rowsOf([a, b]).map((row) => [
       Karat.task(row.t),
@@ -133,15 +151,16 @@
       row.better,
       row.p,
       row.holm,
+      row.test,
       row.t,
     ]);
     const cells = {
-      0: (name, row) => el("span", { class: "cut" }, Karat.taskLink(row[7], name)),
+      0: (name, row) => el("span", { class: "cut" }, Karat.taskLink(row[8], name)),
       5: (p) => Karat.p(p),
       6: (p) => Karat.p(p),
     };
     return Karat.plainTable(
-      "Results by task; p from the corrected resampled t-test over folds",
+      "Results by task",
       names,
       rows,
       { cells },
@@ -194,6 +213,7 @@
       row.better,
       row.p,
       row.holm,
+      row.test,
     ]);
     return [
       [
@@ -204,6 +224,7 @@
         "a better by",
         "p",
         "p (Holm)",
+        "test",
       ],
       ...rows,
     ];

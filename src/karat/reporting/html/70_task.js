@@ -139,7 +139,7 @@
       el("h3", { text: "Predictions" }),
       el("div", { class: "bar" }, list),
       el("div", { class: "pair" }, pictures),
-      wrong(detail) ?? "",
+      wrong(t, detail) ?? "",
     );
   }
 
@@ -183,15 +183,40 @@
     }).node;
   }
 
-  function wrong({ rows }) {
+  /** Return the texts of a task's items by key; each is stored with the first model that needs it. */
+  function itemTexts(t) {
+    const details = Karat.data.details[String(t)] ?? [];
+    return new Map(details.flatMap((one) => Object.entries(one.items ?? {})));
+  }
+
+  function wrong(t, { rows }) {
     if (!rows?.length) return null;
-    const names = ["fold", "row", "target", "prediction", "confidence"];
+    const texts = itemTexts(t);
+    const text = (row) => texts.get(String(row[1])) ?? "";
+    const there = rows.some(text);
+    const keyed = rows.some((row) => typeof row[1] === "string");
+    const names = [
+      "fold",
+      keyed ? "item" : "row",
+      ...(there ? ["content"] : []),
+      "target",
+      "prediction",
+      "confidence",
+    ];
+    const shown = rows.map((row) => [
+      ...row.slice(0, 2),
+      ...(there ? [text(row)] : []),
+      ...row.slice(2),
+    ]);
+    const last = names.length - 1;
     const cells = {
       0: String,
-      1: String,
-      4: (value) => (value === null ? "–" : `${Math.round(100 * value)} %`),
+      1: (value) => Karat.short(String(value), 40),
+      [last]: (value) => (value === null ? "–" : `${Math.round(100 * value)} %`),
     };
-    const table = Karat.plainTable("Worst predictions", names, rows, { cells, wrap: [2, 3] });
+    const long = (i) => shown.some((row) => String(row[i]).length > 24);
+    const wrap = names.map((_, i) => i).filter((i) => i > 1 && i < last && long(i));
+    const table = Karat.plainTable("Worst predictions", names, shown, { cells, wrap });
     table.style.marginTop = "20px";
     return table;
   }

@@ -7,7 +7,7 @@
   /** milliseconds without a first event after which the page polls: a proxy may hold events back */
   const PATIENCE = 30000;
   /** other pages of the server */
-  const SCREENS = { "/api": "API", "/report.html": "Download" };
+  const SCREENS = { "/upload": "Upload", "/evaluate": "Evaluate", "/docs": "API", "/report.html": "Download" };
   let tag = null;
 
   /** Return the address to poll, if the page is served. */

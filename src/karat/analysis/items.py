@@ -1,0 +1,395 @@
+"""Models item by item: the answers and losses of each item, and the items that flipped.
+
+The loss of an item is 0 for the best answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from karat.analysis.formatting import plain, records, rounded, write_tables
+from karat.analysis.pairing import Paired, pair
+from karat.analysis.shared_items import common_rows
+from karat.core.predictions import Predictions
+from karat.corruptions.view import CLEAN
+from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.results.run import Run, newest_first, open_runs
+from karat.results.selection import find_run, unknown_model
+from karat.results.tables import GROUP, describe
+
+#: relative size below which a change is rounding
+EQUAL = 1e-12
+#: characters of an item in a table
+ITEM_WIDTH = 200
+ITEM_COLUMNS = (
+    *("task", "better", "key", "target", "first", "second", "first_confidence"),
+    *("second_confidence", "first_loss", "second_loss", "change", "fold", "item"),
+)
+COUNT_COLUMNS = (
+    *("task", "loss", "items", "first_loss", "second_loss"),
+    *("first_better", "second_better", "same"),
+)
+
+Runs = Run | str | Path | Iterable[Run | str | Path]
+
+
+# -- the answers of a task, item by item ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TaskItems:
+    """The items of a task: ``table`` has one row per item, ``texts`` the item table, if any.
+
+    ``loss`` is the name of the loss, ``why`` the reason if there is no item table.
+    """
+
+    task: str
+    loss: str
+    table: pd.DataFrame
+    texts: pd.DataFrame | None = None
+    why: str = ""
+
+    def described(self) -> list[str]:
+        """Return the text of each item, empty if it is not stored."""
+        if self.texts is None:
+            return [""] * len(self.table)
+        known = self.texts.index
+        places = known.get_indexer(pd.Index(self.table["key"]))
+        return [describe(self.texts.iloc[i], ITEM_WIDTH) if i >= 0 else "" for i in places]
+
+
+def item_losses(answers: Predictions, kind: str) -> tuple[np.ndarray, str]:
+    """Return the loss of each answer, 0 if it is the best one, and the name of the loss.
+
+    It is the error (0 or 1) of a class, the absolute error of a number, the difference in rank
+    (as a share of all) where numbers are not on the scale of the target, and 1 - 1/rank of an item.
+
+    >>> item_losses(Predictions([1.0, 5.0], [1.0, 3.0]), "regression")
+    (array([0., 2.]), 'absolute error')
+    """
+    if answers.answers == "clusters":
+        raise DataError("a clustering has no answer about a single item.")
+    if answers.answers == answers.truths == "numbers":
+        if kind == "regression":
+            return np.abs(answers.target - answers.predictions), "absolute error"
+        apart = rankdata(answers.target) - rankdata(answers.predictions)
+        return np.abs(apart) / max(len(answers), 1), "rank distance"
+    if answers.rank is not None:
+        return 1 - 1 / np.maximum(answers.rank, 1.0), "1 - 1/rank"
+    if answers.answers == "numbers":
+        raise DataError("a number is not an answer that is right or wrong.")
+    return (answers.predictions.astype(str) != answers.target.astype(str)).astype(float), "error"
+
+
+def _columns(name: str, answers: Predictions, kind: str) -> tuple[dict[str, Any], str]:
+    losses, loss = item_losses(answers, kind)
+    none = np.full(len(answers), np.nan)
+    sure, chance = answers.confidence, answers.target_chance
+    return {
+        name: answers.predictions,
+        f"{name}_confidence": none if sure is None else sure,
+        f"{name}_chance": none if chance is None else chance,
+        f"{name}_loss": losses,
+    }, loss
+
+
+def _keyed(answers: Predictions, fold: int) -> np.ndarray:
+    """Return the keys of rows; those of earlier versions are numbered within their fold."""
+    if answers.key is not None:
+        return answers.key
+    rows = np.arange(len(answers)) if answers.question is None else answers.question
+    return np.array([f"fold {fold}, row {row}" for row in rows], dtype=object)
+
+
+def _one_repeat(run: Run, task: str, folds: Iterable[int]) -> list[int]:
+    """Return the folds of the first repeat, in which no item occurs twice."""
+    repeats = {r["fold"]: r["repeat"] for r in run.records() if r["task"] == task}
+    chosen = [fold for fold in folds if fold in repeats]
+    return [fold for fold in chosen if repeats[fold] == repeats[chosen[0]]]
+
+
+def paired_items(paired: Paired) -> TaskItems:
+    """Return the items of a task that both models answered.
+
+    Raises ``KaratError`` if predictions are missing, or not about one item each.
+    """
+    if paired.sides is None or not paired.units:
+        reason = next((state for state in paired.states if state != "ok"), "no common fold")
+        raise DataError(f"the models cannot be paired: {reason}.")
+    sides, parts = paired.sides, []
+    kind = str(sides[0].tasks[paired.task].get("kind", ""))
+    loss = ""
+    for fold in _one_repeat(sides[0].run, paired.task, [fold for fold, _ in paired.units]):
+        one, other = _matched(paired, fold)
+        facts = {"fold": fold, "key": _keyed(one, fold), "target": one.target}
+        first, loss = _columns("first", one, kind)
+        second, _ = _columns("second", other, kind)
+        group = {} if one.group is None else {GROUP: one.group}
+        parts.append(pd.DataFrame({**facts, **first, **second, **group}))
+    table = pd.concat(parts, ignore_index=True)
+    if not len(table):
+        raise DataError("there is no item that both answered.")
+    return _with_texts([side.run for side in sides], paired.task, loss, table)
+
+
+def _matched(paired: Paired, fold: int) -> tuple[Predictions, Predictions]:
+    """Return the rows of a fold about the same items, in the order of the first model."""
+    assert paired.sides is not None
+    task, sides = paired.task, paired.sides
+    one, other = (side.run.predictions(task, fold).covered() for side in sides)
+    if one.key is None or other.key is None:
+        folds = [side.answered[task][CLEAN][fold, 0] for side in sides]
+        rows = common_rows([one, other], folds)
+    else:
+        _, first, second = np.intersect1d(one.key, other.key, return_indices=True)
+        order = np.argsort(first)
+        rows = [first[order], second[order]]
+        if len({*one.key.tolist()}) < len(one) or len({*other.key.tolist()}) < len(other):
+            raise DataError("a row of its predictions is not about one item.")
+    one, other = one.take(rows[0]), other.take(rows[1])
+    if not np.array_equal(one.target, other.target):
+        raise DataError(f"the items of fold {fold} have other targets.")
+    return one, other
+
+
+def _with_texts(runs: Sequence[Run], task: str, loss: str, table: pd.DataFrame) -> TaskItems:
+    """Add the item table of the first run that has one."""
+    why = ""
+    for run in runs:
+        try:
+            return TaskItems(task, loss, table, run.items(task))
+        except DataError as error:
+            why = why or str(error)
+    return TaskItems(task, loss, table, None, why)
+
+
+def items_of_two(
+    runs: Any, a: Any, b: Any, tasks: str | Sequence[str]
+) -> tuple[str, str, list[TaskItems], list[str]]:
+    """Return the names of two models and the items of each task; raise if there are none."""
+    if isinstance(runs, pd.DataFrame):
+        raise DefinitionError("a table of scores has no items; pass run folders.")
+    found = pair(runs, a, b, None, "folds")
+    chosen = _chosen([each.task for each in found.tasks], tasks)
+    made, notes = [], list(found.notes)
+    for paired in found.tasks:
+        if paired.task not in chosen:
+            continue
+        try:
+            made.append(paired_items(paired))
+        except KaratError as error:
+            notes.append(f"{paired.task}: not compared by items, {str(error).rstrip('.')}.")
+    if not made:
+        reasons = " ".join(notes[-3:])
+        raise DataError(f"{found.first} and {found.second} have no common items. {reasons}")
+    return found.first, found.second, made, notes
+
+
+def _chosen(known: Sequence[str], asked: str | Sequence[str]) -> list[str]:
+    """Return the tasks that were asked for, or all; raise for an unknown one."""
+    names = [asked] if isinstance(asked, str) else list(asked)
+    unknown = [
+        f'the runs have no task "{name}".{did_you_mean(name, known)} They have: {", ".join(known)}.'
+        for name in names
+        if name not in known
+    ]
+    if unknown:
+        raise DefinitionError(*unknown)
+    return names or list(known)
+
+
+def items_of_one(
+    runs: Any, name: Any, tasks: str | Sequence[str]
+) -> tuple[str, list[TaskItems], list[str]]:
+    """Return the name of a model and the items of each of its tasks, from its newest runs."""
+    found = _runs_of(runs, name)
+    newest: dict[str, Run] = {}
+    for run in found:
+        for task in run.about["tasks"]:
+            newest.setdefault(task["name"], run)
+    made, notes = [], []
+    for task in _chosen(list(newest), tasks):
+        try:
+            made.append(_own_items(newest[task], task))
+        except KaratError as error:
+            notes.append(f"{task}: left out, {str(error).rstrip('.')}.")
+    if not made:
+        raise DataError(f"{found[0].model} has no items. {' '.join(notes[:3])}")
+    return found[0].model, made, notes
+
+
+def _runs_of(runs: Any, name: Any) -> list[Run]:
+    if isinstance(runs, pd.DataFrame):
+        raise DefinitionError("a table of scores has no items; pass run folders.")
+    if isinstance(name, Run | Path) or (Path(str(name)) / "run.json").is_file():
+        return [find_run(name)]
+    several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+    opened = [run for run in several if isinstance(run, Run)]
+    if paths := [path for path in several if not isinstance(path, Run)]:
+        opened += open_runs(paths)
+    found = [run for run in opened if run.model == name]
+    if not found:
+        models = sorted({run.model for run in opened})
+        raise DefinitionError(unknown_model(str(name), models, "the runs have"))
+    return newest_first(found)
+
+
+def _own_items(run: Run, task: str) -> TaskItems:
+    """Return the items of a task that one model answered."""
+    about = next(each for each in run.about["tasks"] if each["name"] == task)
+    done = [r["fold"] for r in run.records() if r["task"] == task and r["status"] == "ok"]
+    parts, loss = [], ""
+    for fold in _one_repeat(run, task, [fold for fold in done if fold is not None]):
+        answers = run.predictions(task, fold).covered()
+        columns, loss = _columns("first", answers, str(about.get("kind", "")))
+        facts = {"fold": fold, "key": _keyed(answers, fold), "target": answers.target}
+        group = {} if answers.group is None else {GROUP: answers.group}
+        parts.append(pd.DataFrame({**facts, **columns, **group}))
+    if not parts:
+        raise DataError("it has no predictions.")
+    return _with_texts([run], task, loss, pd.concat(parts, ignore_index=True))
+
+
+# -- flips ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ItemComparison:
+    """The items on which one of two models is better.
+
+    Attributes
+    ----------
+    first, second
+        The names of a and b.
+    items
+        One row per item whose loss differs: ``better`` is the better model, then the key, target,
+        both answers with their confidence and loss, ``change`` (loss of the first minus that of
+        the second), fold, and the text or the cells. For classes, these are the items that only
+        one model answers correctly. The largest changes come first.
+    tasks
+        One row per task: the name of the ``loss``, the number of items, both mean losses, and the
+        numbers of items on which the first is better, the second is better, and both are the same.
+    notes
+        What was left out and why.
+    """
+
+    first: str
+    second: str
+    items: pd.DataFrame
+    tasks: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        names = {"first": self.first, "second": self.second, "notes": self.notes}
+        return {**names, "tasks": records(self.tasks), "items": records(self.items)}
+
+    def to_csv(self, folder: str | Path) -> list[Path]:
+        """Write ``comparison_items.csv`` and ``comparison_item_counts.csv``; return the files."""
+        return write_tables(folder, "comparison", {"items": self.items, "item_counts": self.tasks})
+
+    def __repr__(self) -> str:
+        lines = [plain(line) for line in self.sentences]
+        return "\n".join([*lines, "", self.items.to_string(index=False, max_rows=20)])
+
+    @property
+    def sentences(self) -> list[str]:
+        """One sentence per task."""
+        return [self._sentence(row) for _, row in self.tasks.iterrows()]
+
+    def _sentence(self, row: pd.Series) -> str:
+        how = "right where the other is wrong" if row["loss"] == "error" else "better"
+        return (
+            f"{row['task']}, {row['items']:,} items: {self.first} is {how} on "
+            f"{row['first_better']:,}, {self.second} on {row['second_better']:,}; "
+            f"mean {row['loss']} {rounded(row['first_loss'])} and {rounded(row['second_loss'])}."
+        )
+
+
+def compare_items(
+    runs: Runs, a: Run | str | Path, b: Run | str | Path, *, tasks: str | Sequence[str] = ()
+) -> ItemComparison:
+    """Return the items on which one of two models is better than the other.
+
+    The models are paired as by ``compare``; only items that both answered on clean data count, and
+    of repeated folds only the first repeat. Texts and cells are shown if the runs keep them.
+
+    Parameters
+    ----------
+    runs
+        Runs, run folders or folders of runs, in which the models are looked up.
+    a, b
+        Names of models, runs, or run folders.
+    tasks
+        Names of the tasks to compare. Default: all.
+
+    Returns
+    -------
+    ItemComparison
+        The items that flipped, both ways, and their numbers.
+
+    Raises
+    ------
+    DataError
+        If no task has predictions of both models about the same items.
+    DefinitionError
+        If a model or task is unknown, or both models are the same.
+
+    Examples
+    --------
+    >>> found = karat.compare_items("results", "skrub", "onehot")  # doctest: +SKIP
+    >>> found.items[["better", "target", "first", "second", "item"]]  # doctest: +SKIP
+    """
+    first, second, found, notes = items_of_two(runs, a, b, tasks)
+    flips = [_flips(each, first, second) for each in found]
+    counts = [_counts(each) for each in found]
+    notes += without_texts(found)
+    items = pd.concat(flips, ignore_index=True)[list(ITEM_COLUMNS)]
+    return ItemComparison(first, second, items, pd.DataFrame(counts), notes)
+
+
+def _changed(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the change in loss of each item, and whether it is more than rounding."""
+    one, other = table["first_loss"].to_numpy(), table["second_loss"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        change = np.where(one == other, 0.0, one - other)
+    return change, np.abs(change) > EQUAL * np.maximum(1.0, np.minimum(np.abs(one), np.abs(other)))
+
+
+def _flips(found: TaskItems, first: str, second: str) -> pd.DataFrame:
+    """Return the items whose loss differs, the largest change first, by the better model."""
+    change, differs = _changed(found.table)
+    rows = found.table.assign(change=change)[differs]
+    # of wrong classes, those with the largest change in the probability of the target come first
+    apart = (rows["first_chance"] - rows["second_chance"]).abs().fillna(0.0)
+    order = np.lexsort((-apart, -rows["change"].abs(), rows["change"] > 0))
+    rows = rows.iloc[order].assign(task=found.task)
+    better = np.where(rows["change"] < 0, first, second)
+    rows = rows.assign(better=better, target=rows["target"].astype(object))
+    part = TaskItems(found.task, found.loss, rows, found.texts)
+    return rows.assign(item=part.described())
+
+
+def _counts(found: TaskItems) -> dict[str, Any]:
+    change, differs = _changed(found.table)
+    ahead, behind = int((differs & (change < 0)).sum()), int((differs & (change > 0)).sum())
+    means = (float(found.table[f"{name}_loss"].mean()) for name in ("first", "second"))
+    rest = len(change) - ahead - behind
+    values = (found.task, found.loss, len(change), *means, ahead, behind, rest)
+    return dict(zip(COUNT_COLUMNS, values, strict=True))
+
+
+def without_texts(found: Sequence[TaskItems]) -> list[str]:
+    """Return a note for each task whose items are not stored."""
+    return [
+        f"{each.task}: items are shown by their keys only, {each.why.rstrip('.')}."
+        for each in found
+        if each.texts is None
+    ]

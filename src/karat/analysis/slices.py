@@ -1,0 +1,462 @@
+"""Slices of items on which a model is worse: proposed on some folds, tested on the others.
+
+A slice is a set of items with something in common: a class, a group, a length, a number of missing
+cells, or the value of a column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, stdtr, stdtrit
+
+from karat.analysis.formatting import format_p, interval, plain, records, rounded, write_tables
+from karat.analysis.items import (
+    Runs,
+    TaskItems,
+    items_of_one,
+    items_of_two,
+    without_texts,
+)
+from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.results.run import Run
+from karat.results.tables import ANSWER, GROUP, LENGTH
+from karat.stats.paired_tests import ALPHA, CONFIDENCE, benjamini_hochberg
+
+#: features that are not columns of the data
+AUTO, CLASS, LENGTHS, MISSING = "auto", "class", "length", "missing"
+#: the feature of numeric targets
+TARGET = "target"
+#: fewest items inside and outside a slice, where it is proposed and where it is tested
+FEWEST_PROPOSED, FEWEST_TESTED = 10, 20
+#: slices that are tested per task, and how far from the rest they must be where they are proposed
+MOST_TESTED, MIN_SCORE = 10, 1.0
+#: a column of numbers with more values is cut at its quartiles
+MOST_NUMBERS = 6
+#: values of a column, the most frequent first
+MOST_VALUES = 50
+#: a column whose texts have more characters on average is cut by their length
+LONG_TEXT = 30
+SEED = 0
+SLICE_COLUMNS = (
+    *("task", "slice", "feature", "worse", "items", "of", "first", "second"),
+    *("difference", "difference_low", "difference_high", "elsewhere", "p", "p_adjusted", "loss"),
+)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A set of items: ``feature`` is what it is made of, ``inside`` which items are in it."""
+
+    name: str
+    feature: str
+    inside: np.ndarray
+
+
+def slices_of(feature: str, values: Sequence[str] | np.ndarray, names: bool = False) -> list[Slice]:
+    """Return the slices of a feature: its values, or the quartiles of numbers; "" is missing.
+
+    With ``names``, numbers are not cut at their quartiles.
+
+    >>> [each.name for each in slices_of("plan", ["basic", "plus", "", "plus"])]
+    ['plan = plus', 'plan = basic', 'plan is missing']
+    >>> [each.name for each in slices_of("age", [str(age) for age in range(20, 28)])]
+    ['age <= 21.75', 'age 21.75 to 23.5', 'age 23.5 to 25.25', 'age > 25.25']
+    """
+    texts = np.asarray(values, dtype=object)
+    there = texts != ""
+    numbers = pd.to_numeric(pd.Series(texts).where(there), errors="coerce").to_numpy(dtype=float)
+    numeric = bool(there.any()) and bool(np.isfinite(numbers[there]).all())
+    if numeric and not names and len(np.unique(numbers[there])) > MOST_NUMBERS:
+        found = _quartiles(feature, numbers)
+    else:
+        counts = sorted(Counter(texts[there]).items(), key=lambda each: (-each[1], each[0]))
+        frequent = [value for value, _ in counts[:MOST_VALUES]]
+        found = [Slice(f"{feature} = {value}", feature, texts == value) for value in frequent]
+    if not there.all():
+        found.append(Slice(f"{feature} is missing", feature, ~there))
+    return found
+
+
+def _quartiles(feature: str, numbers: np.ndarray) -> list[Slice]:
+    cuts = np.unique(np.nanquantile(numbers, [0.25, 0.5, 0.75]))
+    with np.errstate(invalid="ignore"):
+        part = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers, side="left"))
+    texts = [f"{cut:.6g}" for cut in cuts]
+    middle = [f"{feature} {a} to {b}" for a, b in zip(texts[:-1], texts[1:], strict=True)]
+    names = [f"{feature} <= {texts[0]}", *middle, f"{feature} > {texts[-1]}"]
+    return [Slice(name, feature, part == i) for i, name in enumerate(names) if (part == i).any()]
+
+
+def make_slices(found: TaskItems, by: str) -> list[Slice]:
+    """Return the slices of a task's items by a feature, or by all of them.
+
+    Raises ``DataError`` if it needs items that are not stored, and ``DefinitionError`` for an
+    unknown feature.
+    """
+    features = dict(_features(found))
+    if by == AUTO:
+        return _distinct(each for name, values in features.items() for each in _cut(name, values))
+    if by in features:
+        return _cut(by, features[by])
+    if found.texts is None and by != CLASS:
+        raise DataError(found.why)
+    words = {LENGTHS: "texts", MISSING: "missing cells", GROUP: "groups", CLASS: "classes"}
+    if by in words:
+        raise DefinitionError(f"the data of {found.task} have no {words[by]}.")
+    known = ", ".join(features)
+    hint = did_you_mean(by, features)
+    raise DefinitionError(f'{found.task} has no column "{by}".{hint} There are: {known}.')
+
+
+def _cut(name: str, values: np.ndarray) -> list[Slice]:
+    """Return the slices of a feature; those of a long text are its lengths."""
+    if name in (CLASS, GROUP):
+        return slices_of(name, values, names=True)
+    filled = [len(text) for text in values if text != ""]
+    if filled and np.mean(filled) > LONG_TEXT:
+        lengths = np.array([str(len(text)) for text in values], dtype=object)
+        return slices_of(f"length of {name}", lengths)
+    return slices_of("missing cells" if name == MISSING else name, values)
+
+
+def _features(found: TaskItems) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the features of items as texts: class, group, length, columns, missing cells."""
+    table, texts = found.table, found.texts
+    if found.loss in ("error", "absolute error", "rank distance"):
+        name = CLASS if found.loss == "error" else TARGET
+        yield name, table["target"].astype(str).to_numpy(dtype=object)
+    if texts is None:
+        if GROUP in table:
+            yield GROUP, table[GROUP].to_numpy(dtype=object)
+        return
+    rows = texts.loc[table["key"]]
+    columns = rows.columns.difference([GROUP, LENGTH, ANSWER], sort=False)
+    cells = rows[columns].to_numpy(dtype=object)
+    if GROUP in rows:
+        yield GROUP, rows[GROUP].to_numpy(dtype=object)
+    if LENGTH in rows:
+        yield LENGTHS, rows[LENGTH].to_numpy(dtype=object)
+    yield from ((str(name), rows[name].to_numpy(dtype=object)) for name in columns)
+    lost = (cells == "").sum(axis=1)
+    if lost.any():
+        yield MISSING, lost.astype(str).astype(object)
+
+
+def _distinct(slices: Iterable[Slice]) -> list[Slice]:
+    """Return slices without those that hold the same items as an earlier one."""
+    return list({each.inside.tobytes(): each for each in reversed([*slices])}.values())[::-1]
+
+
+@dataclass(frozen=True)
+class SliceTest:
+    """A slice, the direction in which it was tested, p, and the estimates."""
+
+    slice: Slice
+    sign: int
+    p: float
+    values: Mapping[str, float]
+
+
+def held_out(folds: np.ndarray, groups: np.ndarray | None = None, seed: int = SEED) -> np.ndarray:
+    """Return which items are for testing: those of the later folds, or a random half of one fold.
+
+    Groups are not divided.
+
+    >>> held_out(np.array([0, 0, 1, 1, 2, 2])).tolist()
+    [False, False, True, True, True, True]
+    """
+    numbers = np.unique(folds)
+    if len(numbers) > 1:
+        return np.isin(folds, numbers[len(numbers) // 2 :])
+    units = np.arange(len(folds)) if groups is None else pd.factorize(groups)[0]
+    count = int(units.max(initial=-1)) + 1
+    chosen = np.random.default_rng(seed).permutation(count)[: (count + 1) // 2]
+    return np.isin(units, chosen)
+
+
+def propose(
+    values: np.ndarray, slices: Sequence[Slice], among: np.ndarray, paired: bool
+) -> list[tuple[Slice, int]]:
+    """Return the slices that are farthest from the other items, each with its direction.
+
+    Only the items that ``among`` selects are looked at. With ``paired``, values are differences in
+    loss, and the direction is 1 if the first model loses, -1 if the second does. Without, they are
+    losses, and only slices with a larger loss are returned.
+    """
+    scored: list[tuple[float, int, Slice, int]] = []
+    values = values[among]
+    spread = float(values.std()) or 1.0
+    for each in slices:
+        inside = each.inside[among]
+        sizes = int(inside.sum()), int((~inside).sum())
+        if min(sizes) < FEWEST_PROPOSED:
+            continue
+        mean, rest = float(values[inside].mean()), float(values[~inside].mean())
+        sign = -1 if paired and mean < 0 else 1
+        score = sign * (mean - rest) / (spread * np.sqrt(1 / sizes[0] + 1 / sizes[1]))
+        if score >= MIN_SCORE:
+            scored.append((-score, len(scored), each, sign))
+    scored.sort(key=lambda entry: entry[:2])
+    return [(each, sign) for _, _, each, sign in scored[:MOST_TESTED]]
+
+
+def worse_inside(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
+    """Return the one-sided p that values are larger inside a slice than outside.
+
+    It is the larger p of Welch's test and of the test with a common variance: the first is wrong
+    if all values inside are the same, the second if the variances differ. With ``paired`` the mean
+    inside must also be above 0, by a t-test.
+
+    >>> values = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
+    >>> worse_inside(values, values == 1, paired=False) < 0.05
+    True
+    """
+    x, rest = values[inside], values[~inside]
+    difference = float(x.mean() - rest.mean())
+    if difference <= 0 or (paired and x.mean() <= 0):
+        return 1.0
+    error, freedom = _welch(x, rest)
+    common = float(values.std(ddof=1)) * np.sqrt(1 / len(x) + 1 / len(rest))
+    p = [float(ndtr(-difference / common)), _upper(difference, error, freedom)]
+    if paired:
+        p.append(_upper(float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1))
+    return max(p)
+
+
+def _welch(x: np.ndarray, rest: np.ndarray) -> tuple[float, float]:
+    """Return the standard error of the difference of two means, and its degrees of freedom."""
+    parts = [float(each.var(ddof=1)) / len(each) for each in (x, rest)]
+    total = sum(parts)
+    below = sum(part**2 / (len(each) - 1) for part, each in zip(parts, (x, rest), strict=True))
+    return float(np.sqrt(total)), total**2 / below if below else float(len(x) - 1)
+
+
+def _upper(mean: float, error: float, freedom: float) -> float:
+    return float(stdtr(freedom, -mean / error)) if error > 0 else 0.0
+
+
+def estimate_slices(
+    values: np.ndarray, proposed: Sequence[tuple[Slice, int]], test: np.ndarray, paired: bool
+) -> list[SliceTest]:
+    """Return the tests of proposed slices on the items that ``test`` selects."""
+    found = []
+    for each, sign in proposed:
+        inside, chosen = each.inside[test], values[test]
+        if min(int(inside.sum()), int((~inside).sum())) < FEWEST_TESTED:
+            continue
+        p = worse_inside(sign * chosen, inside, paired)
+        # a direction found on the same items is tested in both
+        p = min(1.0, 2 * p) if paired and test.all() else p
+        found.append(SliceTest(each, sign, p, _estimates(chosen, inside, paired)))
+    return found
+
+
+def _estimates(values: np.ndarray, inside: np.ndarray, paired: bool) -> dict[str, float]:
+    """Return the difference of a slice with its interval, and the value elsewhere."""
+    x, rest = values[inside], values[~inside]
+    elsewhere = float(rest.mean())
+    difference = float(x.mean()) if paired else float(x.mean()) - elsewhere
+    # one more item with the mean of all, so that equal values have an interval too
+    x, rest = np.append(x, values.mean()), np.append(rest, values.mean())
+    error, freedom = _welch(x, rest)
+    if paired:
+        error, freedom = float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+    bounds = {"difference_low": difference - half, "difference_high": difference + half}
+    sizes = {"items": int(inside.sum()), "of": len(values)}
+    return {"difference": difference, **bounds, "elsewhere": elsewhere, **sizes}
+
+
+@dataclass(frozen=True, eq=False)
+class SliceComparison:
+    """Slices of items on which a model is worse than another, or than elsewhere.
+
+    Attributes
+    ----------
+    first, second
+        The names of a and b; ``second`` is empty for one model.
+    slices
+        One row per tested slice, the smallest p first: ``worse`` is the model that is worse there
+        (empty if ``p_adjusted`` is above 0.05), ``items`` of the ``of`` tested items are in it,
+        ``first`` and ``second`` are the mean losses inside, ``difference`` with its 95 % interval,
+        ``elsewhere`` the difference (of one model: the loss) of the other items, p, and p after
+        Benjamini and Hochberg over all slices.
+    notes
+        How slices were chosen, and what was left out.
+    """
+
+    first: str
+    second: str
+    slices: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def claims(self) -> pd.DataFrame:
+        """The slices on which a model is worse."""
+        return self.slices[self.slices["worse"] != ""]
+
+    @property
+    def sentences(self) -> list[str]:
+        """One sentence per claim, or one that there is none."""
+        if not len(self.claims):
+            tested = len(self.slices)
+            return [f"No slice is significantly worse than the other items ({tested} tested)."]
+        return [self._sentence(row) for _, row in self.claims.iterrows()]
+
+    def _sentence(self, row: pd.Series) -> str:
+        p = f"{row['items']:,} items, adjusted p {format_p(row['p_adjusted'])}"
+        bounds = (row["difference"], row["difference_low"], row["difference_high"])
+        where, loss = f"{row['task']} where {row['slice']}", row["loss"]
+        if not self.second:
+            return (
+                f"{self.first} is worse on {where} than elsewhere: {loss} {rounded(row['first'])} "
+                f"against {rounded(row['elsewhere'])}, difference {interval(*bounds)}; {p}."
+            )
+        other = self.second if row["worse"] == self.first else self.first
+        return (
+            f"{row['worse']} loses against {other} on {where}: {loss} {rounded(row['first'])} of "
+            f"{self.first} and {rounded(row['second'])} of {self.second}, difference "
+            f"{interval(*bounds)}; {p}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        names = {"first": self.first, "second": self.second, "verdict": self.sentences}
+        return {**names, "slices": records(self.slices), "notes": self.notes}
+
+    def to_csv(self, folder: str | Path) -> list[Path]:
+        """Write ``comparison_slices.csv``, and return the file."""
+        return write_tables(folder, "comparison", {"slices": self.slices})
+
+    def __repr__(self) -> str:
+        table = self.slices.to_string(index=False)
+        return "\n".join([*map(plain, self.sentences), "", table, *map(plain, self.notes)])
+
+
+def compare_slices(
+    runs: Runs,
+    a: Run | str | Path,
+    b: Run | str | Path | None = None,
+    *,
+    by: str = AUTO,
+    tasks: str | Sequence[str] = (),
+) -> SliceComparison:
+    """Find slices of the items on which model ``a`` or ``b`` loses against the other.
+
+    Without ``b``, find slices on which ``a`` is worse than elsewhere. With ``by="auto"``, slices
+    are proposed on the first half of the folds and tested on the others (with one fold: on random
+    halves of its items); slices of one feature are all tested on all items. p is corrected after
+    Benjamini and Hochberg.
+
+    Parameters
+    ----------
+    runs
+        Runs, run folders or folders of runs, in which the models are looked up.
+    a, b
+        Names of models, runs, or run folders.
+    by
+        ``"auto"``, ``"group"``, ``"class"``, ``"length"``, ``"missing"`` (number of missing
+        cells), or a column of the data. Numbers are cut at their quartiles.
+    tasks
+        Names of the tasks. Default: all.
+
+    Returns
+    -------
+    SliceComparison
+        The tested slices, and a sentence for each on which a model is worse.
+
+    Raises
+    ------
+    DataError
+        If no task has predictions, or items are needed that the runs do not keep.
+    DefinitionError
+        If a model, task or column is unknown.
+
+    Examples
+    --------
+    >>> found = karat.compare_slices("results", "skrub", "onehot")  # doctest: +SKIP
+    >>> found.claims[["slice", "worse", "difference", "p_adjusted"]]  # doctest: +SKIP
+    """
+    if b is None:
+        first, found, notes = items_of_one(runs, a, tasks)
+        second = ""
+    else:
+        first, second, found, notes = items_of_two(runs, a, b, tasks)
+    rows: list[dict[str, Any]] = []
+    problems: list[KaratError] = []
+    for each in found:
+        try:
+            rows += _sliced(each, by, bool(second), notes)
+        except DataError as error:
+            problems.append(error)
+            notes.append(f"{each.task}: no slices, {str(error).rstrip('.')}.")
+        except DefinitionError as error:
+            problems.append(error)
+            notes.append(f"{each.task}: left out, its data have no {by}.")
+    if len(problems) == len(found):
+        raise next((error for error in problems if "Did you mean" in str(error)), problems[0])
+    table = pd.DataFrame(rows, columns=[*SLICE_COLUMNS, "sign"])
+    table["p_adjusted"] = benjamini_hochberg(table["p"].to_numpy(dtype=float))
+    names = np.where(table["sign"] > 0, first, second)
+    table["worse"] = np.where(table["p_adjusted"] < ALPHA, names, "")
+    table = table.sort_values(["p", "items"], ascending=[True, False], kind="stable")
+    table = table[list(SLICE_COLUMNS)].reset_index(drop=True)
+    return SliceComparison(first, second, table, list(dict.fromkeys(notes)))
+
+
+def _sliced(found: TaskItems, by: str, paired: bool, notes: list[str]) -> list[dict[str, Any]]:
+    """Return the tested slices of a task as rows, and note how they were chosen."""
+    if found.texts is None and by == AUTO:
+        notes += without_texts([found])
+    elif found.texts is not None:
+        known = found.table["key"].isin(found.texts.index)
+        if not known.all():
+            notes.append(f"{found.task}: {known.sum():,} of {len(known):,} items are stored.")
+        found = TaskItems(found.task, found.loss, found.table[known], found.texts)
+    table = found.table
+    values = table["first_loss"].to_numpy(dtype=float)
+    values = values - table["second_loss"].to_numpy(dtype=float) if paired else values
+    if not np.isfinite(values).all():
+        raise DataError("some losses are not finite numbers.")
+    slices, test = make_slices(found, by), np.ones(len(table), dtype=bool)
+    if by == AUTO:
+        groups = table[GROUP].to_numpy() if GROUP in table else None
+        test = held_out(table["fold"].to_numpy(), groups)
+        proposed = propose(values, slices, ~test, paired)
+        notes.append(
+            f"{found.task}: {len(slices)} slices, {len(proposed)} proposed on "
+            f"{int((~test).sum()):,} items and tested on the other {int(test.sum()):,}."
+        )
+    else:
+        means = [float(values[each.inside].mean()) for each in slices]
+        signs = [-1 if paired and mean < 0 else 1 for mean in means]
+        proposed = list(zip(slices, signs, strict=True))
+    tested = estimate_slices(values, proposed, test, paired)
+    return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
+
+
+def _row(found: TaskItems, tested: SliceTest, inside: pd.DataFrame, paired: bool) -> dict[str, Any]:
+    second = float(inside["second_loss"].mean()) if paired else np.nan
+    bounds = np.array([tested.values["difference_low"], tested.values["difference_high"]])
+    if found.loss != "absolute error":  # other losses are from 0 to 1
+        bounds = np.clip(bounds, -1.0, 1.0)
+    return {
+        "task": found.task,
+        "slice": tested.slice.name,
+        "feature": tested.slice.feature,
+        "first": float(inside["first_loss"].mean()),
+        "second": second,
+        "p": tested.p,
+        "loss": found.loss,
+        "sign": tested.sign,
+        **tested.values,
+        "difference_low": float(bounds[0]),
+        "difference_high": float(bounds[1]),
+    }
