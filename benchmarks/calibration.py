@@ -10,6 +10,7 @@ tasks with the same number of folds: expected ranks, and Bradley–Terry strengt
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -108,8 +109,11 @@ class Setting:
         scores += rng.normal(0, spread, scores.shape)
         scores[rng.random(scores.shape) < MISSING] = np.nan
         scores[:, (~np.isnan(scores)).sum(axis=0) < 2] = np.nan
-        return rankdata(-scores, axis=0, nan_policy="omit")
+        # without ties; missing values are sorted last
+        ranks = np.argsort(np.argsort(-scores, axis=0), axis=0) + 1.0
+        return np.where(np.isnan(scores), np.nan, ranks)
 
+    @functools.cache  # noqa: B019
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """Return expected ranks, and strengths in points of Elo."""
         ranks = self.ranks(np.random.default_rng(99), TRUTH_TASKS)
