@@ -40,7 +40,7 @@
       const sign = Karat.data.tasks[t].higher[k] ? 1 : -1;
       return [{ t, k, x, y, better: sign * (x - y), ...testOf(t, k, a, b) }];
     });
-    holm(rows.map((row) => row.p)).forEach((p, i) => (rows[i].holm = p));
+    Karat.holm(rows.map((row) => row.p)).forEach((p, i) => (rows[i].holm = p));
     return rows;
   }
 
@@ -54,7 +54,7 @@
   }
 
   /** Return Holm-corrected p values; null (no test) stays. */
-  function holm(values) {
+  Karat.holm = (values) => {
     const order = values.map((_, i) => i).filter((i) => values[i] !== null);
     order.sort((a, b) => values[a] - values[b]);
     const found = values.map(() => null);
@@ -64,7 +64,7 @@
       found[i] = most;
     });
     return found;
-  }
+  };
 
   /** Return a score between the worst (0) and the best (1) model of the task. */
   function normal({ t, k }, value) {
