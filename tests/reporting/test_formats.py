@@ -50,16 +50,11 @@ def board(**options):
 
 def test_markdown():
     assert render(board(), "markdown").splitlines()[2:7] == [
-        "| model |    rank | 95 % | tie | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a "
-        "| time | memory |",
-        "| ----- | ------: | ---: | --- | -------------: | --------------: | -----: | --: "
-        "| ---: | -----: |",
-        "| good  | **1.5** |    – |     |      **0.875** |           20.00 |      0 |   0 "
-        "|    – |      – |",
-        "| bad   | **1.5** |    – |     |          0.375 |       **10.00** |      0 |   0 "
-        "|    – |      – |",
-        "| part  |     3.0 |    – |     |              … |          failed |      0 |   0 "
-        "|    – |      – |",
+        "| model |    rank | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a | time | memory |",
+        "| ----- | ------: | -------------: | --------------: | -----: | --: | ---: | -----: |",
+        "| good  | **1.5** |      **0.875** |           20.00 |      0 |   0 |    – |      – |",
+        "| bad   | **1.5** |          0.375 |       **10.00** |      0 |   0 |    – |      – |",
+        "| part  |     3.0 |              … |          failed |      0 |   0 |    – |      – |",
     ]
 
 
@@ -121,16 +116,16 @@ def test_latex():
     lines = render(board(), "latex").splitlines()
     assert lines[:9] == [
         r"% \usepackage{booktabs}",
-        r"\begin{tabular}{lrrlrrrrrr}",
+        r"\begin{tabular}{lrrrrrrr}",
         r"\toprule",
-        r"model & rank & 95 \% & tie & adult & price & failed & n/a & time & memory \\",
-        r" &  &  &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
+        r"model & rank & adult & price & failed & n/a & time & memory \\",
+        r" &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
         r"\midrule",
-        r"good & \textbf{1.5} & \textendash{} &  & \textbf{0.875} & 20.00 & 0 & 0 & "
+        r"good & \textbf{1.5} & \textbf{0.875} & 20.00 & 0 & 0 & "
         r"\textendash{} & \textendash{} \\",
-        r"bad & \textbf{1.5} & \textendash{} &  & 0.375 & \textbf{10.00} & 0 & 0 & "
+        r"bad & \textbf{1.5} & 0.375 & \textbf{10.00} & 0 & 0 & "
         r"\textendash{} & \textendash{} \\",
-        r"part & 3.0 & \textendash{} &  & \ldots{} & failed & 0 & 0 & "
+        r"part & 3.0 & \ldots{} & failed & 0 & 0 & "
         r"\textendash{} & \textendash{} \\",
     ]
     assert lines[9:12] == [r"\bottomrule", r"\end{tabular}", r"\par\smallskip"]

@@ -21,7 +21,7 @@ def board(**options):
     "options, words",
     [
         ({}, ["letter", "1 cell, counted", "1 cell, left out", ": a."]),
-        ({"missing": "exclude"}, ["letter", "1 cell.", "1 cell.", "1 of 3 tasks"]),
+        ({"missing": "exclude"}, ["one fold", "1 cell.", "1 cell.", "1 of 3 tasks"]),
         (
             {"missing": "baseline:b", "normalize": "range"},
             ["letter", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2"],
@@ -29,7 +29,7 @@ def board(**options):
         ({"by": "kind"}, ["letter", "1 cell, counted", "1 cell, left out", ": second."]),
         (
             {"by": "task", "normalize": "baseline:b"},
-            ["letter", "0 is b", "95 %", "1 cell, counted", "1 cell, left out"],
+            ["one fold", "0 is b", "95 %", "1 cell, counted", "1 cell, left out"],
         ),
     ],
 )
@@ -47,11 +47,11 @@ def test_advice_where_no_task_is_common():
 def test_note_on_models_with_few_tasks():
     tasks = {f"t{i}": {"broad": 0.5, "other": 0.4} for i in range(3)}
     tasks["t0"]["narrow"] = 0.6
-    (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
+    (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "narrow" in line]
     assert note.endswith(": narrow.")
     # no note if no model has three tasks
     del tasks["t2"]
-    assert not [line for line in notes(leaderboard(score_table(tasks))) if "few" in line]
+    assert not [line for line in notes(leaderboard(score_table(tasks))) if "narrow" in line]
 
 
 @pytest.mark.parametrize(

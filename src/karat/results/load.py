@@ -27,7 +27,7 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
-from karat.results.pooling import PooledRun, check_pool, count_jobs, pool_runs
+from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
 
@@ -154,6 +154,23 @@ def named_scores(
         return table.assign(corruption=corruption.where(corruption.notna(), "")), given.metrics, {}
     given, table = _of_runs(as_runs(runs), check_pool(pool), final=False)
     return table, given.metrics, given.higher_is_better
+
+
+def exported_scores(runs: Any) -> pd.DataFrame:
+    """Return all scores of a table, or of runs under the names of ``exported_runs``."""
+    if isinstance(runs, pd.DataFrame):
+        return named_scores(runs)[0]
+    tables = [
+        table.assign(model=model, task=table["task"].map(labels))
+        for run, model, labels in exported_runs(runs)
+        for table in (run.scores(),)
+    ]
+    return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
+
+
+def exported_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
+    """Return runs, each with a name of its own, and the columns of its tasks."""
+    return [(each.run, each.model, each.labels) for each in list_runs(as_runs(runs))]
 
 
 def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:

@@ -70,6 +70,15 @@ def pool_runs(runs: Sequence[Run], pool: str = "variant") -> list[PooledRun]:
     return place_seeds(runs, name_models(runs, check_pool(pool)), name_questions(runs))
 
 
+def list_runs(runs: Sequence[Run]) -> list[PooledRun]:
+    """Return the runs, each with a name of its own; one seed is not told apart from another."""
+    named = zip(runs, name_models(runs, "none"), name_questions(runs), strict=True)
+    return [
+        PooledRun(run, model, {task: each.label for task, each in own.items()})
+        for run, model, own in named
+    ]
+
+
 # -- models ---------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from karat.results.importing import (
     kind_of,
     rows,
 )
-from karat.results.load import named_runs
+from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS, expand_folds
@@ -60,7 +60,7 @@ def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
-    found = named_runs(runs)
+    found = exported_runs(runs)
     pairs = [(run.model, run.about["constraint"]) for run, _, _ in found]
     for (run, name, label), pair in zip(found, pairs, strict=True):
         # the name must be unique for each constraint

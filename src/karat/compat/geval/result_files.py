@@ -26,7 +26,7 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, folder_name, rows
-from karat.results.load import named_runs
+from karat.results.load import exported_runs
 from karat.results.run import Run
 
 START = ("task_name", "gold_standard_file", "coverage")
@@ -185,7 +185,7 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
 
 def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield GEval's result files (one folder per model if several) and the comparison."""
-    found = {name: repeats for run, name, _ in named_runs(runs) if (repeats := _repeats(run))}
+    found = {name: repeats for run, name, _ in exported_runs(runs) if (repeats := _repeats(run))}
     if not found:
         raise DataError(
             "the runs have no GEval task; the suites geval and nodes contain GEval tasks."

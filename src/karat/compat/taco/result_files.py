@@ -18,7 +18,7 @@ from karat.reporting.figures import COLORS, WIDTH, Plot, cut_name, make_figure, 
 from karat.reporting.formats import metric_label
 from karat.reporting.plots import draw_lines
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
-from karat.results.load import named_runs, named_scores
+from karat.results.load import exported_runs, exported_scores
 from karat.results.rescore import view_of
 from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
@@ -45,10 +45,10 @@ VIEW = ["corruption", "severity"]
 
 def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield TACO's files; the file name has the task if a dataset has several tasks."""
-    found = named_runs(runs)
+    found = exported_runs(runs)
     tasks = _tasks(found)
     times = Counter(tasks.values())
-    scores, _, _ = named_scores([run for run, _, _ in found])
+    scores = exported_scores([run for run, _, _ in found])
     scores = scores[scores["epoch"] == FINAL_EPOCH]
     for task, (dataset, kind) in tasks.items():
         part = scores[scores["task"] == task]

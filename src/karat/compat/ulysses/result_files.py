@@ -21,7 +21,7 @@ from karat.core.torch_random import MASTER, bootstrap_seed, interval_seeds
 from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.importing import ImportLog, ModelResults, Sample, folder_name, number, rows
-from karat.results.load import named_runs, named_scores
+from karat.results.load import exported_runs, exported_scores
 from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
 from karat.stats.intervals import (
@@ -57,7 +57,7 @@ def frame(runs: Any) -> pd.DataFrame:
     Repetitions, partitions and epochs start at 1; test scores have the epoch -1. The task
     ``F1A-exact`` is called ``F1A`` here.
     """
-    scores = clean(named_scores(runs)[0])
+    scores = clean(exported_scores(runs))
     names = short_names(scores)
     final = (scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(TESTS)
     curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin(CURVES)
@@ -221,10 +221,10 @@ class _Model:
 def _models(runs: Any) -> Iterator[_Model]:
     """Yield the models of runs, or of a tidy table, with a task scored above chance."""
     if isinstance(runs, pd.DataFrame):
-        tables = named_scores(runs)[0].groupby("model", sort=False)
+        tables = exported_scores(runs).groupby("model", sort=False)
         models = [_Model(str(name), part) for name, part in tables]
     else:
-        models = [_model(*named) for named in named_runs(runs)]
+        models = [_model(*named) for named in exported_runs(runs)]
     scored = [model for model in models if (model.scores["metric"] == ASKED).any()]
     if not scored:
         short_names(models[0].scores)  # raises
