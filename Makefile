@@ -1,7 +1,7 @@
 # Two commands do all on a fresh machine with Python 3.11 or newer:
 #   make demo    sets up .venv, runs the suite "quickstart", prints the leaderboard and writes report.html
 #   make test    sets up .venv and runs linter, types, tests, doctests and examples
-# Others: make setup, make lint, make test-only, make bench, make docs (the documentation site in site/)
+# Others: make setup, make lint, make test-only, make bench, make docs (the documentation site in site/, with its reports)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -31,8 +31,9 @@ test-only: $(VENV)/.stamp-$(EXTRA)
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python benchmarks/run.py
 
-docs: $(VENV)/.stamp-docs
+docs: $(VENV)/.stamp-docs $(VENV)/.stamp-demo
 	$(BIN)/python scripts/check_pages.py
+	$(BIN)/python scripts/landing.py
 	$(BIN)/zensical build --clean
 
 $(BIN)/python:
@@ -45,4 +46,4 @@ $(VENV)/.stamp-%: $(BIN)/python pyproject.toml $(CONSTRAINTS)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) results report.html site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) results report.html site docs/reports .pytest_cache .mypy_cache .ruff_cache

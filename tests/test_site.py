@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shutil
@@ -9,8 +10,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
+
+from karat.reporting.page import page_files
+
+from .skips import original_data, original_file
 
 pytest.importorskip("zensical", reason='the site needs pip install "karat[docs]"')
 
@@ -21,7 +28,10 @@ ROOT = Path(__file__).parent.parent
 def site(tmp_path_factory) -> Path:
     """Build the site as ``make docs`` does; a broken link is an error."""
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "docs", folder / "docs")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("reports"))
+    (folder / "docs" / "reports").mkdir()
+    for name in shown_reports():  # the test of the reports makes real ones
+        (folder / "docs" / "reports" / name).write_text("<!doctype html><title>Report</title>")
     pages = runpy.run_path(str(ROOT / "scripts" / "check_pages.py"))
     pages["write_pages"](folder / "docs" / "checks")
     shutil.copytree(ROOT / "examples", folder / "examples")
@@ -30,6 +40,12 @@ def site(tmp_path_factory) -> Path:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
+
+
+def shown_reports() -> list[str]:
+    """Return the names of the reports that the landing page shows, in their order."""
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    return re.findall(r'<iframe src="reports/([\w.]+)"', text)
 
 
 def listed(nav) -> list[str]:
@@ -45,6 +61,45 @@ def test_every_page_is_built_and_has_its_place_in_the_navigation(site):
     assert set(pages) == {path.name for path in (ROOT / "docs").glob("*.md")}
     for page in pages:
         assert (site / page).with_suffix(".html").is_file(), page
+
+
+def test_the_landing_page_is_in_the_look_of_the_reports(site):
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<link[^>]+href="\./stylesheets/karat\.css"', text)
+    style = (site / "stylesheets" / "karat.css").read_text()
+    report = "".join(page_files(".css"))
+    colors = {each.lower() for each in re.findall(r"#[0-9a-fA-F]{6}\b", style)}
+    assert len(colors) > 15
+    # one is a darker gold, for buttons under the pointer
+    assert len(colors - set(re.findall(r"#[0-9a-f]{6}\b", report))) <= 1
+    assert re.findall(r'<iframe src="reports/([\w.]+)"', text) == shown_reports()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory) -> dict[str, dict[str, Any]]:
+    """Run the commands of the landing page with few rows; return the data of the reports."""
+    for dataset in ("taco_adult", "arxiv_abstracts", "bitext_german", "vader_tweets"):
+        original_file(dataset)
+    landing = runpy.run_path(str(ROOT / "scripts" / "landing.py"))
+    with original_data():
+        made = landing["build"](tmp_path_factory.mktemp("reports"), ["--max-rows", "200"])
+    pattern = r'<script type="application/json" id="bundle">(.*?)</script>'
+    texts = {path.name: path.read_text(encoding="utf-8") for path in made}
+    return {name: json.loads(re.search(pattern, text, re.S)[1]) for name, text in texts.items()}
+
+
+def test_the_commands_of_the_landing_page_make_its_reports(reports):
+    assert (
+        sorted(reports) == sorted(shown_reports()) == ["amlb.html", "sentences.html", "taco.html"]
+    )
+    table = pd.read_csv(ROOT / "tests" / "data_parity" / "results_medium-8c1h.csv")
+    models = {name: {m["model"] for m in data["models"]} for name, data in reports.items()}
+    assert models["amlb.html"] == set(table["framework"])
+    assert len(reports["amlb.html"]["tasks"]) == table["task"].nunique()
+    assert models["sentences.html"] == {"use-multilingual", "tfidf", "random"}
+    assert len(reports["sentences.html"]["tasks"]) == 6
+    assert models["taco.html"] == {"logistic-regression", "random-forest", "dummy"}
+    assert reports["taco.html"]["curves"]
 
 
 def test_pages_load_nothing_from_other_hosts(site):

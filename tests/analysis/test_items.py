@@ -149,7 +149,7 @@ def test_runs_without_keys_are_paired_by_row(store):
     found = compare_items(runs, "one", "other")
     assert found.items["key"].tolist()[:2] == ["fold 0, row 0", "fold 0, row 2"]
     assert set(found.items["item"]) == {""}
-    assert any("item table" in note for note in found.notes)
+    assert any("--resume" in note for note in found.notes)
 
 
 def test_only_the_first_repeat_counts(store, tmp_path):

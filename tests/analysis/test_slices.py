@@ -274,7 +274,7 @@ def test_without_items_classes_still_work(tmp_path, runs):
         copies.append(copy)
     found = compare_slices(copies, "weak", "strong")
     assert set(found.slices["feature"]) <= {"class", "group"}
-    assert any("keys only" in note for note in found.notes)
+    assert any("Keys only" in note for note in found.notes)
     with pytest.raises(DataError):
         compare_slices(copies, "weak", "strong", by="plan")
 

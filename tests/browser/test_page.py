@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import karat
 from karat.analysis.comparison import compare
@@ -102,6 +103,12 @@ def test_signs_are_those_of_python(opened):
     for tasks in (1, 6, 12, 13, 40):
         script = "return Karat.ranks.signPatterns(arguments[0]).map((row) => [...row])"
         np.testing.assert_array_equal(opened.run(script, tasks), sign_patterns(tasks))
+
+
+def test_quantiles_are_those_of_scipy(opened):
+    for degrees in (1, 2, 3, 4, 5, 8, 9, 30, 199):
+        found = opened.run("return Karat.ranks.quantile(0.05, arguments[0])", degrees)
+        assert found == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-9)
 
 
 def test_one_chosen_task_has_the_letters_of_its_tests(opened, full):
@@ -391,6 +398,60 @@ def test_groups_are_shown_one_at_a_time(browser, bundles, write_page, tmp_path):
     assert browser.console_messages() == []
 
 
+def test_findings_are_grouped_by_check_and_failures_by_reason(browser, full, write_page, tmp_path):
+    check = {"title": "Title", "advice": "Do it.", "level": "note"}
+    codes = ["KRT402"] * 30 + ["KRT101"] * 2 + ["KRT003"]
+    checks = [
+        {**check, "code": code, "model": i % 3, "task": i % 5, "message": f"Message {i}."}
+        for i, code in enumerate(codes)
+    ]
+    checks[-1]["level"] = "error"
+    job = {"model": 1, "status": "failed", "log": "log"}
+    failures = [{**job, "task": i % 5, "fold": i, "info": f"No {i} of 'x{i}'"} for i in range(40)]
+    failures.append({**job, "task": 0, "fold": 9, "info": "Killed"})
+    bundle = {**full, "checks": checks, "failures": failures}
+    browser.width(1280)
+    browser.open(write_page(bundle, tmp_path / "many.html"))
+    codes = [text.split()[0] for text in browser.texts("#checks summary strong")]
+    assert codes == ["KRT003", "KRT402", "KRT101"]  # the most severe first
+    assert browser.texts("#checks summary .tally") == [" 30", " 2"]
+    assert browser.count("#checks li") == len(checks)
+    assert browser.texts("#failures > .group .tally") == [" 40 jobs"]
+    assert browser.count("#failures > details") == 2
+    browser.run("document.querySelector('#failures > .group').open = true")
+    browser.until("return document.querySelectorAll('#failures .inner details').length === 40")
+    height = "return document.getElementById(arguments[0]).offsetHeight"
+    assert browser.run(height, "checks") < 400 and browser.run(height, "failures") < 700
+
+
+def test_folded_lists_open_when_one_jumps_to_them(opened):
+    assert opened.count("#data .card") == 0
+    opened.click(".ways a[href='#data']")
+    opened.until("return document.querySelectorAll('#data .card').length > 0")
+
+
+def test_costs_are_in_view_and_rows_are_cards_on_a_phone(browser, bundles, write_page, tmp_path):
+    page = write_page(bundles.make_bundle(6, 12), tmp_path / "costs.html")
+    ends = (
+        "const wide = document.querySelector('#board .wide').getBoundingClientRect();"
+        "return ['seconds', 'memory_mb', 'failed'].map((key) => wide.right - document"
+        ".querySelector(`#board [data-key=${key}]`).closest('th').getBoundingClientRect().right)"
+    )
+    browser.width(1280)
+    browser.open(page)
+    assert min(browser.run(ends)) >= 0
+    browser.width(390)
+    browser.open(page)
+    rows = "return [...document.querySelectorAll('#board tbody tr')].map((e) => e.offsetWidth)"
+    assert max(browser.run(rows)) <= 390
+    assert browser.run("return document.documentElement.scrollWidth") <= 390
+    label = "return getComputedStyle(document.querySelector('#board td'), '::before').content"
+    assert browser.run(label) == '"mean rank"'
+    browser.choose("sorter", "seconds")
+    assert browser.run("return Karat.get('sort')") == "seconds"
+    browser.width(1400)
+
+
 def test_scores_over_fewer_folds_than_planned_are_marked(browser, full, write_page, tmp_path):
     place = next(m for m, sign in enumerate(full["states"][2]) if sign == ".")
     bundle = {**full, "partial": [[place, 2, 3, 5]]}
@@ -560,6 +621,7 @@ def test_a_shared_leaderboard_is_that_of_the_command(browser, tmp_path, write_pa
     for name in ("one_a", "two|b", "dummy"):
         scores = {f"t{t}_{'x' * t}": rng.random(3).round(3).tolist() for t in range(7)}
         scores["rmse-t"] = (rng.random(3) * 5000).round(2).tolist()
+        scores["t1_x"][2] = None if name == "dummy" else scores["t1_x"][2]
         record = {"seconds": float(rng.random() * 9000), "peak_memory_mb": 3000.0}
         write_run(tmp_path / "runs", name, scores, record=record)
     runs = tmp_path / "runs"

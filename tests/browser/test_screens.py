@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 import threading
 import zipfile
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -238,6 +240,34 @@ def test_pages_fit_and_their_controls_can_be_hit(screen, address, page, width):
     )
     titles = {"upload": "Upload", "evaluate": "Evaluate", "docs": "API"}
     assert screen.run(named) == [titles[page]]
+
+
+AXE = Path(__file__).with_name("axe") / "axe.min.js.gz"
+RUN_AXE = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => done(
+  violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map((n) => n.html)])
+))"""
+
+
+@pytest.mark.parametrize("page", ["upload", "evaluate", "docs", ""])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_are_accessible(screen, address, page, theme):
+    """No rule of axe-core is violated, with an error shown and everything unfolded."""
+    media = [{"name": "prefers-color-scheme", "value": theme}]
+    screen.command("Emulation.setEmulatedMedia", {"features": media})
+    try:
+        screen.open(f"{address}{page}", "rows=first" if not page else "")
+        if page == "evaluate":
+            screen.until("return document.querySelectorAll('#tasks .ticks input').length")
+            screen.run("document.getElementById('current').hidden = false")
+        screen.run("document.getElementById('send')?.click()")
+        screen.run("document.querySelectorAll('details').forEach((e) => (e.open = true))")
+        screen.run(gzip.decompress(AXE.read_bytes()).decode())
+        screen.driver.set_script_timeout(300)
+        assert screen.driver.execute_async_script(RUN_AXE) == []
+    finally:
+        screen.command("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_a_read_only_server_has_no_enabled_form(screen, place):

@@ -43,7 +43,7 @@ def test_ratings_and_pareto_front(results, cli, monkeypatch):
     assert code == 0
     board = karat.leaderboard(results, columns=["pareto"])
     assert f"{', '.join(board.index[board['pareto']])}." in out
-    expected = "model rank 95 % tie borda elo 95 % pareto failed n/a time memory dims"
+    expected = "model rank borda elo 95 % pareto failed n/a time memory dims"
     assert out.splitlines()[0].split() == expected.split()
 
 

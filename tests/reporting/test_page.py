@@ -311,3 +311,11 @@ def test_links_to_the_page_show_the_answer():
     page = make_page(bundle)
     assert f'<meta property="og:description" content="{escape(answer["text"])}">' in page
     assert page.index("<h2>Verdict</h2>") < page.index("<h2>Leaderboard</h2>")
+
+
+def test_a_bundle_without_groups_and_verdict_makes_a_page():
+    bundle = make_bundle(score_table({"t": {"a": 0.9, "b": 0.8}}))
+    lists = ("models", "tasks", "scores", "spread", "states", "checks", "runs")
+    bare = {**bundle, **{name: [] for name in lists}, "notes": ["There is no run here yet."]}
+    del bare["groups"], bare["verdict"], bare["partial"]
+    assert "There is no run here yet." in make_page(bare)

@@ -12,10 +12,19 @@ import pandas as pd
 import pytest
 
 from karat.errors import DataError
+from karat.reporting.bundle import make_bundle
 from karat.results.run import Run, open_runs
 from karat.serve import snapshots
 from karat.serve.settings import ApiError, Limits
-from karat.serve.snapshots import BundleCache, Event, Events, FolderWatcher, ServedRun, to_json
+from karat.serve.snapshots import (
+    EMPTY_BUNDLE,
+    BundleCache,
+    Event,
+    Events,
+    FolderWatcher,
+    ServedRun,
+    to_json,
+)
 
 
 @pytest.fixture
@@ -383,6 +392,12 @@ def test_progress_is_current_while_the_bundle_is_not(written, tools, always):
     Run(next(written.glob("a.*"))).write(tools.record("a", "halves", 3, 1.0), {})
     second = json.loads(cache.live(watcher.snapshot())[1])
     assert (first["progress"]["done"], second["progress"]["done"]) == (12, 13)
+
+
+def test_an_empty_page_has_the_data_of_a_full_one(written):
+    full = make_bundle(written)
+    assert set(EMPTY_BUNDLE) == set(full)
+    assert set(EMPTY_BUNDLE["tests"]) == set(full["tests"])
 
 
 def test_json_has_no_nan_and_only_ascii():

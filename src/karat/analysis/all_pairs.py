@@ -42,7 +42,7 @@ from karat.stats.paired_tests import (
 )
 from karat.stats.ranking import (
     FEWEST_TASKS,
-    compact_letters,
+    letters_of,
     rank_each,
     ranked_on_few,
     step_down,
@@ -225,11 +225,21 @@ def compare_models(
     mean = mean_of(ranks)
     # models of equal rank are ordered by their values, not by their position
     order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
-    known = order[_tested(separation.p)[order]]
-    letters = compact_letters(known, separation.p < ALPHA)
-    pairs = (separation.p, _differences(table), letter_groups(letters, known))
-    names = {"omnibus": omnibus_name(table), "test": separation.test}
-    return ManyModels(*skillings_mack(table), mean, order, *pairs, letters=tuple(letters), **names)
+    letters = letters_of(mean, separation.p)
+    statistic, p, tasks = skillings_mack(table)
+    return ManyModels(
+        statistic=statistic,
+        p=p,
+        tasks=tasks,
+        ranks=mean,
+        order=order,
+        pairs=separation.p,
+        difference=_differences(table),
+        cliques=letter_groups(letters, order),
+        omnibus=omnibus_name(table),
+        test=separation.test,
+        letters=tuple(letters),
+    )
 
 
 def separate(

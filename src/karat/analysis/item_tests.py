@@ -277,10 +277,10 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
-    if paired.sides is None or not paired.units:
-        raise DataError("there are no stored predictions.")
     if common:
         both = _common_answers(paired)
+    elif paired.sides is None or not paired.units:
+        raise DataError("there are no stored predictions.")
     else:
         sides = [(side, paired.task) for side in paired.sides]
         both, left_out = _aligned(sides, get_metric(paired.metric).by_group)
@@ -307,7 +307,9 @@ def _half_width(apart: np.ndarray) -> float:
 
 def _common_answers(paired: Paired) -> list[list[Predictions]]:
     """Return the predictions of both, fold by fold, on the questions that both can answer."""
-    sides = paired.sides or ()
+    if paired.sides is None or not paired.units:
+        raise DataError("there are no stored predictions.")
+    sides = paired.sides
     repeats = _repeats(sides[0], paired.task)
     first = repeats[paired.units[0][0]]
     found: list[list[Predictions]] = [[], []]

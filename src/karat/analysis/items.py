@@ -22,7 +22,7 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import find_run, unknown_model
-from karat.results.tables import GROUP, describe
+from karat.results.tables import ABSENT, GROUP, NoItems, describe
 
 #: relative size below which a change is rounding
 EQUAL = 1e-12
@@ -122,7 +122,7 @@ def paired_items(paired: Paired) -> TaskItems:
     """
     if paired.sides is None or not paired.units:
         reason = next((state for state in paired.states if state != "ok"), "no common fold")
-        raise DataError(f"the models cannot be paired: {reason}.")
+        raise DataError(f"{reason}.")
     sides, parts = paired.sides, []
     kind = str(sides[0].tasks[paired.task].get("kind", ""))
     loss = ""
@@ -165,8 +165,11 @@ def _with_texts(runs: Sequence[Run], task: str, loss: str, table: pd.DataFrame) 
     for run in runs:
         try:
             return TaskItems(task, loss, table, run.items(task))
+        except NoItems:
+            facts = next(each for each in run.about["tasks"] if each["name"] == task)
+            why = why or str((facts.get("item_table") or {}).get("reason") or ABSENT)
         except DataError as error:
-            why = why or str(error)
+            why = why or str(error).rstrip(".")
     return TaskItems(task, loss, table, None, why)
 
 
@@ -179,13 +182,15 @@ def items_of_two(
     found = pair(runs, a, b, None, "folds")
     chosen = _chosen([each.task for each in found.tasks], tasks)
     made, notes = [], list(found.notes)
+    tasks_of: dict[str, list[str]] = {}
     for paired in found.tasks:
         if paired.task not in chosen:
             continue
         try:
             made.append(paired_items(paired))
         except KaratError as error:
-            notes.append(f"{paired.task}: not compared by items, {str(error).rstrip('.')}.")
+            tasks_of.setdefault(str(error).rstrip("."), []).append(paired.task)
+    notes += [f"Not compared, {why}: {', '.join(names)}." for why, names in tasks_of.items()]
     if not made:
         reasons = " ".join(notes[-3:])
         raise DataError(f"{found.first} and {found.second} have no common items. {reasons}")
@@ -387,9 +392,9 @@ def _counts(found: TaskItems) -> dict[str, Any]:
 
 
 def without_texts(found: Sequence[TaskItems]) -> list[str]:
-    """Return a note for each task whose items are not stored."""
-    return [
-        f"{each.task}: items are shown by their keys only, {each.why.rstrip('.')}."
-        for each in found
-        if each.texts is None
-    ]
+    """Return a note for each reason why the items of some tasks are not stored."""
+    tasks: dict[str, list[str]] = {}
+    for each in found:
+        if each.texts is None:
+            tasks.setdefault(each.why, []).append(each.task)
+    return [f"Keys only, no items ({why}): {', '.join(names)}." for why, names in tasks.items()]

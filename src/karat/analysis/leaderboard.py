@@ -499,6 +499,8 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
         columns = {
             name: each[:, 0] for name, each in rank_within(one, [tests.of(one, 0).p]).items()
         }
+        # the rank over tasks cannot be estimated from one
+        columns |= dict.fromkeys(("rank_low", "rank_high"), np.nan)
     frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
     if asked.normalize is not None:
         frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline))

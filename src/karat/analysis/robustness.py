@@ -259,21 +259,20 @@ def _common(cells: _Cells, task: str, notes: list[str]) -> _Cells:
     means = cells.averaged(np.ones((1, len(cells.fold)))).seen[:, :, 0]
     names = list(dict.fromkeys(cells.corruption))
     whole = np.array([~np.isnan(means[:, cells.corruption == n]).any(axis=1) for n in names])
-    shared = whole[:, whole.any(axis=0)].all(axis=1) & whole.any()
-    if shared.all():
-        return cells
-    if not shared.any():
+    present = np.flatnonzero(whole.any(axis=0))
+    lacking = {
+        name: [cells.models[m] for m in present if not has[m]]
+        for name, has in zip(names, whole, strict=True)
+    }
+    shared = [name for name, lack in lacking.items() if not lack and len(present)]
+    if not shared:
         notes.append(f"{task}: no corruption is common to all models; each has its own.")
         return cells
-    for name, has in zip(names, whole, strict=True):
-        if not has[whole.any(axis=0)].all():
-            lack = [
-                m
-                for m, own, any_ in zip(cells.models, has, whole.any(axis=0), strict=True)
-                if any_ and not own
-            ]
-            notes.append(f"{task}: compared without {name}, which {', '.join(lack)} lacks.")
-    return cells.only([name for name, kept in zip(names, shared, strict=True) if kept])
+    for name, lack in lacking.items():
+        if lack:
+            models = f"{', '.join(lack)} {'lacks' if len(lack) == 1 else 'lack'}"
+            notes.append(f"{task}: compared without {name}, which {models}.")
+    return cells.only(shared)
 
 
 def _scale(cells: _Cells, base: int | None, about: tuple[str, str], notes: list[str]) -> _Scale:

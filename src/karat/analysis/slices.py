@@ -106,7 +106,7 @@ def make_slices(found: TaskItems, by: str) -> list[Slice]:
     if by in features:
         return _cut(by, features[by])
     if found.texts is None and by != CLASS:
-        raise DataError(found.why)
+        raise DataError(f"the items of {found.task} are not stored: {found.why}.")
     words = {LENGTHS: "texts", MISSING: "missing cells", GROUP: "groups", CLASS: "classes"}
     if by in words:
         raise DefinitionError(f"the data of {found.task} have no {words[by]}.")

@@ -298,7 +298,7 @@ FEWEST_LETTERS = 20
 def show_items(found: ItemComparison, shape: str | None = None, top: int = 10) -> None:
     """Print the items on which one of two models is better, at most ``top`` each way and task."""
     table = items_table(found, top)
-    if shape in (None, "table"):
+    if shape in (None, "table") and table.columns[-1].name == "item":
         table = _fitted(table, Console(highlight=False).width)
     _show(table, found.sentences, shape, found.to_dict(), found.items)
 
@@ -315,17 +315,8 @@ def _fitted(table: Table, width: int) -> Table:
 
 def items_table(found: ItemComparison, top: int) -> Table:
     """Return one group per task and better model, one row per item."""
-    groups = found.items.groupby(["task", "better"], sort=False)
-    rows = groups.head(top)
-    sizes = groups.size()
-    binary = set(found.tasks.loc[found.tasks["loss"] == "error", "task"])
-    names = []
-    for task, better in zip(rows["task"], rows["better"], strict=True):
-        how = "only {} is right" if task in binary else "{} is better"
-        whole = int(sizes[task, better])
-        shown = f", {top} shown" if whole > top else ""
-        who = how.format(middle_cut(better))
-        names.append(f"{middle_cut(task)}: {who} ({count(whole, 'item')}{shown})")
+    rows = found.items.groupby(["task", "better"], sort=False).head(top)
+    names = list(_flip_groups(found, rows, top))
     place = pd.factorize(pd.Series(names, dtype=object))[0]
     answers = [
         text_column(middle_cut(name), _answers(rows, side), right=False)
@@ -333,11 +324,11 @@ def items_table(found: ItemComparison, top: int) -> Table:
     ]
     return Table(
         groups=[text_column("items", names, right=False)],
-        model=text_column("key", (short(key, ANSWER_WIDTH) for key in rows["key"]), right=False),
+        model=text_column("key", map(_answer, rows["key"]), right=False),
         columns=[
             text_column("target", map(_answer, rows["target"]), right=False),
             *answers,
-            text_column("item", rows["item"], right=False),
+            *([text_column("item", rows["item"], right=False)] if rows["item"].any() else []),
         ],
         starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
         caption=f"{middle_cut(found.first)} against {middle_cut(found.second)}, item by item",
@@ -349,6 +340,18 @@ def items_table(found: ItemComparison, top: int) -> Table:
     )
 
 
+def _flip_groups(found: ItemComparison, rows: pd.DataFrame, top: int) -> Iterator[str]:
+    """Yield the group of each row: its task, the better model, and the number of items."""
+    sizes = found.items.groupby(["task", "better"]).size()
+    binary = set(found.tasks.loc[found.tasks["loss"] == "error", "task"])
+    for task, better in zip(rows["task"], rows["better"], strict=True):
+        how = "only {} is right" if task in binary else "{} is better"
+        whole = int(sizes[task, better])
+        shown = f", {top} shown" if whole > top else ""
+        who = how.format(middle_cut(better))
+        yield f"{middle_cut(task)}: {who} ({count(whole, 'item')}{shown})"
+
+
 def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
     """Yield answers, each with its confidence if it has one."""
     for value, sure in zip(rows[side], rows[f"{side}_confidence"], strict=True):
@@ -356,7 +359,11 @@ def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
 
 
 def _answer(value: Any) -> str:
-    return short(value, ANSWER_WIDTH) if isinstance(value, str) else rounded(float(value))
+    """Return a number, or a text cut in the middle, because ids differ at the end."""
+    if not isinstance(value, str):
+        return rounded(float(value))
+    text, half = plain(value), ANSWER_WIDTH // 2
+    return text if len(text) <= ANSWER_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
@@ -371,10 +378,6 @@ def slices_table(found: SliceComparison, top: int) -> Table:
     bounds = (rows[f"difference{end}"] for end in ("", "_low", "_high"))
     elsewhere = rows["elsewhere"].map(signed if found.second else rounded)
     both = [(found.first, "first"), *([(found.second, "second")] if found.second else [])]
-    shown = f" {top} of {len(found.slices)} slices are shown." if len(found.slices) > top else ""
-    what = "loss inside the slice minus that elsewhere"
-    if found.second:
-        what = f"loss of {middle_cut(found.first)} minus that of {middle_cut(found.second)}"
     against = f" against {middle_cut(found.second)}" if found.second else ""
     tasks = [text_column("task", map(middle_cut, rows["task"]), right=False)]
     tasks = tasks if found.slices["task"].nunique() > 1 else []
@@ -394,9 +397,17 @@ def slices_table(found: SliceComparison, top: int) -> Table:
         ],
         starts=[0],
         caption=f"{middle_cut(found.first)}{against}, slices of items",
-        notes=[
-            f"Difference: {what}, with its 95 % interval. p is corrected for "
-            f"{count(len(found.slices), 'slice')} (Benjamini-Hochberg).{shown}",
-            *map(plain, found.notes),
-        ],
+        notes=[_slice_legend(found, top), *map(plain, found.notes)],
+    )
+
+
+def _slice_legend(found: SliceComparison, top: int) -> str:
+    tested = len(found.slices)
+    shown = f" {top} of {tested} slices are shown." if tested > top else ""
+    what = "loss inside the slice minus that elsewhere"
+    if found.second:
+        what = f"loss of {middle_cut(found.first)} minus that of {middle_cut(found.second)}"
+    return (
+        f"Difference: {what}, with its 95 % interval. p is corrected for "
+        f"{count(tested, 'slice')} (Benjamini-Hochberg).{shown}"
     )

@@ -409,7 +409,7 @@ class ItemTexts:
         self._given.setdefault(task, set()).update(texts)
 
     def _table(self, run: Run, name: str) -> pd.DataFrame | None:
-        facts = next(each for each in run.about["tasks"] if each["name"] == name)
+        facts = next((each for each in run.about["tasks"] if each["name"] == name), {})
         # the name of the file has a hash of the data
         place = str(facts.get("item_table"))
         if place not in self._tables:
@@ -498,12 +498,11 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
         if budget.left <= 0:
             omitted += 1
             continue
-        texts = items.new(run, records[0]["task"], task, sample.keys or [])
         maps = [{"model": model, "task": task, **each} for each in _maps(sample, umap)]
-        maps[0]["items"] = texts
+        maps[0]["items"] = items.new(run, records[0]["task"], task, sample.keys or [])
         if budget.take(maps):
             found += maps
-            items.shown(task, texts)
+            items.shown(task, maps[0]["items"])
         else:
             budget.left = 0
             omitted += 1

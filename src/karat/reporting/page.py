@@ -66,7 +66,7 @@ def plain_sections(bundle: Bundle) -> list[str]:
         ("Datasets", card, [[each[key] for key in card] for each in bundle["cards"]]),
         ("Provenance", run, [[_joined(each[key]) for key in run] for each in bundle["runs"]]),
     ]
-    lines = verdict_lines(bundle["verdict"])
+    lines = verdict_lines(bundle.get("verdict", ()))
     found = [("Verdict", _paragraphs(lines))] if lines else []
     found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
@@ -103,7 +103,8 @@ def _joined(value: Any) -> Any:
 
 def leaderboard_tables(bundle: Bundle) -> Iterator[tuple[str, Table]]:
     """Yield title and table of each group of models that can be compared."""
-    groups = bundle["groups"]
+    # the page of a server without runs has no group
+    groups = bundle.get("groups") or [{"name": "", "models": [], "tasks": [], "rows": []}]
     about, notes = bundle["notes"][: len(groups)], bundle["notes"][len(groups) :]
     small = len(bundle["models"]) * len(bundle["tasks"]) <= MAX_CELLS
     if not small:
@@ -232,7 +233,7 @@ ICON = (
 
 def _tags(bundle: Mapping[str, Any], title: str) -> str:
     """Return the icon of the page, and what links to the page show."""
-    lines = [*verdict_lines(bundle["verdict"]), *bundle["notes"]]
+    lines = [*verdict_lines(bundle.get("verdict", ())), *bundle["notes"]]
     about = escape(clean(plain(next(iter(lines), ""))))
     texts = {"og:type": "website", "og:site_name": "Karat", "og:title": title}
     texts |= {"og:description": about} if about else {}

@@ -88,14 +88,14 @@ def find_evidence(
 def _of_runs(runs: Any, pool: str) -> dict[str, Any]:
     """Return the commands of models, and the number of test items of each task."""
     commands: dict[str, str] = {}
-    items: dict[str, int] = {}
+    by_fold: dict[str, dict[Any, int]] = {}
     for run, model, labels in named_runs(runs, pool):
         commands[model] = command_text(run.about.get("command")) or ""
-        counts: dict[str, int] = {}
         for record in run.records():
-            label = labels.get(record["task"], record["task"])
-            counts[label] = counts.get(label, 0) + int(record.get("questions") or 0)
-        items |= {task: max(number, items.get(task, 0)) for task, number in counts.items()}
+            counts = by_fold.setdefault(labels.get(record["task"], record["task"]), {})
+            fold, number = (record["repeat"], record["fold"]), int(record.get("questions") or 0)
+            counts[fold] = max(counts.get(fold, 0), number)
+    items = {task: sum(counts.values()) for task, counts in by_fold.items()}
     return {"commands": commands, "items": items}
 
 
@@ -224,8 +224,9 @@ class _Case:
 
     @property
     def test(self) -> str:
-        """The name of the test."""
-        return str(self.separation.get("test") or TEST)
+        """The name of the test, and what it is about."""
+        name = str(self.separation.get("test") or TEST)
+        return f"{name}, for the models as fitted" if self.separation.get("items") else name
 
 
 def _decide(case: _Case) -> dict[str, Any]:
@@ -352,6 +353,7 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         label = metric_label(margin["what"], case.evidence.higher[task])
         text = f"{plain(label)} {a} against {b} of {short(other)}: better by {value.lstrip('+')}"
         over = f" over {count(margin['folds'], 'fold')}"
+        over += " and other training data" if case.separation.get("items") else ""
     if np.isnan(margin["low"]):
         return f"{text}{over}."
     return f"{text} (95 % interval {ends[0]} to {ends[1]}{over})."
@@ -440,6 +442,9 @@ def _weak(case: _Case) -> list[str]:
     tasks = len(case.tasks)
     if case.untested:
         found.append(f"Differences are not tested: {case.untested}.")
+    if len(case.top) == 1 and _folds_disagree(case):
+        rest = _names(case.ranked[:2])
+        found.append(f"The folds alone do not separate {rest}: other training data may change it.")
     if 1 < tasks < FEW_TASKS:
         found.append(f"Few tasks: {tasks}. The order may differ on other tasks.")
     if case.ranked[0] in UNINFORMED:
@@ -454,6 +459,14 @@ def _weak(case: _Case) -> list[str]:
     more = len(found) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
     return [*found[:MAX_WEAK], *rest]
+
+
+def _folds_disagree(case: _Case) -> bool:
+    """Return whether items separate the first two models, but the folds of the task do not."""
+    if not case.separation.get("items") or len(case.tasks) != 1:
+        return False
+    margin = _score_margin(case, *case.ranked[:2])
+    return not margin["low"] > 0
 
 
 def _relevant(case: _Case) -> Iterator[Finding]:

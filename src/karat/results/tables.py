@@ -365,11 +365,18 @@ GROUP, LENGTH, ANSWER = "group", "characters", "answer"
 #: parts of a license that forbid copies of the data
 FORBIDDEN = (
     *("non-redistribut", "not redistribut", "no redistribut", "not be redistribut"),
-    *("proprietary", "confidential", "all rights reserved"),
-    *("research use", "research only", "research purposes", "competition's rules"),
+    *("proprietary", "confidential", "all rights reserved", "the copyright of", "competition's rules"),
 )
 #: rows from which the size of a table is estimated
 _SAMPLE = 500
+
+
+#: why a run without a reason has no item table, and how to get it
+ABSENT = "made with --no-items or an earlier version; run it again, or add them with --resume"
+
+
+class NoItems(DataError):
+    """A run keeps no items of a task."""
 
 
 @dataclass(frozen=True)
@@ -416,7 +423,7 @@ def has_one_item_each(data: Dataset) -> bool:
 def copying_forbidden(about: Mapping[str, str]) -> bool:
     """Return whether the license of a dataset forbids copies of its items; unknown ones do not.
 
-    >>> copying_forbidden({"license": "Research use only"}), copying_forbidden({})
+    >>> copying_forbidden({"license": "Proprietary"}), copying_forbidden({})
     (True, False)
     """
     terms = f"{about.get('license', '')} {about.get('openml_license', '')}".lower()
@@ -538,8 +545,7 @@ def read_item_table(folder: Path, task: Mapping[str, Any]) -> pd.DataFrame:
     facts = facts if isinstance(facts, Mapping) else {}
     name = str(facts.get("file") or "")
     if not re.fullmatch(rf"{FOLDER}/[^/\\]+\.csv\.gz", name):
-        why = facts.get("reason") or "run it again with a version of Karat that keeps items"
-        raise DataError(f"{folder} has no item table of {task['name']}: {why}.")
+        raise NoItems(f"{folder} has no items of {task['name']}: {facts.get('reason') or ABSENT}.")
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"the path of {name} leaves the run folder {folder}.")

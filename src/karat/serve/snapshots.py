@@ -614,7 +614,11 @@ EMPTY_BUNDLE: dict[str, Any] = {
     **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
     **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
     **{"folds": [], "states": [], "curves": [], "robustness": None, "learning": []},
-    "tests": {"friedman": None, "cliques": [], "pairs": None, "by_task": []},
+    **{"groups": [], "verdict": [], "partial": []},
+    "tests": {
+        **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
+        **{"by_task": [], "groups": []},
+    },
     **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
 }
 

@@ -17,10 +17,12 @@
 
   /** Return why nothing is tested, or nothing if letters tell who differs. */
   Karat.untested = () => {
-    const { tie, own, ready, mean, compared } = Karat.ranking;
+    const { tie, own, ready, mean, compared, each, chosen } = Karat.ranking;
     if (!ready || tie.some(Boolean) || mean.filter((rank) => rank !== null).length < 2) return "";
     if (own && Karat.verdict()?.reason) return Karat.plain(Karat.verdict().reason);
-    return compared === 1 ? "one fold" : "too few tasks";
+    if (compared > 1) return "too few tasks";
+    const task = chosen[each.findIndex(Boolean)];
+    return Karat.plain(Karat.data.tests.by_task?.[task]?.why || "one fold");
   };
 
   // -- the verdict on all tasks, as the bundle has it --------------------------------------------

@@ -3,8 +3,8 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
-  /** with more letters than this, the letters of ties are not aligned */
-  const LETTERS = 10;
+  /** with so many letters or more, the letters of ties are not aligned */
+  const LETTERS = 8;
   const SIGNS = /[\\`*[\]|~]/g;
   const HTML = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
   const TEX = {
@@ -33,17 +33,19 @@
   }
 
   function rankColumns(models) {
-    const { mean, low, high, tie } = Karat.ranking;
+    const { mean, low, high, tie, few } = Karat.ranking;
     const rank = (value) => (value === null ? "–" : Karat.fixed(value, 1));
-    const known = models.filter((m) => mean[m] !== null && (tie[m] || !models.some((one) => tie[one])));
+    const enough = (m) => (few.some(Boolean) ? !few[m] : tie[m] || !models.some((one) => tie[one]));
+    const known = models.filter((m) => mean[m] !== null && enough(m));
     const best = Math.min(...known.map((m) => mean[m]));
     const ends = (m) => (low[m] === null ? "–" : `${rank(low[m])} – ${rank(high[m])}`);
-    return [
+    const found = [
       column("model", models.map(Karat.model), { left: true }),
       column("rank", models.map((m) => [rank(mean[m]), known.includes(m) && mean[m] === best])),
-      column("95 %", models.map(ends)),
-      column("tie", ties(models), { left: true }),
     ];
+    if (models.some((m) => low[m] !== null)) found.push(column("95 %", models.map(ends)));
+    if (models.some((m) => tie[m])) found.push(column("tie", ties(models), { left: true }));
+    return found;
   }
 
   /** Return the letters of ties, each in a place of its own unless there are many. */
@@ -62,7 +64,9 @@
       const best = values.reduce((a, b) => Karat.data.tasks[t].higher[k] === b > a ? b : a);
       const cell = (m) => {
         const value = Karat.score(t, m);
-        return value === null ? Karat.sign(t, m) : [Karat.number(value), value === best];
+        if (value === null) return Karat.sign(t, m);
+        const star = k === 0 && Karat.partialAt.has(`${t} ${m}`) ? "*" : "";
+        return [Karat.number(value) + star, value === best];
       };
       return column(Karat.task(t), models.map(cell), { label: Karat.metric(t, k) });
     });

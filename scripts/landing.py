@@ -1,0 +1,49 @@
+"""Write docs/reports/*.html, the reports of the landing page, with the commands on that page.
+
+python scripts/landing.py
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "index.md"
+REPORTS = ROOT / "docs" / "reports"
+
+
+def commands(page: Path = PAGE) -> list[str]:
+    """Return the commands of the landing page that make reports, in their order."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line for line in lines if " landing/" in line]
+
+
+def build(target: Path = REPORTS, options: Sequence[str] = ()) -> list[Path]:
+    """Run the commands in an empty folder and return the reports, moved to ``target``.
+
+    ``options`` are added to every ``karat run``, for example to use fewer rows.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "tests").symlink_to(ROOT / "tests")  # the commands read a file of it
+        for command in commands():
+            _, verb, *words = shlex.split(command)
+            more = options if verb == "run" else ()
+            call = [sys.executable, "-m", "karat", verb, *words, *more]
+            subprocess.run(call, cwd=folder, check=True)
+        found = sorted((Path(folder) / "reports").glob("*.html"))
+        return [Path(shutil.move(path, target / path.name)) for path in found]
+
+
+if __name__ == "__main__":
+    for report in build():
+        print(report.relative_to(ROOT))
