@@ -688,15 +688,21 @@ def leaderboard(
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
-    facts |= {"groups": groups, "boards": boards}
+    facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
-    facts["positive"] = {
-        headings[task]: label
-        for task, label in given.positive.items()
-        if task in headings and has_positive_class(chosen.get(task, ""))
-    }
     facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
+
+
+def _positive(
+    given: Gathered, headings: Mapping[str, str], metrics: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the positive class of tasks whose metric depends on it."""
+    return {
+        headings[task]: label
+        for task, label in given.positive.items()
+        if task in headings and has_positive_class(metrics.get(task, ""))
+    }
 
 
 def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:
