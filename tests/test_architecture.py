@@ -48,6 +48,7 @@ RECORDS = {
     # the options of karat run, karat leaderboard and karat plot
     "execution/evaluation.py:evaluate",
     "analysis/leaderboard.py:leaderboard",
+    "analysis/comparison.py:compare",
     "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
     "probes/heads/stacked_training.py:_epoch",
