@@ -496,9 +496,8 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     if len(contested) == 1:
         one = compared.only([int(contested[0])])
-        columns = {
-            name: each[:, 0] for name, each in rank_within(one, [tests.of(one, 0).p]).items()
-        }
+        within = rank_within(one, [tests.of(one, 0).p])
+        columns = {name: table[:, 0] for name, table in within.items()}
         # the rank over tasks cannot be estimated from one
         columns |= dict.fromkeys(("rank_low", "rank_high"), np.nan)
     frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
