@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -33,6 +33,7 @@ from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
     EQUAL,
+    Corrected,
     check_rope,
     cohens_d,
     corrected_t,
@@ -265,15 +266,9 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     # means over the shared folds; without any, over each model's own
     values = np.array([(p.first.mean(), p.second.mean()) if p.compared else p.own for p in tasks])
     relative = [is_ratio(p.metric, p.own) for p in tasks]
-    unit = np.where(relative, np.abs(values).mean(axis=1), 1.0)
-    unit = np.where(unit > 0, unit, 1.0) * np.array([1 if p.higher else -1 for p in tasks])
+    unit = _units(values, relative, [p.higher for p in tasks])
     chances = correlated_t(apart / unit[:, None], ratio, rope)
-    p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
-    names = [CORRECTED if not np.isnan(each) else "" for each in p]
-    on_items, items = np.full(len(tasks), np.nan), np.zeros(len(tasks), dtype=int)
-    for t, each in by_items.items():
-        names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
-        on_items[t], items[t] = each.p, each.items
+    p, low, high, names, on_items, items = _deciding_tests(tested, by_items)
     why = [_why(folds) if not name else "" for name, folds in zip(names, tested.folds, strict=True)]
     corrected = holm(p)
     same = subtract(values[:, 0], values[:, 1]) == 0
@@ -290,6 +285,23 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
         *([p.states[0] for p in tasks], [p.states[1] for p in tasks]),
     )
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+
+
+def _units(values: np.ndarray, relative: Sequence[bool], higher: Sequence[bool]) -> np.ndarray:
+    """Return the unit of each task's gain, negative if lower is better."""
+    unit = np.where(relative, np.abs(values).mean(axis=1), 1.0)
+    return np.where(unit > 0, unit, 1.0) * np.where(higher, 1, -1)
+
+
+def _deciding_tests(tested: Corrected, by_items: Mapping[int, ItemTest]) -> tuple[Any, ...]:
+    """Return p, interval and name of each task's test, and p and number of items."""
+    p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
+    names = [CORRECTED if not np.isnan(each) else "" for each in p]
+    on_items, items = np.full(len(p), np.nan), np.zeros(len(p), dtype=int)
+    for t, each in by_items.items():
+        names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
+        on_items[t], items[t] = each.p, each.items
+    return p, low, high, names, on_items, items
 
 
 def _why(folds: int) -> str:
