@@ -658,6 +658,17 @@ def test_a_shared_picture_has_a_row_per_shown_model(opened, full):
     assert (width, height) == size
 
 
+def test_a_picture_of_very_many_leaves_out_tasks_and_models(browser, bundles, write_page, tmp_path):
+    browser.open(write_page(bundles.make_bundle(230, 25), tmp_path / "many.html"))
+    (browser.downloads / "karat-leaderboard.svg").unlink(missing_ok=True)
+    share(browser, "Save as SVG")
+    root = ElementTree.parse(browser.saved("karat-leaderboard.svg")).getroot()
+    texts = [node.text or "" for node in root.iter(f"{SVG}text")]
+    assert sum(text.startswith("encoder-") for text in texts) == 200
+    assert not any(text.startswith("clas-") for text in texts)
+    assert any("200 of 230" in text for text in texts)
+
+
 def test_the_menu_closes_by_escape_and_by_a_click_elsewhere(opened):
     opened.click("#share summary")
     assert opened.run("return document.getElementById('share').open")

@@ -165,13 +165,35 @@
   const AIR = 18;
   const EDGE = 20;
   const CAPTION = 110;
+  /** bold letters are wider by this factor */
+  const BOLD = 1.12;
+  /** a picture has at most so many tasks, else none, and so many models */
+  const TASKS = 20;
+  const MODELS = 200;
+
+  /** Return the columns of a picture, and what it leaves out. */
+  function pictured() {
+    const { columns, caption } = Karat.sharedTable();
+    const tasks = columns.filter(({ label }) => label).length;
+    const models = columns[0].cells.length;
+    const shown = tasks > TASKS ? columns.filter(({ label }) => !label) : columns;
+    const why = Karat.untested();
+    const parts = [
+      caption,
+      why ? `Differences are not tested: ${why}.` : "",
+      models > MODELS ? `The first ${MODELS} of ${models} models.` : "",
+    ];
+    const cut = shown.map((one) => ({ ...one, cells: one.cells.slice(0, MODELS) }));
+    return { columns: cut, caption: parts.filter(Boolean).join(" ") };
+  }
 
   /** Return the leaderboard as a drawing. */
   function drawing() {
-    const { columns, caption } = Karat.sharedTable();
-    const wide = columns.map(({ name, label, cells }) =>
-      Math.max(...[name, label, ...cells.map(([text]) => text)].map((text) => Karat.width(text, 13))),
-    );
+    const { columns, caption } = pictured();
+    const wide = columns.map(({ name, label, cells }) => {
+      const bold = [name, ...cells.map(([text]) => text)].map((text) => BOLD * Karat.width(text, 13));
+      return Math.max(Karat.width(label, 11.5), ...bold);
+    });
     const total = wide.reduce((sum, one) => sum + one + AIR, 2 * EDGE - AIR);
     const rows = columns[0].cells.length;
     const title = Karat.plain(Karat.data.title || "Leaderboard");
