@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import karat
 from karat.analysis.comparison import compare
@@ -102,6 +103,12 @@ def test_signs_are_those_of_python(opened):
     for tasks in (1, 6, 12, 13, 40):
         script = "return Karat.ranks.signPatterns(arguments[0]).map((row) => [...row])"
         np.testing.assert_array_equal(opened.run(script, tasks), sign_patterns(tasks))
+
+
+def test_quantiles_are_those_of_scipy(opened):
+    for degrees in (1, 2, 3, 4, 5, 8, 9, 30, 199):
+        found = opened.run("return Karat.ranks.quantile(0.05, arguments[0])", degrees)
+        assert found == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-9)
 
 
 def test_one_chosen_task_has_the_letters_of_its_tests(opened, full):

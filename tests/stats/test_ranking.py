@@ -421,3 +421,52 @@ def test_models_outside_the_order_get_no_letter_and_after_z_come_numbers():
     assert compact_letters(np.array([2, 0]), np.zeros((3, 3), dtype=bool)) == ["a", "", "a"]
     letters = compact_letters(np.arange(30), ~tied(30))
     assert letters[25:28] == ["z", "[27]", "[28]"] and len(set(letters)) == 30
+
+
+# -- calibration: small simulations with known truth -----------------------------------------
+
+RUNS, MODELS, TASKS = 200, 6, 10
+
+
+def simulated(skill, seed):
+    """Yield ranks of models on tasks: skill, and a normal effect of each task on each model."""
+    rng = np.random.default_rng(seed)
+    for _ in range(RUNS):
+        yield rankdata(-(skill[:, None] + rng.normal(size=(len(skill), TASKS))), axis=0)
+
+
+def test_equal_models_are_rarely_separated_and_rarely_left_out_of_the_top():
+    found = [(step_down(r) < 0.05, top_set(r)) for r in simulated(np.zeros(MODELS), 1)]
+    # at most 5 % of the runs have any false difference; 99.9 % of binomial counts are below 10.5 %
+    assert np.mean([differ.any() for differ, _ in found]) <= 0.105
+    assert np.mean([top[0] for _, top in found]) >= 0.895
+
+
+def test_equal_models_among_better_ones_are_rarely_separated():
+    skill = np.array([2.0, 2.0, 0, 0, 0, 0])
+    alike = skill[:, None] == skill
+    found = [step_down(r) < 0.05 for r in simulated(skill, 2)]
+    assert np.mean([(differ & alike).any() for differ in found]) <= 0.105
+    # and what differs is found: at least half of the eight pairs
+    assert np.mean([differ[:2, 2:].mean() for differ in found]) > 0.5
+
+
+def test_intervals_of_ranks_and_ratings_hold_the_truth():
+    skill = np.linspace(1.5, 0, MODELS)
+    wins = stats.norm.cdf((skill[:, None] - skill) / math.sqrt(2))
+    np.fill_diagonal(wins, 0)
+    expected = MODELS - wins.sum(axis=1)  # the rank is 1 + the models that are better
+    strengths = bradley_terry(wins.sum(axis=1), 1 - np.eye(MODELS))
+    covered, rated, best = [], [], []
+    for ranks in simulated(skill, 3):
+        _, low, high = rank_intervals(ranks)
+        covered.append((low <= expected) & (expected <= high))
+        found = elo(ranks)
+        shown = ~np.isnan(found.mean)
+        true = CENTER + POINTS * (strengths - (strengths[shown].mean() if shown.any() else 0))
+        rated.append(((found.low <= true) & (true <= found.high))[shown])
+        best.append(top_set(ranks)[0])
+    assert 0.92 <= np.mean(covered) <= 0.99
+    assert 0.92 <= np.mean(np.concatenate(rated)) <= 0.99
+    assert np.concatenate(rated).size > 0.8 * RUNS * MODELS
+    assert np.mean(best) >= 0.895

@@ -95,8 +95,9 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     """
     each = rank_each(values, takes)
     mean, low, high = rank_intervals(each)
-    p = step_down(each)
-    return Ranks(mean, low, high, letters_of(mean, p), top_set(each), each, p)
+    with threadpool_limits(1):  # small products: more threads only add overhead
+        p, top = step_down(each), top_set(each)
+    return Ranks(mean, low, high, letters_of(mean, p), top, each, p)
 
 
 def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -249,8 +250,7 @@ def step_down(ranks: np.ndarray) -> np.ndarray:
     observed = np.abs(paired.observed(one, other))
     order = np.argsort(observed, kind="stable")
     one, other, observed = one[order], other[order], observed[order]
-    with threadpool_limits(1):  # small products: more threads only add overhead
-        shares = _exceeded(paired, one, other, observed)
+    shares = _exceeded(paired, one, other, observed)
     p = np.maximum.accumulate(shares[::-1])[::-1]
     adjusted[one, other] = adjusted[other, one] = p
     return adjusted
@@ -291,19 +291,18 @@ def top_set(ranks: np.ndarray) -> np.ndarray:
     tested = paired.shared >= FEWEST_TASKS
     np.fill_diagonal(tested, False)
     top = ~np.isnan(ranks).all(axis=1)
-    with threadpool_limits(1):
-        for m in np.flatnonzero(tested.any(axis=1)):
-            others = np.flatnonzero(tested[m])
-            behind = paired.observed(m, others).max()
-            if _certain(behind, len(others)):
-                top[m] = False
-                continue
-            found = paired.resampled(m, others)
-            found *= np.abs(found)
-            found /= paired.squares[m, others][:, None]
-            # a pattern and its negative
-            reached = (found.max(axis=0) >= behind).mean() + (-found.min(axis=0) >= behind).mean()
-            top[m] = reached / 2 >= ALPHA
+    for m in np.flatnonzero(tested.any(axis=1)):
+        others = np.flatnonzero(tested[m])
+        behind = paired.observed(m, others).max()
+        if _certain(behind, len(others)):
+            top[m] = False
+            continue
+        found = paired.resampled(m, others)
+        found *= np.abs(found)
+        found /= paired.squares[m, others][:, None]
+        # a pattern and its negative
+        reached = (found.max(axis=0) >= behind).mean() + (-found.min(axis=0) >= behind).mean()
+        top[m] = reached / 2 >= ALPHA
     return top
 
 
@@ -409,8 +408,7 @@ def elo(ranks: np.ndarray, anchor: int | None = None) -> Ratings:
     rated = _comparable(ranks)
     if rated.any() and (anchor is None or rated[anchor]):
         place = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
-        with threadpool_limits(1):  # small products: more threads only add overhead
-            found[:, rated] = _rated(rankdata(ranks[rated], axis=0, nan_policy="omit"), place)
+        found[:, rated] = _rated(rankdata(ranks[rated], axis=0, nan_policy="omit"), place)
     return Ratings(*found)
 
 

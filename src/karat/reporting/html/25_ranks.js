@@ -105,13 +105,28 @@
     return { ranks, sizes: order.map((t) => tasks[t].who.length) };
   }
 
+  /** Return the probability that Student's t is within -t and t, of whole degrees of freedom. */
+  function within(t, degrees) {
+    const angle = Math.atan(t / Math.sqrt(degrees));
+    const square = Math.cos(angle) ** 2;
+    const odd = degrees % 2;
+    let term = odd ? Math.cos(angle) : 1;
+    let sum = degrees > 1 ? term : 0;
+    for (let k = odd ? 2 : 1; k < degrees - 2; k += 2) {
+      term *= (k / (k + 1)) * square;
+      sum += term;
+    }
+    sum *= Math.sin(angle);
+    return odd ? (2 / Math.PI) * (angle + sum) : sum;
+  }
+
   /** Return the two-sided quantile of Student's t. */
   function quantile(share, degrees) {
     let low = 0;
     let high = 1e3;
     for (let i = 0; i < 100; i += 1) {
       const middle = (low + high) / 2;
-      if (Karat.tP(middle, degrees) > share) low = middle;
+      if (1 - within(middle, degrees) > share) low = middle;
       else high = middle;
     }
     return (low + high) / 2;
@@ -335,6 +350,19 @@
     return i < 26 ? String.fromCharCode(97 + i) : `[${i + 1}]`;
   }
 
+  /** Return p-values corrected after Holm; null (not tested) stays. */
+  function holm(values) {
+    const order = values.map((_, i) => i).filter((i) => values[i] !== null);
+    order.sort((a, b) => values[a] - values[b]);
+    const found = values.map(() => null);
+    let most = 0;
+    order.forEach((i, rank) => {
+      most = Math.max(most, Math.min(1, values[i] * (order.length - rank)));
+      found[i] = most;
+    });
+    return found;
+  }
+
   /** Return which models have too few tasks to be ranked with the others. */
   function few(counts) {
     const taking = counts.filter((count) => count > 0).length;
@@ -383,5 +411,5 @@
   }
 
   Karat.ranks = { ranked, rankEach, compare, compareOne, letters, few, worstForFailed };
-  Karat.ranks.signPatterns = signPatterns;
+  Object.assign(Karat.ranks, { signPatterns, quantile, holm });
 })();

@@ -177,7 +177,7 @@
     const models = Karat.data.models.length;
     const given = Karat.ranking.metric(t) === 0 ? Karat.data.tests?.by_task?.[t]?.p : null;
     const pairs = who.flatMap((a) => who.filter((b) => b > a).map((b) => [a, b]));
-    const found = Karat.holm(pairs.map(([a, b]) => given?.[a]?.[b] ?? null));
+    const found = Karat.ranks.holm(pairs.map(([a, b]) => given?.[a]?.[b] ?? null));
     const p = Array.from({ length: models }, () => new Float64Array(models).fill(NaN));
     pairs.forEach(([a, b], i) => (p[a][b] = p[b][a] = found[i] ?? NaN));
     return p;

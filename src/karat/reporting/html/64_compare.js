@@ -40,7 +40,8 @@
       const sign = Karat.data.tasks[t].higher[k] ? 1 : -1;
       return [{ t, k, x, y, better: sign * (x - y), ...testOf(t, k, a, b) }];
     });
-    Karat.holm(rows.map((row) => row.p)).forEach((p, i) => (rows[i].holm = p));
+    const corrected = Karat.ranks.holm(rows.map((row) => row.p));
+    corrected.forEach((p, i) => (rows[i].holm = p));
     return rows;
   }
 
@@ -52,19 +53,6 @@
     const why = tested.p && tested.p[a]?.[b] === undefined ? "not in this page" : tested.why;
     return { p, test: p === null ? `not tested${why ? `: ${why}` : ""}` : tested.test };
   }
-
-  /** Return Holm-corrected p values; null (no test) stays. */
-  Karat.holm = (values) => {
-    const order = values.map((_, i) => i).filter((i) => values[i] !== null);
-    order.sort((a, b) => values[a] - values[b]);
-    const found = values.map(() => null);
-    let most = 0;
-    order.forEach((i, rank) => {
-      most = Math.max(most, Math.min(1, values[i] * (order.length - rank)));
-      found[i] = most;
-    });
-    return found;
-  };
 
   /** Return a score between the worst (0) and the best (1) model of the task. */
   function normal({ t, k }, value) {

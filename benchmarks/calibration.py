@@ -1,0 +1,276 @@
+"""Simulations with known truth of the intervals, letters and top sets of leaderboards.
+
+Scores are a model's skill, an effect of the task on the model, and the noise of folds that share
+training rows; 8 % of the cells are missing. The truth is what the same generator gives on 20,000
+tasks with the same number of folds: expected ranks, and Bradley–Terry strengths.
+
+    python benchmarks/calibration.py [--runs N] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from karat.analysis.item_tests import fold_separation
+from karat.stats.ranking import (
+    CENTER,
+    POINTS,
+    borda,
+    bradley_terry,
+    compact_letters,
+    elo,
+    rank_bounds,
+    rank_intervals,
+    step_down,
+    top_set,
+)
+
+MODELS, TASKS, FOLDS = (3, 10, 30), (6, 10, 20, 50), (1, 5)
+MISSING = 0.08
+#: standard deviation of one fold; the effects of tasks have 1
+NOISE = 0.5
+TRUTH_TASKS = 20_000
+LEVEL = 0.05
+
+Effects = Callable[[np.random.Generator, int, int], np.ndarray]
+
+
+def normal(rng: np.random.Generator, models: int, tasks: int) -> np.ndarray:
+    return rng.normal(size=(models, tasks))
+
+
+def heavy(rng: np.random.Generator, models: int, tasks: int) -> np.ndarray:
+    return rng.standard_t(2, size=(models, tasks))
+
+
+def skewed(rng: np.random.Generator, models: int, tasks: int) -> np.ndarray:
+    return rng.exponential(size=(models, tasks))
+
+
+def families(rng: np.random.Generator, models: int, tasks: int) -> np.ndarray:
+    """Return effects of which every other model has a large part in common."""
+    effects = rng.normal(0, 0.5, (models, tasks))
+    effects[::2] += rng.normal(size=tasks)
+    return effects
+
+
+EFFECTS: dict[str, Effects] = {
+    "normal": normal,
+    "heavy tails": heavy,
+    "skewed": skewed,
+    "families": families,
+}
+
+
+def equal(models: int) -> np.ndarray:
+    return np.zeros(models)
+
+
+def third(models: int) -> np.ndarray:
+    """Return skills of which the first third is better, and all others are equal."""
+    return np.where(np.arange(models) < max(1, models // 3), 2.0, 0.0)
+
+
+def ladder(models: int) -> np.ndarray:
+    return np.linspace(3.0, 0.0, models)
+
+
+def steep(models: int) -> np.ndarray:
+    return np.linspace(6.0, 0.0, models)
+
+
+SKILLS = {"equal": equal, "third": third, "ladder": ladder, "steep": steep}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One generator: models with these skills, effects of this kind, and folds."""
+
+    skills: str
+    effects: str
+    folds: int
+    models: int
+
+    def ranks(self, rng: np.random.Generator, tasks: int) -> np.ndarray:
+        """Return models × tasks: ranks of the mean over folds, NaN where a cell is missing."""
+        skill = SKILLS[self.skills](self.models)[:, None]
+        # folds share training rows: their noise is correlated by 1 / folds
+        shared = 1 / self.folds if self.folds > 1 else 0.0
+        spread = NOISE * np.sqrt(shared + (1 - shared) / self.folds)
+        scores = skill + EFFECTS[self.effects](rng, self.models, tasks)
+        scores += rng.normal(0, spread, scores.shape)
+        scores[rng.random(scores.shape) < MISSING] = np.nan
+        scores[:, (~np.isnan(scores)).sum(axis=0) < 2] = np.nan
+        # without ties; missing values are sorted last
+        ranks = np.argsort(np.argsort(-scores, axis=0), axis=0) + 1.0
+        return np.where(np.isnan(scores), np.nan, ranks)
+
+    @functools.cache  # noqa: B019
+    def truth(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return expected ranks, and strengths in points of Elo."""
+        ranks = self.ranks(np.random.default_rng(99), TRUTH_TASKS)
+        there = (~np.isnan(ranks)).astype(float)
+        games = (there @ there.T + 0.01) * (1 - np.eye(self.models))
+        wins = borda(ranks) + 0.005 * (self.models - 1)
+        means = np.nanmean(ranks, axis=1)
+        if self.skills == "equal":
+            means = np.full(self.models, means.mean())
+        return means, CENTER + POINTS * bradley_terry(wins, games)
+
+
+def settings(models: int, folds: tuple[int, ...] = FOLDS) -> Iterator[Setting]:
+    for skills in SKILLS:
+        for effects in EFFECTS:
+            for count in folds:
+                yield Setting(skills, effects, count, models)
+
+
+def measure_tasks(setting: Setting, tasks: int, runs: int) -> dict[str, float]:
+    """Return how often intervals, tests and top sets over tasks are right."""
+    expected, points = setting.truth()
+    skill = SKILLS[setting.skills](setting.models)
+    rng = np.random.default_rng([tasks, setting.models, setting.folds])
+    rows = [_measure(setting.ranks(rng, tasks), expected, points, skill) for _ in range(runs)]
+    found = pd.DataFrame(rows)
+    totals = found[["covered", "intervals", "elo_covered", "elo_shown"]].sum()
+    return {
+        "rank": totals["covered"] / totals["intervals"],
+        "elo": totals["elo_covered"] / totals["elo_shown"] if totals["elo_shown"] else np.nan,
+        "shown": totals["elo_shown"] / (setting.models * runs),
+        **found[["false", "power", "best", "size", "agree"]].mean().to_dict(),
+    }
+
+
+def _measure(
+    ranks: np.ndarray, expected: np.ndarray, points: np.ndarray, skill: np.ndarray
+) -> dict[str, float]:
+    mean, low, high = rank_intervals(ranks)
+    rating = elo(ranks)
+    shown = ~np.isnan(rating.mean)
+    # the mean of the rated models is at the center
+    true = points - (points[shown].mean() - CENTER if shown.any() else 0.0)
+    p, top = step_down(ranks), top_set(ranks)
+    differ, alike = p < LEVEL, skill[:, None] == skill
+    apart = skill[:, None] - skill
+    pairs = differ[(apart >= 1) & (apart <= 1.5)]
+    best = expected == expected.min() if len(set(skill)) > 1 else np.arange(len(skill)) == 0
+    return {
+        "covered": float(((low <= expected) & (expected <= high)).sum()),
+        "intervals": float((~np.isnan(low)).sum()),
+        "elo_covered": float(((rating.low <= true) & (true <= rating.high)).sum()),
+        "elo_shown": float(shown.sum()),
+        "false": float((differ & alike).any()),
+        "power": float(pairs.mean()) if len(pairs) else np.nan,
+        "best": float(top[best].all()),
+        "size": float(top.mean()),
+        "agree": float(_agree(mean, p)),
+    }
+
+
+def _agree(mean: np.ndarray, p: np.ndarray) -> bool:
+    """Return whether models share a letter if and only if the test does not separate them."""
+    known = np.flatnonzero((~np.isnan(p)).sum(axis=1) > 1)
+    order = known[np.argsort(mean[known], kind="stable")]
+    letters = compact_letters(order, p < LEVEL)
+    groups = [set(re.findall(r"[a-z]|\[\d+\]", text)) for text in letters]
+    return all(
+        bool(groups[a] & groups[b]) != (p[a, b] < LEVEL) for a in order for b in order if a < b
+    )
+
+
+def over_tasks(runs: int, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> pd.DataFrame:
+    """Return a row per number of models and tasks: the mean over generators, and the worst."""
+    rows = []
+    for models in sizes[0]:
+        for tasks in sizes[1]:
+            made = [
+                {"skills": setting.skills, **measure_tasks(setting, tasks, runs)}
+                for setting in settings(models)
+            ]
+            rows.append({"models": models, "tasks": tasks, **summarize(pd.DataFrame(made))})
+            print(f"{models} models, {tasks} tasks", flush=True)
+    return pd.DataFrame(rows)
+
+
+def summarize(found: pd.DataFrame) -> dict[str, str]:
+    """Return the columns of the table: a mean over generators, with the worst where it matters."""
+    by = dict(list(found.groupby("skills")))
+    # Elo under very steep skills is mostly not shown, and given separately
+    usual = found[found["skills"] != "steep"]
+    return {
+        "rank interval": _with(found["rank"], min),
+        "Elo interval": _with(usual["elo"], min),
+        "Elo, steep": _with(by["steep"]["elo"], min),
+        "shown": f"{usual['shown'].mean():.2f} / {by['steep']['shown'].mean():.2f}",
+        "false, equal": _with(by["equal"]["false"], max),
+        "false, a third better": _with(by["third"]["false"], max),
+        "power, 1–1.5 apart": f"{by['ladder']['power'].mean():.2f}",
+        "best in top set": _with(found["best"], min),
+        "top set": f"{by['equal']['size'].mean():.2f} / {by['ladder']['size'].mean():.2f}",
+        "letters agree": f"{found['agree'].mean():.2f}",
+    }
+
+
+def _with(values: pd.Series, worst: Callable[[pd.Series], float]) -> str:
+    known = values.dropna()
+    return f"{known.mean():.2f} ({worst(known):.2f})" if len(known) else "–"
+
+
+def one_task(runs: int, sizes: tuple[int, ...]) -> pd.DataFrame:
+    """Return false separations, coverage of rank bounds, and power on one task over folds."""
+    rows = []
+    for models in sizes:
+        for folds in (5, 10):
+            for name in ("equal", "ladder"):
+                skill = SKILLS[name](models)
+                rng = np.random.default_rng([models, folds])
+                made = pd.DataFrame([_measure_task(rng, skill, folds) for _ in range(runs)])
+                values = {key: f"{value:.2f}" for key, value in made.mean().items()}
+                rows.append({"models": models, "folds": folds, "skills": name, **values})
+    return pd.DataFrame(rows)
+
+
+def _measure_task(rng: np.random.Generator, skill: np.ndarray, folds: int) -> dict[str, float]:
+    shared = rng.normal(0, NOISE * np.sqrt(1 / folds), (len(skill), 1))
+    own = rng.normal(0, NOISE * np.sqrt(1 - 1 / folds), (len(skill), folds))
+    scores = skill[:, None] + shared + own
+    p = fold_separation(scores, 1 / (folds - 1)).p
+    low, high, top = rank_bounds(rankdata(-scores.mean(axis=1)), p)
+    # any order of equal models is true: the bounds must hold all their ranks
+    least, most = rankdata(-skill, "min"), rankdata(-skill, "max")
+    pairs = np.triu(np.ones(p.shape, dtype=bool), 1) & (skill[:, None] != skill)
+    return {
+        "any false": float(((p < LEVEL) & (skill[:, None] == skill)).any()),
+        "rank bounds": float(((low <= least) & (most <= high)).mean()),
+        "best in top set": float(top[0]),
+        "power, all pairs": float((p < LEVEL)[pairs].mean()) if pairs.any() else np.nan,
+    }
+
+
+def to_markdown(table: pd.DataFrame) -> str:
+    lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
+    lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=100, help="runs of each of 32 generators")
+    parser.add_argument("--quick", action="store_true", help="few runs and sizes")
+    given = parser.parse_args()
+    runs = min(given.runs, 10) if given.quick else given.runs
+    sizes = ((3, 10), (6, 20)) if given.quick else (MODELS, TASKS)
+    table = over_tasks(runs, sizes)
+    print(to_markdown(table), to_markdown(one_task(10 * runs, sizes[0])), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
