@@ -689,13 +689,20 @@ def leaderboard(
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
     facts |= {"groups": groups, "boards": boards}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
-    facts["positive"] = {
-        headings[task]: label
-        for task, label in given.positive.items()
-        if task in headings and has_positive_class(chosen.get(task, ""))
-    }
+    facts["positive"] = _positive(given, chosen, headings)
     facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
+
+
+def _positive(
+    given: Gathered, metrics: Mapping[str, str], headings: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the positive class of each task whose metric has one."""
+    return {
+        headings[task]: label
+        for task, label in given.positive.items()
+        if task in headings and has_positive_class(metrics.get(task, ""))
+    }
 
 
 def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:
