@@ -319,9 +319,7 @@ def make_groups() -> dict[str, Any]:
         rows = [{"rank": 1 + i, "low": 1, "high": 4, "tie": "abcd"[i]} for i in range(4)]
         groups.append({"name": name, "models": models, "tasks": tasks, "rows": rows})
     verdicts = [make_verdict(0, 2, name="tables"), make_verdict(1, 3, name="texts")]
-    return {
-        **bundle,
-        "groups": groups,
-        "verdict": verdicts,
-        "partial": [[0, 1, 2, 5], [1, 5, 3, 5]],
-    }
+    notes = ["Models of tables.", "Models of texts.", "A note.", "tables: one.", "texts: two."]
+    notes.append("tables, texts: both: of them.")
+    more = {"verdict": verdicts, "partial": [[0, 1, 2, 5], [1, 5, 3, 5]], "notes": notes}
+    return {**bundle, "groups": groups, **more}

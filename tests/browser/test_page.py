@@ -351,9 +351,11 @@ def test_what_the_verdict_is_about_comes_next(browser, full, write_page, tmp_pat
 def test_no_letters_are_not_tested_and_no_tie(browser, full, write_page, tmp_path):
     bare = [{**model, "tie": "", "few": False} for model in full["models"]]
     verdict = {**full["verdict"][0], "state": "untested", "reason": "one fold"}
-    bundle = {**full, "models": bare, "verdict": [verdict]}
+    note = "Differences are not tested: one fold; run more."
+    bundle = {**full, "models": bare, "verdict": [verdict], "notes": ["Caption.", note, "Other."]}
     browser.open(write_page(bundle, tmp_path / "untested.html"))
-    assert "one fold" in browser.find("#board .untested").text
+    assert browser.find("#board .untested").text == note
+    assert browser.texts("#board .notes li") == ["Other."]
     assert browser.count("#board [data-key=tie]") == 0
     some = [{**model, "tie": "a" if m else ""} for m, model in enumerate(bare)]
     browser.open(write_page({**bundle, "models": some}, tmp_path / "some.html"))
@@ -373,6 +375,8 @@ def test_groups_are_shown_one_at_a_time(browser, bundles, write_page, tmp_path):
         assert browser.run(NAMES) == [name[m] for m in group["models"]]
         assert browser.run("return Karat.ranking.mean") == [1, 2, 3, 4]
         assert browser.find("#board .caption").text == bundle["notes"][place]
+        own = ["A note.", ("one.", "two.")[place], "both: of them."]
+        assert browser.texts("#board .notes li") == own
         tasks = [bundle["tasks"][t]["name"] for t in group["tasks"]]
         assert browser.run("return Karat.data.tasks.map((task) => task.name)") == tasks
         scores = browser.run("return Karat.data.scores.map((task) => task[0])")

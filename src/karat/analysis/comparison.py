@@ -33,6 +33,7 @@ from karat.stats.paired_tests import (
     ALPHA,
     CONFIDENCE,
     EQUAL,
+    Corrected,
     check_rope,
     cohens_d,
     corrected_t,
@@ -268,28 +269,38 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     unit = np.where(relative, np.abs(values).mean(axis=1), 1.0)
     unit = np.where(unit > 0, unit, 1.0) * np.array([1 if p.higher else -1 for p in tasks])
     chances = correlated_t(apart / unit[:, None], ratio, rope)
-    p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
-    names = [CORRECTED if not np.isnan(each) else "" for each in p]
-    on_items, items = np.full(len(tasks), np.nan), np.zeros(len(tasks), dtype=int)
-    for t, each in by_items.items():
-        names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
-        on_items[t], items[t] = each.p, each.items
-    why = [_why(folds) if not name else "" for name, folds in zip(names, tested.folds, strict=True)]
-    corrected = holm(p)
+    tests = _tests(tested, by_items)
+    corrected = holm(tests["p"])
     same = subtract(values[:, 0], values[:, 1]) == 0
     gain = np.where(same, 0.0, tested.mean / unit)
     better = np.where(gain > 0, found.first, found.second).astype(object)
     better[~(corrected < ALPHA) | (gain == 0)] = ""
     columns = (
         *([p.task for p in tasks], [p.metric for p in tasks], [p.higher for p in tasks]),
-        *(values[:, 0], values[:, 1], tested.mean, low, high, p, corrected, better, names, why),
-        *(tested.p, tested.folds, on_items, items),
+        *(values[:, 0], values[:, 1], tested.mean, tests["low"], tests["high"], tests["p"]),
+        *(corrected, better, tests["test"], tests["why"]),
+        *(tested.p, tested.folds, tests["on_items"], tests["items"]),
         *(gain, relative, chances.better, chances.equal, chances.worse),
         cohens_d(apart / unit[:, None]),
         *([p.held[0] for p in tasks], [p.held[1] for p in tasks]),
         *([p.states[0] for p in tasks], [p.states[1] for p in tasks]),
     )
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+
+
+def _tests(over_folds: Corrected, by_items: dict[int, ItemTest]) -> dict[str, Any]:
+    """Return p, interval and name of the test that decides on each task: on items, else folds."""
+    count = len(over_folds.p)
+    p, low, high = over_folds.p.copy(), over_folds.low.copy(), over_folds.high.copy()
+    names = [CORRECTED if not np.isnan(each) else "" for each in p]
+    on_items, items = np.full(count, np.nan), np.zeros(count, dtype=int)
+    for t, each in by_items.items():
+        names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
+        on_items[t], items[t] = each.p, each.items
+    folds = zip(names, over_folds.folds, strict=True)
+    why = [_why(number) if not name else "" for name, number in folds]
+    found = {"p": p, "low": low, "high": high, "test": names, "why": why}
+    return {**found, "on_items": on_items, "items": items}
 
 
 def _why(folds: int) -> str:

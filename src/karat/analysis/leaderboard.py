@@ -687,17 +687,16 @@ def leaderboard(
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
-    facts |= {"groups": groups, "boards": boards}
+    facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
-    facts["positive"] = _positive(given, chosen, headings)
     facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
 
 
 def _positive(
-    given: Gathered, metrics: Mapping[str, str], headings: Mapping[str, str]
+    given: Gathered, headings: Mapping[str, str], metrics: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the positive class of each task whose metric has one."""
+    """Return the positive class of tasks whose metric depends on it."""
     return {
         headings[task]: label
         for task, label in given.positive.items()

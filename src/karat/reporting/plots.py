@@ -64,8 +64,14 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
         names, hint = ", ".join(RATINGS), did_you_mean(value, RATINGS)
         raise DefinitionError(f'invalid value "{value}": expected one of {names}.{hint}')
     whole = data.board([] if value == "rank" else [value])
-    shown = _best_first(whole, value)
-    rows = shown.iloc[: options.models(MAX_MODELS)]
+    shown = whole[whole[value].notna()]
+    ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
+    if not len(shown):
+        raise DataError(
+            f"no model has a value of {value}: there are too few tasks, or too few wins and "
+            "losses. Plot another value, such as rank."
+        )
+    rows = ordered.iloc[: options.models(MAX_MODELS)]
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.9 + 0.2 * len(rows)))
     places = np.arange(len(rows))
     # models with too few tasks to compare are gray
@@ -74,14 +80,13 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
         axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
     axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
     name_rows(axes, list(rows.index))
-    _letter_axis(axes, list(rows["tie"]))
+    _write_letters(axes, list(rows["tie"]))
     axes.set_xlabel(RATINGS[value])
     known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
-    band = "Lines are 95 % intervals over tasks." if known else ""
     note(
         figure,
         f"{count(whole.attrs['missing']['tasks'], 'task')}.",
-        band,
+        "Lines are 95 % intervals over tasks." if known else "",
         "Models that share a letter do not differ significantly." if any(rows["tie"]) else "",
         "Gray: too few tasks to compare." if FAINT in colors else "",
         cut(len(rows), len(shown), "models"),
@@ -89,21 +94,8 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, f"leaderboard: {RATINGS[value]}")
 
 
-def _best_first(board: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return the models that have a rating, best first."""
-    shown = board[board[value].notna()]
-    if not len(shown):
-        raise DataError(
-            f"no model has a value of {value}: there are too few tasks, or too few wins and "
-            "losses. Plot another value, such as rank."
-        )
-    if value == "rank":
-        return shown
-    return shown.sort_values(value, ascending=False, kind="stable")
-
-
-def _letter_axis(axes: Any, letters: list[str]) -> None:
-    """Write the letters of ties on the right."""
+def _write_letters(axes: Any, letters: list[str]) -> None:
+    """Write the letters of ties to the right of the rows."""
     side = axes.secondary_yaxis("right")
     side.set_yticks(range(len(letters)), letters, fontsize=8)
     side.tick_params(length=0)

@@ -24,7 +24,7 @@ from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make
 from karat.stats.paired_tests import corrected_t
 from karat.stats.ranking import rank_each
 
-#: with fewer tasks than this, a ranking says little about other tasks
+#: with fewer tasks than this, the margin of mean ranks has no interval
 FEW_TASKS = 6
 #: maximum number of names, and of weaknesses
 MAX_NAMES, MAX_WEAK = 3, 5
@@ -439,14 +439,11 @@ def _best_corrupted(table: pd.DataFrame) -> list[dict[str, str]]:
 def _weak(case: _Case) -> list[str]:
     """Return what weakens the verdict."""
     found = []
-    tasks = len(case.tasks)
     if case.untested:
         found.append(f"Differences are not tested: {case.untested}.")
     if len(case.top) == 1 and _folds_disagree(case):
-        rest = _names(case.ranked[:2])
-        found.append(f"The folds alone do not separate {rest}: other training data may change it.")
-    if 1 < tasks < FEW_TASKS:
-        found.append(f"Few tasks: {tasks}. The order may differ on other tasks.")
+        both = _names(case.ranked[:2])
+        found.append(f"The folds alone do not separate {both}: other training data may change it.")
     if case.ranked[0] in UNINFORMED:
         found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
     partial = case.board.attrs.get("partial", {}).get(case.ranked[0], {})

@@ -89,11 +89,22 @@
       partial: whole.partial.flatMap(([m, t, ...rest]) =>
         model.has(m) && task.has(t) ? [[model.get(m), task.get(t), ...rest]] : [],
       ),
-      notes: [whole.notes[place], ...whole.notes.slice(whole.groups.length)],
+      notes: [whole.notes[place], ...notesOf(whole, group.name)],
       ...Object.fromEntries(
         ["failures", "maps", "checks", "runs"].map((name) => [name, among(whole[name])]),
       ),
     };
+  }
+
+  /** Return the notes of a group; notes of some groups begin with their names. */
+  function notesOf({ notes, groups }, own) {
+    const names = groups.map(({ name }) => name);
+    return notes.slice(groups.length).flatMap((note) => {
+      const [, start, rest] = note.match(/^([^:]+): (.*)$/s) ?? [];
+      const about = start?.split(", ") ?? [];
+      if (!about.length || !about.every((name) => names.includes(name))) return [note];
+      return about.includes(own) ? [rest] : [];
+    });
   }
 
   /** Return the tests of a group: those of its models, under their numbers in the group. */

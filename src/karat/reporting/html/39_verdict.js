@@ -89,7 +89,7 @@
       const answer = one.lines.find(({ what }) => what === "answer")?.text ?? "";
       return el("li", null, name, ": ", marked(Karat.plain(answer), one.winner));
     });
-    const title = "Other groups, which share no tasks with these models";
+    const title = "Other groups, which share too few tasks with these models";
     return el("div", { class: "others" }, el("h3", { text: title }), el("ul", null, items));
   }
 

@@ -109,16 +109,17 @@
       const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
       return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
     };
+    const interval = {
+      name: `${Karat.percent()} interval`,
+      key: "low",
+      sort: (m) => Karat.ranking.low[m],
+      cell: intervalCell,
+    };
     const tie = { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
       { name: "mean rank", key: "rank", number: true, sort: rank, cell: rankCell },
-      {
-        name: `${Karat.percent()} interval`,
-        key: "low",
-        sort: (m) => Karat.ranking.low[m],
-        cell: intervalCell,
-      },
+      ...(Karat.ranking.ready && Karat.ranking.low.every((end) => end === null) ? [] : [interval]),
       ...(Karat.untested() ? [] : [tie]),
     ];
   }
@@ -285,9 +286,8 @@
     board.table.textNode.textContent = captionOf();
     board.narrow.textContent = narrower();
     board.narrow.hidden = !board.narrow.textContent;
-    const why = Karat.untested();
-    board.untested.textContent = why ? `Differences between models are not tested: ${why}.` : "";
-    board.untested.hidden = !why;
+    board.untested.textContent = untested();
+    board.untested.hidden = !board.untested.textContent;
     board.none.textContent = nothingCommon();
     board.none.hidden = !board.none.textContent;
     board.notes.replaceChildren(...notes());
@@ -371,7 +371,17 @@
   function notes() {
     const keys = board.table.columns.map((column) => column.key);
     const apart = EXPLAINED.filter((key) => !keys.includes(key));
-    return Karat.boardNotes(apart).map((text) => el("li", { text }));
+    const texts = Karat.boardNotes(apart).filter((text) => text !== board.untested.textContent);
+    return texts.map((text) => el("li", { text }));
+  }
+
+  /** Return that differences are not tested, and why: as the notes have it, or in short. */
+  function untested() {
+    const why = Karat.untested();
+    if (!why) return "";
+    const short = `Differences are not tested: ${why}`;
+    const note = Karat.ranking.own && Karat.boardNotes([]).find((text) => text.startsWith(short));
+    return note || `${short}.`;
   }
 
   Karat.boardModels = () => board.table.list;

@@ -94,7 +94,7 @@
     const models = Karat.boardModels();
     const columns = [...rankColumns(models), ...taskColumns(models), ...costColumns(models)];
     const why = Karat.untested();
-    const notes = why ? [`Differences between models are not tested: ${why}.`] : [];
+    const notes = why ? [`Differences are not tested: ${why}.`] : [];
     const whole = Karat.ranking.own && models.length === Karat.data.models.length;
     return {
       columns,

@@ -12,7 +12,8 @@
   // -- head -----------------------------------------------------------------------------------
 
   function facts() {
-    const { models, tasks, runs, failures, made, karat } = Karat.data;
+    // of all groups
+    const { models = [], tasks = [], runs = [], failures = [], made, karat } = Karat.given;
     const jobs = runs.reduce((sum, run) => sum + (run.jobs ?? 0), 0);
     const failed = runs.length
       ? runs.reduce((sum, run) => sum + (run.failed ?? 0), 0)
@@ -25,6 +26,7 @@
     const facts = {
       models: models.length.toLocaleString("en-US"),
       tasks: tasks.length.toLocaleString("en-US"),
+      groups: Karat.data.groups.length > 1 ? String(Karat.data.groups.length) : null,
       jobs: jobs ? jobs.toLocaleString("en-US") : null,
       "failed jobs": jobs || failed ? failed.toLocaleString("en-US") : null,
       [seeds.length > 1 ? "seeds" : "seed"]:
