@@ -219,9 +219,12 @@ def summarize(found: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _with(values: pd.Series, worst: Callable[[pd.Series], float]) -> str:
+def _with(values: pd.Series, worst: Callable[[pd.Series], float] | None = None) -> str:
+    """Return a mean as text, with the worst value."""
     known = values.dropna()
-    return f"{known.mean():.2f} ({worst(known):.2f})" if len(known) else "–"
+    if not len(known):
+        return "–"
+    return f"{known.mean():.2f}" + (f" ({worst(known):.2f})" if worst else "")
 
 
 def one_task(runs: int, sizes: tuple[int, ...]) -> pd.DataFrame:
@@ -233,7 +236,7 @@ def one_task(runs: int, sizes: tuple[int, ...]) -> pd.DataFrame:
                 skill = SKILLS[name](models)
                 rng = np.random.default_rng([models, folds])
                 made = pd.DataFrame([_measure_task(rng, skill, folds) for _ in range(runs)])
-                values = {key: f"{value:.2f}" for key, value in made.mean().items()}
+                values = {key: _with(made[key]) for key in made}
                 rows.append({"models": models, "folds": folds, "skills": name, **values})
     return pd.DataFrame(rows)
 

@@ -48,6 +48,7 @@ RECORDS = {
     # the options of karat run, karat leaderboard and karat plot
     "execution/evaluation.py:evaluate",
     "analysis/leaderboard.py:leaderboard",
+    "analysis/comparison.py:compare",
     "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
     "probes/heads/stacked_training.py:_epoch",
@@ -209,7 +210,7 @@ def test_every_module_says_what_it_is():
 
 def test_the_tree_stays_small():
     flat = {m.place for m in MODULES if "/" not in m.place} - {"__init__.py", "__main__.py"}
-    assert len(MODULES) <= 164 and len(flat) <= 6
+    assert len(MODULES) <= 166 and len(flat) <= 6
     # the goal is 44,000; lower this number with every module that gets shorter
     assert sum(len(module.text.splitlines()) for module in MODULES) <= 56_000
 

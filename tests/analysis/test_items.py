@@ -200,3 +200,15 @@ def test_a_real_run(tmp_path):
         number = int(row["key"].removeprefix("n"))
         assert row["item"] == str(number % 10)
         assert row["target"] == ("no" if number % 2 else "yes")
+
+
+def test_runs_of_one_model_are_pooled(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(60) % 10, "y": ["yes", "no"] * 30})
+    data = karat.Dataset.from_table(frame, "y", name="d")
+    task = karat.Task("t", data, split={"use": "kfold", "folds": 3}, metrics=["acc"])
+    for fold in range(3):
+        karat.evaluate(["dummy", "random-forest"], task, folds=fold, output=tmp_path)
+    found = karat.compare_items(tmp_path, "random-forest", "dummy")
+    assert found.tasks["items"].tolist() == [60]
+    one = karat.compare_slices(tmp_path, "dummy", by="class")
+    assert one.slices["items"].sum() == 60

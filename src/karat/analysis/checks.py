@@ -426,8 +426,11 @@ def _changed(facts: Facts) -> Iterator[Hit]:
         same = job.record["spec"] == before.record["spec"] != ""
         repeats.setdefault((job.model, job.task, same), []).append((before, job))
     for (model, task, same), pairs in repeats.items():
-        changed = [(_most_changed(before, job), before, job) for before, job in pairs]
-        found = [each for each in changed if each[0] is not None]
+        found = [
+            (changed, before, job)
+            for before, job in pairs
+            if (changed := _most_changed(before, job)) is not None
+        ]
         if not found:
             continue
         (name, old, new), before, job = max(found, key=lambda each: abs(each[0][2] - each[0][1]))

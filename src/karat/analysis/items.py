@@ -20,8 +20,8 @@ from karat.analysis.shared_items import common_rows
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.results.run import Run, newest_first, open_runs
-from karat.results.selection import find_run, unknown_model
+from karat.results.run import Run, open_runs
+from karat.results.selection import Side, find_run, pooled_sides, unknown_model
 from karat.results.tables import ABSENT, GROUP, NoItems, describe
 
 #: relative size below which a change is rounding
@@ -174,12 +174,12 @@ def _with_texts(runs: Sequence[Run], task: str, loss: str, table: pd.DataFrame) 
 
 
 def items_of_two(
-    runs: Any, a: Any, b: Any, tasks: str | Sequence[str]
+    runs: Any, a: Any, b: Any, tasks: str | Sequence[str], pool: str = "variant"
 ) -> tuple[str, str, list[TaskItems], list[str]]:
     """Return the names of two models and the items of each task; raise if there are none."""
     if isinstance(runs, pd.DataFrame):
         raise DefinitionError("a table of scores has no items; pass run folders.")
-    found = pair(runs, a, b, None, "folds")
+    found = pair(runs, a, b, None, "folds", pool)
     chosen = _chosen([each.task for each in found.tasks], tasks)
     made, notes = [], list(found.notes)
     tasks_of: dict[str, list[str]] = {}
@@ -211,39 +211,34 @@ def _chosen(known: Sequence[str], asked: str | Sequence[str]) -> list[str]:
 
 
 def items_of_one(
-    runs: Any, name: Any, tasks: str | Sequence[str]
+    runs: Any, name: Any, tasks: str | Sequence[str], pool: str = "variant"
 ) -> tuple[str, list[TaskItems], list[str]]:
-    """Return the name of a model and the items of each of its tasks, from its newest runs."""
-    found = _runs_of(runs, name)
-    newest: dict[str, Run] = {}
-    for run in found:
-        for task in run.about["tasks"]:
-            newest.setdefault(task["name"], run)
+    """Return the name of a model and the items of each of its tasks; its runs are pooled."""
+    side = _side_of(runs, name, pool)
     made, notes = [], []
-    for task in _chosen(list(newest), tasks):
+    for task in _chosen(list(side.tasks), tasks):
         try:
-            made.append(_own_items(newest[task], task))
+            made.append(_own_items(side.run, task))
         except KaratError as error:
             notes.append(f"{task}: left out, {str(error).rstrip('.')}.")
     if not made:
-        raise DataError(f"{found[0].model} has no items. {' '.join(notes[:3])}")
-    return found[0].model, made, notes
+        raise DataError(f"{side.model} has no items. {' '.join(notes[:3])}")
+    return side.model, made, notes
 
 
-def _runs_of(runs: Any, name: Any) -> list[Run]:
+def _side_of(runs: Any, name: Any, pool: str) -> Side:
     if isinstance(runs, pd.DataFrame):
         raise DefinitionError("a table of scores has no items; pass run folders.")
     if isinstance(name, Run | Path) or (Path(str(name)) / "run.json").is_file():
-        return [find_run(name)]
+        return pooled_sides([find_run(name)], pool)[0]
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     opened = [run for run in several if isinstance(run, Run)]
     if paths := [path for path in several if not isinstance(path, Run)]:
         opened += open_runs(paths)
-    found = [run for run in opened if run.model == name]
-    if not found:
-        models = sorted({run.model for run in opened})
-        raise DefinitionError(unknown_model(str(name), models, "the runs have"))
-    return newest_first(found)
+    sides = {side.model: side for side in pooled_sides(opened, pool)}
+    if name not in sides:
+        raise DefinitionError(unknown_model(str(name), list(sides), "the runs have"))
+    return sides[name]
 
 
 def _own_items(run: Run, task: str) -> TaskItems:
@@ -319,7 +314,12 @@ class ItemComparison:
 
 
 def compare_items(
-    runs: Runs, a: Run | str | Path, b: Run | str | Path, *, tasks: str | Sequence[str] = ()
+    runs: Runs,
+    a: Run | str | Path,
+    b: Run | str | Path,
+    *,
+    tasks: str | Sequence[str] = (),
+    pool: str = "variant",
 ) -> ItemComparison:
     """Return the items on which one of two models is better than the other.
 
@@ -334,6 +334,8 @@ def compare_items(
         Names of models, runs, or run folders.
     tasks
         Names of the tasks to compare. Default: all.
+    pool
+        Which runs are one model: ``"variant"``, ``"model"`` or ``"none"``, as in ``compare``.
 
     Returns
     -------
@@ -352,7 +354,7 @@ def compare_items(
     >>> found = karat.compare_items("results", "skrub", "onehot")  # doctest: +SKIP
     >>> found.items[["better", "target", "first", "second", "item"]]  # doctest: +SKIP
     """
-    first, second, found, notes = items_of_two(runs, a, b, tasks)
+    first, second, found, notes = items_of_two(runs, a, b, tasks, pool)
     flips = [_flips(each, first, second) for each in found]
     counts = [_counts(each) for each in found]
     notes += without_texts(found)

@@ -496,9 +496,8 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     if len(contested) == 1:
         one = compared.only([int(contested[0])])
-        columns = {
-            name: each[:, 0] for name, each in rank_within(one, [tests.of(one, 0).p]).items()
-        }
+        within = rank_within(one, [tests.of(one, 0).p])
+        columns = {name: table[:, 0] for name, table in within.items()}
         # the rank over tasks cannot be estimated from one
         columns |= dict.fromkeys(("rank_low", "rank_high"), np.nan)
     frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
@@ -688,15 +687,21 @@ def leaderboard(
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
-    facts |= {"groups": groups, "boards": boards}
+    facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
-    facts["positive"] = {
-        headings[task]: label
-        for task, label in given.positive.items()
-        if task in headings and has_positive_class(chosen.get(task, ""))
-    }
     facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
+
+
+def _positive(
+    given: Gathered, headings: Mapping[str, str], metrics: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the positive class of tasks whose metric depends on it."""
+    return {
+        headings[task]: label
+        for task, label in given.positive.items()
+        if task in headings and has_positive_class(metrics.get(task, ""))
+    }
 
 
 def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any]) -> pd.DataFrame:

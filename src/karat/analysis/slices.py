@@ -347,6 +347,7 @@ def compare_slices(
     *,
     by: str = AUTO,
     tasks: str | Sequence[str] = (),
+    pool: str = "variant",
 ) -> SliceComparison:
     """Find slices of the items on which model ``a`` or ``b`` loses against the other.
 
@@ -366,6 +367,8 @@ def compare_slices(
         cells), or a column of the data. Numbers are cut at their quartiles.
     tasks
         Names of the tasks. Default: all.
+    pool
+        Which runs are one model: ``"variant"``, ``"model"`` or ``"none"``, as in ``compare``.
 
     Returns
     -------
@@ -385,10 +388,10 @@ def compare_slices(
     >>> found.claims[["slice", "worse", "difference", "p_adjusted"]]  # doctest: +SKIP
     """
     if b is None:
-        first, found, notes = items_of_one(runs, a, tasks)
+        first, found, notes = items_of_one(runs, a, tasks, pool)
         second = ""
     else:
-        first, second, found, notes = items_of_two(runs, a, b, tasks)
+        first, second, found, notes = items_of_two(runs, a, b, tasks, pool)
     rows: list[dict[str, Any]] = []
     problems: list[KaratError] = []
     for each in found:

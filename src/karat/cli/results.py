@@ -444,7 +444,8 @@ def _compare_items(
     from karat.reporting.comparison_output import show_items, show_slices
 
     by, a, b = asked["by"], given["a"], given["b"]
-    used = [name for name, value in given.items() if name not in ("runs", "a", "b") and value]
+    fit = ("runs", "a", "b", "pool")
+    used = [name for name, value in given.items() if name not in fit and value]
     flags = {"models": "--model", "tolerance": "--fail-on-regression"}
     unfit = [flags.get(name, f"--{name}") for name in used]
     problems = [f"{option} cannot be used with --items or --by." for option in unfit]
@@ -457,12 +458,13 @@ def _compare_items(
     if problems:
         raise DefinitionError(*problems)
     runs, top = given["runs"] or ("results",), asked["top"] or 10
+    pool = {"pool": given["pool"]} if given["pool"] else {}
     found: Any
     if by:
-        found = compare_slices(runs, a, b, by=by, tasks=asked["tasks"])
+        found = compare_slices(runs, a, b, by=by, tasks=asked["tasks"], **pool)
         show_slices(found, shape, top)
     else:
-        found = compare_items(runs, a, b, tasks=asked["tasks"])
+        found = compare_items(runs, a, b, tasks=asked["tasks"], **pool)
         show_items(found, shape, top)
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)

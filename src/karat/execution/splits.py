@@ -96,8 +96,10 @@ def split_facts(how: Mapping[str, Any], folds: Sequence[Fold]) -> dict[str, Any]
         facts[name] = hashlib.sha256(text.encode()).hexdigest()[:16] if long else json.loads(text)
     digest = hashlib.sha256()
     for fold in folds:
-        digest.update(np.array([len(fold.train), len(fold.test), fold.repeat], dtype="<i8"))
-        digest.update(np.ascontiguousarray(fold.test, dtype="<i8"))
+        digest.update(
+            np.array([len(fold.train), len(fold.test), fold.repeat], dtype="<i8").tobytes()
+        )
+        digest.update(np.ascontiguousarray(fold.test, dtype="<i8").tobytes())
     return {**facts, "count": len(folds), "rows": digest.hexdigest()[:32]}
 
 

@@ -93,11 +93,7 @@ def make_bundle(
     """
     found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
     given = gather_scores(found, pool)
-    # Elo is slow for many models
-    rated = ["elo"] if len(given.models) <= MAX_RATED else []
-    costs = ["costs", "pareto"] if len(given.jobs) else []
-    columns = ["tasks", "borda", "wins", *rated, *costs]
-    board = leaderboard(found, missing=RULE, columns=columns, pool=pool)
+    board = _board(found, given)
     whole = _one_row_each(parts := split_groups(board))
     chosen = given.chosen({})
     cells = make_cells(given, chosen)
@@ -108,7 +104,9 @@ def make_bundle(
     compared = apply_missing_rule(cells, RULE)
     evidence = make_evidence(given, cells, compared, **_facts(found, shown))
     sections = _sections(found, shown, evidence, umap)
-    unrated = [] if rated else [f"Elo is left out: there are more than {MAX_RATED} models."]
+    unrated = (
+        [] if "elo" in board else [f"Elo is left out: there are more than {MAX_RATED} models."]
+    )
     bundle = {
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
         "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
@@ -123,6 +121,14 @@ def make_bundle(
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
     return dict(compact(bundle))
+
+
+def _board(found: Any, given: Gathered) -> pd.DataFrame:
+    """Return the leaderboard with ratings and costs; Elo is slow for many models."""
+    rated = ["elo"] if len(given.models) <= MAX_RATED else []
+    costs = ["costs", "pareto"] if len(given.jobs) else []
+    columns = ["tasks", "borda", "wins", *rated, *costs]
+    return leaderboard(found, missing=RULE, columns=columns, pool=given.pool)
 
 
 def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:

@@ -409,9 +409,8 @@ class ItemTexts:
         self._given.setdefault(task, set()).update(texts)
 
     def _table(self, run: Run, name: str) -> pd.DataFrame | None:
-        facts = next((each for each in run.about["tasks"] if each["name"] == name), {})
-        # the name of the file has a hash of the data
-        place = str(facts.get("item_table"))
+        known = {each["name"]: each.get("item_table") for each in run.about["tasks"]}
+        place = str(known.get(name))  # the name of the file has a hash of the data
         if place not in self._tables:
             try:
                 table = run.items(name)

@@ -80,22 +80,26 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
         axes.hlines(places, rows[f"{value}_low"], rows[f"{value}_high"], color=colors, lw=1.5)
     axes.scatter(rows[value], places, c=colors, s=16, zorder=3)
     name_rows(axes, list(rows.index))
-    side = axes.secondary_yaxis("right")
-    side.set_yticks(range(len(rows)), list(rows["tie"]), fontsize=8)
-    side.tick_params(length=0)
-    side.spines["right"].set_visible(False)
+    _write_letters(axes, list(rows["tie"]))
     axes.set_xlabel(RATINGS[value])
     known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
-    band = "Lines are 95 % intervals over tasks." if known else ""
     note(
         figure,
         f"{count(whole.attrs['missing']['tasks'], 'task')}.",
-        band,
+        "Lines are 95 % intervals over tasks." if known else "",
         "Models that share a letter do not differ significantly." if any(rows["tie"]) else "",
         "Gray: too few tasks to compare." if FAINT in colors else "",
         cut(len(rows), len(shown), "models"),
     )
     return Plot(figure, f"leaderboard: {RATINGS[value]}")
+
+
+def _write_letters(axes: Any, letters: list[str]) -> None:
+    """Write the letters of ties to the right of the rows."""
+    side = axes.secondary_yaxis("right")
+    side.set_yticks(range(len(letters)), letters, fontsize=8)
+    side.tick_params(length=0)
+    side.spines["right"].set_visible(False)
 
 
 CD_MAX_MODELS = 24

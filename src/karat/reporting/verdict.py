@@ -443,8 +443,8 @@ def _weak(case: _Case) -> list[str]:
     if case.untested:
         found.append(f"Differences are not tested: {case.untested}.")
     if len(case.top) == 1 and _folds_disagree(case):
-        rest = _names(case.ranked[:2])
-        found.append(f"The folds alone do not separate {rest}: other training data may change it.")
+        both = _names(case.ranked[:2])
+        found.append(f"The folds alone do not separate {both}: other training data may change it.")
     if 1 < tasks < FEW_TASKS:
         found.append(f"Few tasks: {tasks}. The order may differ on other tasks.")
     if case.ranked[0] in UNINFORMED:

@@ -239,23 +239,16 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     Unless ``final``, the table has scores on corrupted data and of earlier epochs too.
     """
     pooled = pool_runs(runs, pool)
-    scores, jobs, sizes = [], [], []
-    facts: dict[str, dict[Any, Any]] = {"metrics": {}, "higher_is_better": {}, "positive": {}}
-    facts |= {"kinds": {}, "datasets": {}, "modalities": {}, "twins": {}, "lacking": {}}
+    scores: list[pd.DataFrame] = []
+    jobs: list[tuple[Any, ...]] = []
+    sizes: list[int] = []
+    names = ("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities")
+    facts: dict[str, dict[Any, Any]] = {name: {} for name in (*names, "twins", "lacking")}
     for named in pooled:
-        run, records, label = named.run, named.run.records(), named.labels
-        table = run.scores() if isinstance(run, FrozenRun) else scores_table(records)
-        table = table.assign(model=named.model, task=table["task"].map(label).fillna(table["task"]))
+        table, own = _read(named, facts)
         scores.append(_final(table) if final else table)
-        before = len(jobs)
-        jobs += list(_jobs(run, records, named.model, label))
-        sizes.append(len(jobs) - before)
-        for record in records:
-            if record.get("lacks"):
-                why = (str(record["lacks"]), str(record["info"]))
-                facts["lacking"].setdefault(why, []).append((named.model, label.get(record["task"], record["task"])))
-        for task in run.about["tasks"]:
-            _add_facts(facts, label[task["name"]], task)
+        sizes.append(len(own))
+        jobs += own
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
     frame = pd.DataFrame(jobs, columns=list(JOBS))
     frame["run"] = np.repeat(np.arange(len(runs)), sizes)
@@ -273,6 +266,23 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         **facts,
     )
     return given, counted.scores
+
+
+def _read(
+    named: PooledRun, facts: dict[str, dict[Any, Any]]
+) -> tuple[pd.DataFrame, list[tuple[Any, ...]]]:
+    """Return the scores and jobs of a run under its names, and add its facts."""
+    run, records, label = named.run, named.run.records(), named.labels
+    table = run.scores() if isinstance(run, FrozenRun) else scores_table(records)
+    table = table.assign(model=named.model, task=table["task"].map(label).fillna(table["task"]))
+    for record in records:
+        if record.get("lacks"):
+            why = (str(record["lacks"]), str(record["info"]))
+            task = label.get(record["task"], record["task"])
+            facts["lacking"].setdefault(why, []).append((named.model, task))
+    for task in run.about["tasks"]:
+        _add_facts(facts, label[task["name"]], task)
+    return table, list(_jobs(run, records, named.model, label))
 
 
 def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:

@@ -535,7 +535,7 @@ def _cut(text: str) -> str:
 
 def _flat(given: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Return nested mappings as one, with dots in its keys and texts as values."""
-    found = {}
+    found: dict[str, str] = {}
     for key, value in given.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{key}.")

@@ -301,19 +301,6 @@ def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return apart
 
 
-def tie_groups(order: np.ndarray, tied: np.ndarray) -> list[tuple[int, int]]:
-    """Return the first and last places of the maximal runs in an order all of whose pairs tie."""
-    groups: list[tuple[int, int]] = []
-    end = 0  # never decreases: a group without its first model is still a group
-    for start in range(len(order)):
-        end = max(end, start)
-        while end + 1 < len(order) and tied[order[end + 1], order[start : end + 1]].all():
-            end += 1
-        if not groups or end > groups[-1][1]:
-            groups.append((start, end))
-    return groups
-
-
 def as_rows(values: np.ndarray) -> np.ndarray:
     """Return a 2-d array of the last axis; an empty axis becomes one NaN.
 

@@ -31,7 +31,8 @@ from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.errors import DataError, DefinitionError, KaratError, MissingExtra, did_you_mean, unknown
 from karat.results.importing import ImportLog, ModelResults, Sample, direction, number, read_parquet
-from karat.stats.ranking import rank_models
+from karat.stats.paired_tests import mean_of
+from karat.stats.ranking import rank_each
 
 __all__ = ["TabEBBaseEncoder", "display", "get_leaderboard", "get_model"]
 
@@ -211,7 +212,7 @@ def get_leaderboard(tasks: Any, result_dir: str | Path = "") -> pd.DataFrame:
 def _mean_rank(values: list[np.ndarray], takes: list[np.ndarray], encoders: int) -> np.ndarray:
     if not values:
         return np.full(encoders, np.nan)
-    return rank_models(values, np.column_stack(takes)).mean
+    return mean_of(rank_each(values, np.column_stack(takes)))
 
 
 def _named(tasks: Any) -> list[str]:

@@ -374,23 +374,15 @@
   }
 
   /**
-   * Return bounds of ranks, letters and which models may be the best on one task, from the p of
-   * each pair: as rank_bounds of karat.stats.ranking.
+   * Return letters and which models may be the best on one task, from the p of each pair. The rank
+   * over tasks cannot be estimated from one, so it has no interval.
    */
   function* compareOne(means, p) {
-    const known = means.filter((value) => value !== null).length;
-    const count = (m, wanted) => means.filter((_, n) => p[m][n] < ALPHA && wanted(n)).length;
-    const low = [];
-    const high = [];
-    const top = [];
-    means.forEach((value, m) => {
-      const tested = p[m].some((each, n) => n !== m && !Number.isNaN(each));
-      const better = count(m, (n) => means[n] < value);
-      low.push(tested ? 1 + better : null);
-      high.push(tested ? known - count(m, (n) => means[n] > value) : null);
-      top.push(value !== null && !better);
+    const blank = means.map(() => null);
+    const top = means.map((value, m) => {
+      return value !== null && !means.some((other, n) => p[m][n] < ALPHA && other < value);
     });
-    return { low, high, tie: yield* letters(means, p), top, p };
+    return { low: blank, high: blank, tie: yield* letters(means, p), top, p };
   }
 
   /** Return intervals, letters, which models may be the best, and p, from ranks on tasks. */
