@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -266,20 +266,19 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     # means over the shared folds; without any, over each model's own
     values = np.array([(p.first.mean(), p.second.mean()) if p.compared else p.own for p in tasks])
     relative = [is_ratio(p.metric, p.own) for p in tasks]
-    unit = np.where(relative, np.abs(values).mean(axis=1), 1.0)
-    unit = np.where(unit > 0, unit, 1.0) * np.array([1 if p.higher else -1 for p in tasks])
+    unit = _units(values, relative, [p.higher for p in tasks])
     chances = correlated_t(apart / unit[:, None], ratio, rope)
-    tests = _tests(tested, by_items)
-    corrected = holm(tests["p"])
+    p, low, high, names, on_items, items = _deciding_tests(tested, by_items)
+    why = [_why(folds) if not name else "" for name, folds in zip(names, tested.folds, strict=True)]
+    corrected = holm(p)
     same = subtract(values[:, 0], values[:, 1]) == 0
     gain = np.where(same, 0.0, tested.mean / unit)
     better = np.where(gain > 0, found.first, found.second).astype(object)
     better[~(corrected < ALPHA) | (gain == 0)] = ""
     columns = (
         *([p.task for p in tasks], [p.metric for p in tasks], [p.higher for p in tasks]),
-        *(values[:, 0], values[:, 1], tested.mean, tests["low"], tests["high"], tests["p"]),
-        *(corrected, better, tests["test"], tests["why"]),
-        *(tested.p, tested.folds, tests["on_items"], tests["items"]),
+        *(values[:, 0], values[:, 1], tested.mean, low, high, p, corrected, better, names, why),
+        *(tested.p, tested.folds, on_items, items),
         *(gain, relative, chances.better, chances.equal, chances.worse),
         cohens_d(apart / unit[:, None]),
         *([p.held[0] for p in tasks], [p.held[1] for p in tasks]),
@@ -288,19 +287,21 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
-def _tests(over_folds: Corrected, by_items: dict[int, ItemTest]) -> dict[str, Any]:
-    """Return p, interval and name of the test that decides on each task: on items, else folds."""
-    count = len(over_folds.p)
-    p, low, high = over_folds.p.copy(), over_folds.low.copy(), over_folds.high.copy()
+def _units(values: np.ndarray, relative: Sequence[bool], higher: Sequence[bool]) -> np.ndarray:
+    """Return the unit of each task's gain, negative if lower is better."""
+    unit = np.where(relative, np.abs(values).mean(axis=1), 1.0)
+    return np.where(unit > 0, unit, 1.0) * np.where(higher, 1, -1)
+
+
+def _deciding_tests(tested: Corrected, by_items: Mapping[int, ItemTest]) -> tuple[Any, ...]:
+    """Return p, interval and name of each task's test, and p and number of items."""
+    p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
     names = [CORRECTED if not np.isnan(each) else "" for each in p]
-    on_items, items = np.full(count, np.nan), np.zeros(count, dtype=int)
+    on_items, items = np.full(len(p), np.nan), np.zeros(len(p), dtype=int)
     for t, each in by_items.items():
         names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
         on_items[t], items[t] = each.p, each.items
-    folds = zip(names, over_folds.folds, strict=True)
-    why = [_why(number) if not name else "" for name, number in folds]
-    found = {"p": p, "low": low, "high": high, "test": names, "why": why}
-    return {**found, "on_items": on_items, "items": items}
+    return p, low, high, names, on_items, items
 
 
 def _why(folds: int) -> str:
