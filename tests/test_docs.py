@@ -98,7 +98,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "downloads data": (
-        30,
+        29,
         (
             *("karat run nodes *", "karat run geval *", "karat geval *", "karat run sentences*"),
             *("karat run tabeb*", "karat run ulysses*", "karat run taco", "karat run taco -*"),

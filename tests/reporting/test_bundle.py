@@ -32,7 +32,7 @@ KEYS = {
 MODEL = {
     *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),
     *("few", "seconds", "memory_mb", "dimensions", "failed", "declined", "elo", "borda", "wins"),
-    *("command", "pareto"),
+    *("command", "pareto", "top"),
 }
 TASK = {"name", "kind", "dataset", "metrics", "higher", "folds", "questions", "twins"}
 

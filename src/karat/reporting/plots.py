@@ -59,10 +59,7 @@ MAX_MODELS = 40
 
 def board(data: PlotData, options: PlotOptions) -> Plot:
     """Plot one row per model: its rating, the 95 % interval and the letters of ties."""
-    value = options.value or "rank"
-    if value not in RATINGS:
-        names, hint = ", ".join(RATINGS), did_you_mean(value, RATINGS)
-        raise DefinitionError(f'invalid value "{value}": expected one of {names}.{hint}')
+    value = _rating(options.value or "rank")
     whole = data.board([] if value == "rank" else [value])
     shown = whole[whole[value].notna()]
     ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
@@ -92,6 +89,13 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
         cut(len(rows), len(shown), "models"),
     )
     return Plot(figure, f"leaderboard: {RATINGS[value]}")
+
+
+def _rating(name: str) -> str:
+    if name not in RATINGS:
+        names, hint = ", ".join(RATINGS), did_you_mean(name, RATINGS)
+        raise DefinitionError(f'invalid value "{name}": expected one of {names}.{hint}')
+    return name
 
 
 def _write_letters(axes: Any, letters: list[str]) -> None:
