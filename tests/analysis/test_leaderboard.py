@@ -879,6 +879,12 @@ def test_a_baseline_outside_a_group_normalizes_nothing_there():
     }
 
 
+def test_scores_of_a_baseline_outside_a_group_fill_nothing_there():
+    rows = score_table({**APART, "x": {"c": 0.6, "d": None}})
+    board = leaderboard(rows, missing="baseline:a")
+    assert [part.attrs["missing"]["imputed"] for part in split_groups(board)] == [0, 0]
+
+
 def test_a_kind_is_split_where_its_models_were_never_compared():
     board = leaderboard(score_table(APART, kind="k"), by="kind")
     ranked = board["rank"].dropna()

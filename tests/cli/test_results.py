@@ -104,7 +104,7 @@ def test_rescore_reports_damage_and_continues(made, cli, tmp_path):
     assert "Traceback" not in err
 
 
-def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path):
+def test_rescore_takes_metrics_of_a_file(made, cli, tmp_path, clean_registry):
     file = tmp_path / "mine.py"
     file.write_text(
         "import karat\n\n\n@karat.metric('farthest_cli', higher_is_better=False, "

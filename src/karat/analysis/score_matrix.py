@@ -230,8 +230,11 @@ def count_missing(cells: Cells, compared: RankedScores) -> dict[str, Any]:
     """
     rule, shown = compared.rule, cells.scored
     states, takes = cells.states[:, shown], compared.takes[:, shown]
-    baseline = find_baseline("missing", rule, cells.models)
-    imputed = takes & (states != OK) & (states[baseline or 0] == OK) & (baseline is not None)
+    # a group of models may lack the baseline
+    known = [name == rule.removeprefix(BASELINE) for name in cells.models]
+    imputed = np.zeros(takes.shape, dtype=bool)
+    if rule.startswith(BASELINE) and any(known):
+        imputed = takes & (states != OK) & (states[known.index(True)] == OK)
     fewer = [run.any(axis=1) & ~run.all(axis=1) for run in cells.tried]
     return {
         "rule": rule,
