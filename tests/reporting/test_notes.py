@@ -76,3 +76,14 @@ def test_failed_jobs_and_unfinished_runs(rule, word):
 )
 def test_captions(options, start):
     assert caption(board(**options)).startswith(start)
+
+
+def test_notes_on_partial_scores_seeds_and_repeats():
+    found = board()
+    found.attrs["partial"] = {"a": {"t": (3, 5)}}
+    found.attrs["seed_spread"] = {"a": {"t": 0.01, "u": 0.02}, "b": {"t": 0.03}}
+    found.attrs["repeats"] = {"a": 2, "b": 3}
+    text = "\n".join(notes(found))
+    assert "a on t (3 of 5)" in text
+    assert "a: standard deviation over seeds 0.010 to 0.020 (2 tasks)" in text
+    assert "5 repeated jobs" in text and "(a, b)" in text

@@ -157,9 +157,18 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if "normalized" in rows:
         mark = best_of(rows["normalized"], starts)
         columns.append(_numbers("normalized", rows["normalized"], mark, rounded))
-    folds = [text_column("folds", map(_count, rows["folds"]))] if "folds" in rows else []
+    folds = [text_column("folds", _fold_counts(rows))] if "folds" in rows else []
+    if "seed_spread" in rows:
+        folds.append(text_column("sd of seeds", map(rounded, rows["seed_spread"])))
     costs = [each for each in _costs(rows) if each.name in ("failed", "time")]
     return [*columns, *_front(rows), *folds, *costs]
+
+
+def _fold_counts(rows: pd.DataFrame) -> list[str]:
+    """Return the number of folds with a score, and of how many if more were planned."""
+    planned = rows["planned"] if "planned" in rows else rows["folds"]
+    pairs = zip(rows["folds"], planned, strict=True)
+    return [f"{_count(n)} of {_count(of)}" if of > n > 0 else _count(n) for n, of in pairs]
 
 
 def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:

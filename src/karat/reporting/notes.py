@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from karat.analysis.formatting import count, plain, short
+from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.score_matrix import BASELINE
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.stats.ranking import FEWEST_TASKS
@@ -68,6 +68,11 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below a leaderboard."""
     yield from _of_separation(board)
     yield from _of_partial(board.attrs.get("partial", {}))
+    yield from _of_seeds(board.attrs.get("seed_spread", {}))
+    repeats = board.attrs.get("repeats", {})
+    if repeats:
+        older, names = sum(repeats.values()), _join([short(name) for name in repeats])
+        yield f"{count(older, 'repeated job')}: the newest counts ({names})."
     if board.attrs.get("normalize"):
         yield _scale(board.attrs["normalize"], board.attrs["by"])
     yield from _of_ratings(board)
@@ -133,6 +138,14 @@ def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterato
     shown = [f"{short(m)} on {short(t)} ({have} of {of})" for m, t, have, of in cells]
     if shown:
         yield f"{PARTIAL} mean of fewer folds than planned: {_join(shown, MAX_NOTES)}."
+
+
+def _of_seeds(spread: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Yield the range of the standard deviation over seeds, for each model with several."""
+    for model, tasks in list(spread.items())[:MAX_NOTES]:
+        low, high = min(tasks.values()), max(tasks.values())
+        size = rounded(low) if low == high else f"{rounded(low)} to {rounded(high)}"
+        yield f"{short(model)}: standard deviation over seeds {size} ({count(len(tasks), 'task')})."
 
 
 def _join(names: Sequence[str], most: int = MAX_NAMES) -> str:
