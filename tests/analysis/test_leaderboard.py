@@ -62,6 +62,13 @@ def test_a_choice_shows_ranks_failures_and_what_was_chosen(wanted, expected):
     assert list(leaderboard(table(), **options)) == [*RANKS, *expected, "failed"]
 
 
+def rotated():
+    """Return four models on 16 tasks: in order a, b, c, d on half of them, rotated on the others."""
+    order = [[4, 3, 2, 1]] * 8 + [[3, 4, 1, 2], [1, 4, 3, 2], [2, 1, 4, 3], [4, 2, 1, 3]] * 2
+    tasks = {f"t{t}": dict(zip("abcd", each, strict=True)) for t, each in enumerate(order)}
+    return score_table(tasks, kind="k")
+
+
 def test_ratings_by_hand():
     board = leaderboard(table(), columns=["borda", "wins", "elo:c"], sort="borda")
     # a beats two thrice and nobody on w; b one, one, none, one; c none, none, one
@@ -70,7 +77,10 @@ def test_ratings_by_hand():
     assert board.attrs["anchor"] == "c"
     # four tasks are too few for Elo
     assert board[["elo", "elo_low", "elo_high"]].isna().all(axis=None)
-    board = leaderboard(table(copies=2), columns=["elo:c"])
+    # and three models are
+    board = leaderboard(table(copies=2), columns=["elo"])
+    assert board[["elo", "elo_low", "elo_high"]].isna().all(axis=None)
+    board = leaderboard(rotated(), columns=["elo:c"])
     assert board.loc["c", ["elo", "elo_low", "elo_high"]].tolist() == [1500, 1500, 1500]
     assert board["elo"].is_monotonic_decreasing
     assert (board.loc["a", "elo_low"] < board.loc["a", "elo"] < board.loc["a", "elo_high"]).all()
@@ -94,8 +104,9 @@ def test_ratings_within_a_group_and_the_columns_of_each_view():
         *RANKS,
         *("borda", "elo", "elo_low", "elo_high", "tasks", "failed", "seconds"),
     ]
-    over_all = leaderboard(table(copies=2), columns=["elo"])
-    group = leaderboard(table(copies=2), by="kind", columns=["elo"])
+    over_all = leaderboard(rotated(), columns=["elo"])
+    group = leaderboard(rotated(), by="kind", columns=["elo"])
+    assert over_all["elo"].notna().all()
     assert group.loc["k", "elo"].to_dict() == pytest.approx(over_all["elo"].to_dict())
     task = leaderboard(table(), by="task", columns=["normalized"])
     assert list(task.columns) == [

@@ -49,6 +49,8 @@ MORE |= {"normalized", "tasks", "folds", "top"}
 ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
 #: columns of the view by task with the direction of the task's metric
 OF_METRIC = {"score", "score_low", "score_high"}
+#: fewest models with Elo: upsets of one strong model among three are mostly luck
+FEWEST_RATED = 4
 #: with more jobs, single tasks are tested over folds: reading stored predictions takes too long
 MAX_JOBS = 500
 
@@ -510,6 +512,8 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
     if asked.wants("elo"):
         rated = elo(ranks.each, asked.anchor_index)
         frame["elo"], frame["elo_low"], frame["elo_high"] = rated.mean, rated.low, rated.high
+        if frame["elo"].count() < FEWEST_RATED:
+            frame[["elo", "elo_low", "elo_high"]] = np.nan
     return frame
 
 
