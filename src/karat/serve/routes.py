@@ -315,7 +315,9 @@ EvaluationState = answer(
     | {int | None: "code position", list[str]: "runs models", Progress: "progress"},
 )
 VectorFile = answer("VectorFile", {str: "name model", Number: "bytes"})
-Board = answer_list("Board", Dict, {list[str]: "tasks", Dict: "metrics higher_is_better"})
+Board = answer_list(
+    "Board", Dict, {list[str]: "tasks", Dict: "metrics higher_is_better separation"}
+)
 Compared = answer(
     "Comparison",
     {str: "first second verdict", float | None: "rope", list[str]: "notes", Dict: "overall"}
@@ -595,6 +597,9 @@ def get_board(request: Request, query: Queried[BoardQuery], service: Shared) -> 
         rows = table.reset_index().astype(object).to_dict(orient="records")
         names = ("tasks", "metrics", "higher_is_better", "missing", "few", "seeds", "by")
         facts = {name: table.attrs.get(name) for name in (*names, "normalize")}
+        facts["separation"] = {
+            name: each["separation"] for name, each in table.attrs["boards"].items()
+        } or table.attrs["separation"]
         return Json({"total": len(rows), "items": rows, **facts})
     from karat.reporting.formats import render
 
