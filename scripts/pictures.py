@@ -21,12 +21,12 @@ RUNS = {
 }
 #: of each picture its kind, the runs it is drawn from, and what is chosen of them
 GALLERY: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "board": ("board", "quickstart", {}),
+    "board": ("board", "tabeb", {}),
     "elo": ("board", "tabeb", {"value": "elo"}),
     "heatmap": ("heatmap", "quickstart", {}),
     "cd": ("cd", "tabeb", {}),
     "curves": ("curves", "taco", {"top": 2}),
-    "strip": ("strip", "quickstart", {"tasks": ["penguins", "diabetes", "cities"]}),
+    "strip": ("strip", "quickstart", {"tasks": ["penguins", "diabetes", "adult"]}),
     "bars": ("bars", "quickstart", {"tasks": ["adult", "penguins", "diabetes"]}),
     "pareto": ("pareto", "tabeb", {}),
     "parallel": ("parallel", "tabeb", {"top": 4}),

@@ -63,7 +63,7 @@ def test_a_choice_shows_ranks_failures_and_what_was_chosen(wanted, expected):
 
 
 def rotated():
-    """Return four models on 16 tasks: in order a, b, c, d on half of them, rotated on the others."""
+    """Return four models on 16 tasks: in order a, b, c, d on half of them, else rotated."""
     order = [[4, 3, 2, 1]] * 8 + [[3, 4, 1, 2], [1, 4, 3, 2], [2, 1, 4, 3], [4, 2, 1, 3]] * 2
     tasks = {f"t{t}": dict(zip("abcd", each, strict=True)) for t, each in enumerate(order)}
     return score_table(tasks, kind="k")

@@ -417,6 +417,13 @@ def test_an_unknown_group_is_refused():
         plot(rows, "board", group="grop 1")
 
 
+def test_tasks_of_several_groups_are_refused():
+    rows = score_table({"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}})
+    with pytest.raises(DefinitionError, match="group 1, group 2"):
+        plot(rows, "strip", tasks=["t", "u"])
+    assert plot(rows, "strip", tasks=["t", "u"], group="group 2").to_bytes("svg")
+
+
 def test_each_group_has_a_file(tmp_path):
     rows = score_table({"t": {"a": 0.9, "b": 0.8}, "u": {"c": 0.5, "d": 0.6}})
     saved = differences.save_plot(rows, "board", str(tmp_path / "board.svg"))

@@ -19,7 +19,13 @@ import pandas as pd
 
 from karat.analysis.formatting import plain, short
 from karat.analysis.leaderboard import connected, leaderboard
-from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, check_rule
+from karat.analysis.score_matrix import (
+    RULES,
+    ModelGroup,
+    RankedScores,
+    apply_missing_rule,
+    check_rule,
+)
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.reporting.formats import metric_label
@@ -188,6 +194,10 @@ class PlotOptions:
         return default if self.top is None else self.top
 
 
+def _tasks_of(cells: Cells, group: ModelGroup) -> list[str]:
+    return [cells.tasks[place] for place in group.tasks]
+
+
 class PlotData:
     """The scores of runs as leaderboards and arrays; ``runs`` as in ``leaderboard``."""
 
@@ -215,6 +225,12 @@ class PlotData:
             given = given.only(self.wanted)
         cells = make_cells(given, given.chosen({}))
         groups = connected(given, cells)
+        if self.wanted is not None and self.group is None and len(groups) > 1:
+            parts = (", ".join(map(short, _tasks_of(cells, each))) for each in groups.values())
+            raise DefinitionError(
+                f"the models of these tasks cannot be compared: plot {' or '.join(parts)}, or "
+                f"choose a group: {', '.join(groups)}."
+            )
         name = next(iter(groups)) if self.group is None else self.group
         if name not in groups:
             hint = did_you_mean(name, groups) or f" There are: {', '.join(groups)}."
