@@ -133,13 +133,13 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
     shown = min(len(found.models), options.models(CD_MAX_MODELS))
     half = -(-shown // 2)
     bars = _bars(found, shown)
-    depth = 0.9 + 0.35 * len({row for row, _ in bars}) + half
+    depth = 0.9 + 0.6 * len({row for row, _ in bars}) + half
     figure, ((axes,),) = make_figure(size=(WIDTH, 0.5 + 0.2 * depth))
     ranks = found.ranks[:shown]
     low, high = np.floor(ranks[0]), max(np.ceil(ranks[-1]), np.floor(ranks[0]) + 1)
     _axis(axes, low, high, depth)
     for row, inside in bars:
-        level = [0.7 + 0.35 * row] * len(inside)
+        level = [0.7 + 0.6 * row] * len(inside)
         axes.plot(inside, level, color="black", lw=3, solid_capstyle="projecting", gid="clique")
         # a bar may pass a model that is not in the clique
         axes.plot(inside, level, "o", color="black", ms=5)
@@ -148,7 +148,7 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
         on_left = place < half
         y = depth - half + 0.4 + (place if on_left else shown - 1 - place)
         _name(axes, name, ranks[place], y, edges[not on_left])
-    left_out = f"{found.few} models with too few tasks are left out." if found.few else ""
+    left_out = f"Left out for too few tasks: {count(found.few, 'model')}." if found.few else ""
     note(figure, *_sentences(found.tests), left_out, cut(shown, len(found.models), "models"))
     return Plot(figure, "critical differences of mean ranks")
 
