@@ -337,7 +337,7 @@ def _value(value: Any) -> Any:
     return cut_text(value, LABEL_WIDTH) if isinstance(value, str) else float(value)
 
 
-#: characters of an item in a table and beside a point
+#: characters of an item in a table and in the tip of a point
 ITEM_WIDTH, POINT_WIDTH = 160, 80
 #: bytes of details in a page, of predictions read per model and task, and of all predictions
 DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000

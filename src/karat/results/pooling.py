@@ -71,7 +71,7 @@ def pool_runs(runs: Sequence[Run], pool: str = "variant") -> list[PooledRun]:
 
 
 def list_runs(runs: Sequence[Run]) -> list[PooledRun]:
-    """Return the runs, each with a name of its own; one seed is not told apart from another."""
+    """Return the runs, each with a name of its own; all seeds have one name."""
     named = zip(runs, name_models(runs, "none"), name_questions(runs), strict=True)
     return [
         PooledRun(run, model, {task: each.label for task, each in own.items()})

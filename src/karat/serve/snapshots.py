@@ -628,7 +628,7 @@ EMPTY_BUNDLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Event:
-    """A state that clients are told about; after the ``last`` one their streams end."""
+    """A state that clients receive; after the ``last`` one their streams end."""
 
     name: str
     data: bytes
@@ -636,7 +636,7 @@ class Event:
 
     @cached_property
     def id(self) -> str:
-        """A hash of the state: a client that knows it is not told again."""
+        """A hash of the state: a client that has it receives it only once."""
         return short_hash(self.data)
 
     def encode(self) -> bytes:

@@ -280,25 +280,25 @@
 
   /** Return the menu that shares the leaderboard. */
   Karat.shareMenu = () => {
-    const told = el("p", { class: "told", role: "status" });
+    const status = el("p", { class: "shared-status", role: "status" });
     const buttons = Object.entries(ACTIONS).map(([text, action]) =>
       el("button", {
         type: "button",
         text,
         click: async () => {
-          told.textContent = (await action()) ?? "Saved";
+          status.textContent = (await action()) ?? "Saved";
           menu.querySelector("summary").focus();
         },
       }),
     );
-    const panel = el("div", { class: "panel", role: "group", "aria-label": "Share" }, buttons, told);
+    const panel = el("div", { class: "panel", role: "group", "aria-label": "Share" }, buttons, status);
     const menu = el(
       "details",
       { class: "menu", id: "share" },
       el("summary", { class: "button", text: "Share ▾" }),
       panel,
     );
-    menu.addEventListener("toggle", () => (told.textContent = ""));
+    menu.addEventListener("toggle", () => (status.textContent = ""));
     menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !menu.open) return;
       menu.open = false;

@@ -12,7 +12,7 @@
 
   // -- requests ---------------------------------------------------------------------------------
 
-  /** Return {status, data} of a request; `sent` is told the part of a body that is uploaded. */
+  /** Return {status, data} of a request; `sent` receives the part of a body that is uploaded. */
   Karat.request = (method, path, { body = null, type = null, sent = null } = {}) =>
     new Promise((done) => {
       const request = new XMLHttpRequest();
