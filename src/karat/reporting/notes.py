@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -67,12 +68,7 @@ def caption(board: pd.DataFrame) -> str:
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below a leaderboard."""
     yield from _of_separation(board)
-    yield from _of_partial(board.attrs.get("partial", {}))
-    yield from _of_seeds(board.attrs.get("seed_spread", {}))
-    repeats = board.attrs.get("repeats", {})
-    if repeats:
-        older, names = sum(repeats.values()), _join([short(name) for name in repeats])
-        yield f"{count(older, 'repeated job')}: the newest counts ({names})."
+    yield from _of_pooled_runs(board.attrs)
     if board.attrs.get("normalize"):
         yield _scale(board.attrs["normalize"], board.attrs["by"])
     yield from _of_ratings(board)
@@ -100,6 +96,16 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     alone = _without_ranks(board)
     if alone:
         yield f"Only one model has scores: {', '.join(alone)}."
+
+
+def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield what is special about scores of several runs, or of unfinished ones."""
+    yield from _of_partial(facts.get("partial", {}))
+    yield from _of_seeds(facts.get("seed_spread", {}))
+    repeats = facts.get("repeats", {})
+    if repeats:
+        older, names = sum(repeats.values()), _join([short(name) for name in repeats])
+        yield f"{count(older, 'repeated job')}: the newest counts ({names})."
 
 
 #: what the test of a leaderboard is about
