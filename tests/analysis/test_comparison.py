@@ -11,10 +11,13 @@ import pytest
 from scipy import stats
 
 import karat
+from karat.analysis.all_pairs import compare_all
 from karat.analysis.comparison import COLUMNS, Comparison, compare, gain_interval
+from karat.analysis.leaderboard import leaderboard
 from karat.errors import DataError, DefinitionError
 from karat.results.run import Run
 from karat.stats.paired_tests import holm
+from karat.stats.ranking import step_down
 
 from ..score_data import score_table, write_run
 
@@ -96,12 +99,18 @@ def many_tasks(output: Path, shift: float, tasks: int = 8) -> list[Run]:
     return write_two(output, first, second)
 
 
-def test_over_tasks_is_wilcoxon_of_the_gains(tmp_path):
-    found = compare(many_tasks(tmp_path, 0.05), "one", "other")
+def test_the_test_over_tasks_is_that_of_the_letters_or_wilcoxons(tmp_path):
+    runs = many_tasks(tmp_path, 0.05)
+    found = compare(runs, "one", "other")
     gains = found.tasks["gain"].to_numpy()
     o = found.overall
     assert (gains > 0).all() and o.p == pytest.approx(2 / 2**8)
-    assert o.p == pytest.approx(stats.wilcoxon(gains, method="exact").pvalue)
+    assert o.p == step_down(np.array([[1.0] * 8, [2.0] * 8]))[0, 1]
+    assert o.p_wilcoxon == pytest.approx(stats.wilcoxon(gains, method="exact").pvalue)
+    other = compare(runs, "one", "other", test="wilcoxon").overall
+    assert other.p == o.p_wilcoxon and other.test != o.test
+    with pytest.raises(DefinitionError, match="max-t"):
+        compare(runs, "one", "other", test="max-tt")
     assert (o.wins, o.ties, o.losses, o.tasks, o.of) == (8, 0, 0, 8, 8)
     assert (o.rank_biserial, o.superiority) == (1.0, 1.0)
     assert o.gain == pytest.approx(gains.mean()) and o.gain_low < o.gain < o.gain_high
@@ -144,8 +153,10 @@ def test_swapping_sides_mirrors_everything(tmp_path):
         sign = -1 if name == "difference_low" else 1
         assert one.tasks[name].to_numpy() == pytest.approx(sign * other.tasks[mirror].to_numpy())
     mine, theirs = vars(one.overall), vars(other.overall)
-    for name, mirror in (("wins", "losses"), ("better", "worse"), ("ties", "ties"), ("p", "p")):
+    for name, mirror in (("wins", "losses"), ("better", "worse"), ("ties", "ties")):
         assert mine[name] == theirs[mirror]
+    assert mine["p_wilcoxon"] == theirs["p_wilcoxon"]
+    assert np.isnan([mine["p"], theirs["p"]]).all()  # four tasks are too few
     assert mine["p_better"] == pytest.approx(theirs["p_worse"], abs=1e-3)
     for name in ("gain", "rank_biserial", "cohens_d"):
         assert mine[name] == pytest.approx(-theirs[name])
@@ -480,3 +491,13 @@ def test_runs_without_predictions_are_tested_on_folds(tmp_path):
     found = compare(runs, "one", "other", on="rows")
     assert any("t: not tested on its items" in note for note in found.notes)
     assert row(found, "t")["test"] == "corrected t"
+
+
+def test_two_models_have_the_same_test_in_a_comparison_and_on_their_leaderboard():
+    rng = np.random.default_rng(3)
+    scores = {f"t{i}": {"a": v + 0.3, "b": w} for i, (v, w) in enumerate(rng.random((12, 2)))}
+    rows = score_table(scores)
+    p = compare(rows, "a", "b").overall.p
+    assert p == compare_all(rows).pairs["p"].iloc[0]
+    ties = leaderboard(rows)["tie"]
+    assert (ties["a"] != ties["b"]) == (p < 0.05)

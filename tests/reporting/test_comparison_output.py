@@ -140,7 +140,7 @@ def test_two_models_by_name(cli, there):
     assert line(result, "t3")[2:] == [
         *("0.740", "0.540", "+0.200", "–", "not tested: no spread over folds")
     ]
-    assert "a is better than [red]b over 7 tasks (p 0.016)" in result.out
+    assert "a is better than [red]b over 7 tasks (max-T over tasks, p 0.016)" in result.out
     assert "7 won, 0 tied, 0 lost" in result.out
 
 

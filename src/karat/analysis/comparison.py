@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from karat.analysis.all_pairs import TESTS, separate
 from karat.analysis.formatting import (
     chance,
     format_p,
@@ -78,7 +79,10 @@ class Overall:
         Mean gain of the first over tasks, and its 95 % t interval over tasks.
     within
         Share of tasks whose gain is within the ROPE.
-    p
+    p, test
+        The test over tasks and its name, by default that of the leaderboard's letters; NaN with
+        fewer than six tasks.
+    p_wilcoxon
         Wilcoxon's signed-rank test of the gains.
     p_better, p_equal, p_worse
         Bayesian signed-rank test: better by more than the ROPE, within it, worse.
@@ -101,6 +105,8 @@ class Overall:
     gain_high: float
     within: float
     p: float
+    test: str
+    p_wilcoxon: float
     p_better: float
     p_equal: float
     p_worse: float
@@ -198,6 +204,7 @@ def compare(
     rope: float = ROPE,
     on: str = "folds",
     pool: str = "variant",
+    test: str = "max-t",
 ) -> Comparison:
     """Test whether model ``a`` is better than model ``b``, on each task and over all tasks.
 
@@ -222,6 +229,10 @@ def compare(
         single fold, is always tested on its predictions if they are stored.
     pool
         Which runs are one model, as in ``leaderboard``.
+    test
+        Test over tasks: ``"max-t"`` on ranks, as for the letters of the leaderboard, which for two
+        models is the exact sign-flip test of wins and losses, or ``"wilcoxon"`` on the sizes of
+        gains.
 
     Returns
     -------
@@ -249,7 +260,8 @@ def compare(
     table = _table(found, rope, tests)
     if tests:
         notes += [ON_ITEMS] + ([OVER_FOLDS] if table["p_folds"].notna().any() else [])
-    return Comparison(found.first, found.second, table, _overall(table, rope), rope, notes)
+    overall = _overall(table, rope, test)
+    return Comparison(found.first, found.second, table, overall, rope, notes)
 
 
 # -- task by task ---------------------------------------------------------------------------
@@ -331,12 +343,13 @@ def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]
 # -- over all tasks -------------------------------------------------------------------------
 
 
-def _overall(table: pd.DataFrame, rope: float) -> Overall:
+def _overall(table: pd.DataFrame, rope: float, test: str) -> Overall:
     compared = table[table["folds"] > 0]
     gain = compared["gain"].to_numpy(dtype=float)
     differs, tested = compared["better"] != "", compared["p"].notna()
     low, high = gain_interval(gain)
     ranks, chances = wilcoxon(gain), signed_rank(gain, rope)
+    decided = separate(np.stack([gain, np.zeros(len(gain))]), test=test)
     return Overall(
         tasks=len(compared),
         of=int(((table["first_folds"] > 0) | (table["second_folds"] > 0)).sum()),
@@ -351,7 +364,9 @@ def _overall(table: pd.DataFrame, rope: float) -> Overall:
         gain_low=low,
         gain_high=high,
         within=float((np.abs(gain) <= rope + EQUAL).mean()) if len(gain) else np.nan,
-        p=float(ranks.p),
+        p=float(decided.p[0, 1]),
+        test=decided.test or TESTS[test],
+        p_wilcoxon=float(ranks.p),
         p_better=float(chances.better),
         p_equal=float(chances.equal),
         p_worse=float(chances.worse),
@@ -435,7 +450,7 @@ def _regression(row: pd.Series, tolerance: float) -> tuple[float, str]:
 
 #: a Bayesian probability from here on counts as a conclusion
 PROBABLE = 1 - ALPHA
-#: with fewer tasks Wilcoxon's p stays above 0.05 even for a win on all: 2 / 2⁵ = 0.0625
+#: with fewer tasks p stays above 0.05 even for a win on all: 2 / 2⁵ = 0.0625
 FEWEST = 6
 UNDECIDED = "no significant difference"
 
@@ -450,7 +465,7 @@ def _conclusion(found: Comparison) -> str:
     if o.tasks < FEWEST:
         return f"{_counts(found)}. A test over tasks needs at least {FEWEST} tasks."
     first, second, p_ahead = found.second, found.first, o.p_worse
-    if o.rank_biserial > 0:
+    if (_lead(o) or o.rank_biserial) > 0:
         first, second, p_ahead = found.first, found.second, o.p_better
     beyond = f"by more than {found.rope:g} with probability {chance(p_ahead)}"
     p, significant = format_p(o.p), bool(o.p < ALPHA)
@@ -459,15 +474,20 @@ def _conclusion(found: Comparison) -> str:
         within = f"within {found.rope:g} with probability {chance(o.p_equal)}"
         return f"{both} are practically equal {over}: {within}, {_inside(found)}{but}."
     if significant:
-        result = f"{first} is better than {second} {over} (p {p}), {beyond}"
+        result = f"{first} is better than {second} {over} ({o.test}, p {p}), {beyond}"
     elif p_ahead >= PROBABLE:
-        but = f"but the difference is not significant (p {p})"
+        but = f"but the difference is not significant ({o.test}, p {p})"
         result = f"{first} is probably better than {second} {over}, {beyond}, {but}"
     else:
         tasks = f"; {_counts(found)}" if o.better + o.worse else ""
         apart = f"; {_inside(found)}" if o.p_equal >= PROBABLE else ""
-        result = f"{both} do not differ significantly {over} (p {p}){apart}{tasks}"
+        result = f"{both} do not differ significantly {over} ({o.test}, p {p}){apart}{tasks}"
     return f"{result}.{_contradiction(found)}"
+
+
+def _lead(o: Overall) -> float:
+    """Return the direction of the test over tasks: positive if the first model is ahead."""
+    return o.wins - o.losses if o.test == TESTS["max-t"] else o.rank_biserial
 
 
 def _inside(found: Comparison) -> str:
@@ -549,6 +569,12 @@ def task_table(found: Comparison) -> pd.DataFrame:
     )
 
 
+def _tests(o: Overall) -> str:
+    """Return the p of the test over tasks, and of Wilcoxon's test if it is another."""
+    other = f", Wilcoxon p {format_p(o.p_wilcoxon)}" if o.test == TESTS["max-t"] else ""
+    return f"{o.test} p {format_p(o.p)}{other}"
+
+
 def overall_lines(found: Comparison) -> list[str]:
     """Return the results over all tasks, line by line."""
     o = found.overall
@@ -560,8 +586,7 @@ def overall_lines(found: Comparison) -> list[str]:
     lines = [line + (f", {o.untested} not tested" if o.untested else "")]
     if o.tasks > 1:
         lines += [
-            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; Wilcoxon p {format_p(o.p)}; "
-            f"{_inside(found)}",
+            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; {_tests(o)}; {_inside(found)}",
             f"P(better) {chance(o.p_better)}, P(equal within {found.rope:g}) {chance(o.p_equal)}, "
             f"P(worse) {chance(o.p_worse)}",
             f"effect: rank-biserial {signed(o.rank_biserial)}, probability of superiority "

@@ -350,8 +350,8 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
 )
 @option(
     "--test",
-    "Of all pairs: step-down max-T on ranks, as the leaderboard's letters, or Wilcoxon's test with "
-    "Holm's correction.  [default: max-t]",
+    "Test over tasks: max-T on ranks, as for the leaderboard's letters, or Wilcoxon's, of all "
+    "pairs with Holm's correction.  [default: max-t]",
     type=click.Choice(["max-t", "wilcoxon"]),
 )
 @option("--views", "With --history: on corrupted test folds too.", is_flag=True)
@@ -474,7 +474,7 @@ def _compare_items(
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
-        "-a and -b": {"metric", "on", "rope", "tolerance", "pool"},
+        "-a and -b": {"metric", "on", "rope", "tolerance", "pool", "test"},
         "--history": {"metric", "on", "views"},
         "a comparison of all models": {"metric", "models", "test", "pool"},
     }

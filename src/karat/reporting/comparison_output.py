@@ -162,8 +162,8 @@ def _legend(found: Comparison) -> Iterator[str]:
         yield f"Gain: {better}; for {names} relative to the mean of both."
         if len(relative) < found.overall.tasks:
             yield (
-                "Different metrics are combined: the tests over tasks use the size of gains, where "
-                "relative gains often weigh more. --metric NAME compares one metric."
+                "Different metrics are combined: mean gain, Wilcoxon's and the Bayesian test use "
+                "sizes, where relative gains often weigh more. --metric NAME compares one metric."
             )
 
 
