@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import karat
-from karat.config.catalog import Catalog
+from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.errors import DataError, DefinitionError
 from karat.models.forest_encoders import OutOfFold
@@ -409,3 +409,11 @@ def test_mistakes_in_the_data_name_the_definition(defined, target, content, mess
         Path("churn.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         defined(DATA.format(target=target)).task("churn").dataset()
+
+
+def test_an_error_of_a_table_names_its_file_once(tmp_path):
+    file = tmp_path / "broken.csv"
+    file.write_text('a,b\n1,2\n3,"4')
+    with pytest.raises(DataError) as caught:
+        load_user_table(file, "b", {})
+    assert str(caught.value).count(str(file)) == 1

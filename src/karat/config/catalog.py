@@ -79,8 +79,10 @@ class DatasetLoader:
                     setting = setting[step]
             if setting in quoted:
                 return f"{place}: {format_path((*self.path, *path))}: {message}"
-        begin = next(iter(self.origins.values()), "")
-        return ": ".join(text for text in (begin, format_path(self.path), message) if text)
+        begin, where = next(iter(self.origins.values()), ""), format_path(self.path)
+        if message.startswith(where):  # the file of a table, which its reader names too
+            where = ""
+        return ": ".join(text for text in (begin, where, message) if text)
 
 
 class Catalog:

@@ -31,7 +31,7 @@ MAX_NAMES, MAX_WEAK = 3, 5
 #: code of the check for failed jobs
 FAILED_JOBS = "KRT402"
 #: the test behind the tie letters, where the leaderboard does not name it
-TEST = "bootstrap over tasks and folds"
+TEST = "max-T over tasks"
 _LETTERS = re.compile(r"[a-z]|\[\d+\]")
 
 
