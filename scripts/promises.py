@@ -1,0 +1,92 @@
+"""Write the tables of promises in docs/systems from ``promises.yaml`` of each compat package.
+
+python scripts/promises.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parent.parent
+SYSTEMS = ("tabeb", "taco", "ulysses", "amlb", "geval")
+
+
+def promises_file(system: str) -> Path:
+    """Return the file of the promises of a system."""
+    return ROOT / "src" / "karat" / "compat" / system / "promises.yaml"
+
+
+def has_promises(system: str) -> bool:
+    """Return whether the promises of a system are written."""
+    return promises_file(system).exists()
+
+
+def read_promises(system: str) -> dict[str, Any]:
+    """Return the promises of a system: ``migration``, ``setups`` and ``rows``."""
+    return YAML(typ="safe").load(promises_file(system))
+
+
+def cell(text: str) -> str:
+    """Return text as a cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def code_cell(call: str) -> str:
+    """Return each line of code as a code span."""
+    lines = [line for line in call.strip().splitlines() if line.strip()]
+    spans = (line.replace("|", "\\|").strip() for line in lines)
+    return "<br>".join(f"`` {line} ``" if "`" in line else f"`{line}`" for line in spans)
+
+
+def test_cell(test: str) -> str:
+    """Return a link to the file of a test, with the name of the test."""
+    path, _, name = test.partition("::")
+    return f"[`{name}`](../../{path})"
+
+
+def table_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Return the lines of the tables, one table per section."""
+    section = None
+    for row in rows:
+        if row["section"] != section:
+            section = row["section"]
+            yield from ("", f"### {section}", "")
+            yield from ("| promise | in Karat | test | difference |", "|---|---|---|---|")
+        cells = (cell(row["promise"]), code_cell(row["call"]), test_cell(row["test"]))
+        yield f"| {' | '.join(cells)} | {cell(row.get('differs', ''))} |"
+
+
+def migration_lines(migration: dict[str, Any]) -> Iterator[str]:
+    """Return their quick start and the same code with Karat's imports."""
+    language = migration.get("language", "py")
+    for title, key in (("Their quick start:", "theirs"), ("With Karat:", "ours")):
+        yield from ("", title, "", f"```{language}", migration[key].rstrip(), "```")
+
+
+def rendered(page: str, promises: dict[str, Any]) -> str:
+    """Return a page with its migration example and its tables replaced."""
+    parts = {"migration": migration_lines(promises["migration"])}
+    parts["table"] = table_lines(promises["rows"])
+    for name, lines in parts.items():
+        begin, end = f"<!-- promises: {name} -->", f"<!-- end of promises: {name} -->"
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise ValueError(f"The page needs one line {begin!r} and one line {end!r}.")
+        made = "\n".join([begin, *lines, "", end])
+        page = re.sub(f"{begin}.*{end}", lambda _: made, page, flags=re.DOTALL)  # noqa: B023
+    return page
+
+
+def page_of(system: str) -> Path:
+    """Return the docs page of a system."""
+    return ROOT / "docs" / "systems" / f"{system}.md"
+
+
+if __name__ == "__main__":
+    for each in filter(has_promises, SYSTEMS):
+        page = page_of(each)
+        page.write_text(rendered(page.read_text(), read_promises(each)))
