@@ -89,8 +89,19 @@ def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
     assert Fake.made[-1] == (2, "vectors.bin", "regression", None)  # from its parameter task
     with pytest.raises(DefinitionError, match="'regr'"):
         get_model("carte_encoder", task="regr")
-    with pytest.raises(DefinitionError, match='"n_jobs"'):
-        get_model("carte_encoder", n_jobs=2)
+    with pytest.raises(DefinitionError, match='"njobs"'):
+        get_model("carte_encoder", njobs=2)
+
+
+def test_carte_encoder_takes_all_parameters_of_tabeb():
+    files = {"pretrain_model_path": "weights.pt", "lm_path": "vectors.bin"}
+    other = {"num_models": 2, "device": "cpu", "n_jobs": 2, "disable_pbar": True}
+    encoder = get_model("carte_encoder", **files, **other, random_state=0, task="classification")
+    assert (encoder.task, encoder.random_state) == ("classification", 0)
+    assert encoder.options == {
+        **{"pretrained": "weights.pt", "fasttext": "vectors.bin"},
+        **{"num_model": 2, "device": "cpu"},
+    }
 
 
 def test_carte_encoder_without_torch(monkeypatch):

@@ -48,8 +48,7 @@ def task(kind: str = "regression", names: tuple[str, ...] = ("one",), **options)
     made = cls(data_name_list=list(names), protocol="original", **options)
     for i, name in enumerate(names):
         target = TABLE["x"] * (i + 1) if kind == "regression" else (TABLE["x"] >= 20).astype(int)
-        made.data_dict[name] = TABLE.assign(y=target)
-        made.metadata[name] = {"target_name": "y", "task": kind}
+        made.data_dict[name] = (TABLE.assign(y=target), {"target_name": "y", "task": kind})
     return made
 
 

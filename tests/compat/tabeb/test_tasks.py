@@ -95,8 +95,7 @@ def classification(folder: Path, **options) -> TabEBClassificationTask:
 def own(cls: type, frame: pd.DataFrame, kind: str = "classification", **options):
     """Return a task on a frame with the target y, without any file."""
     made = cls(data_name_list=["own"], **options)
-    made.data_dict["own"] = frame
-    made.metadata["own"] = {"target_name": "y", "task": kind}
+    made.data_dict["own"] = (frame, {"target_name": "y", "task": kind})
     return made
 
 
@@ -107,12 +106,50 @@ def with_head(cls: type, head) -> type:
 
 @pytest.mark.parametrize("task", ALL, ids=lambda t: t.__name__)
 def test_documented_settings(task):
-    taken = inspect.signature(task).parameters
-    known = {"data_dir": None, "seed": 42, "max_rows": None, "n_train": None}
-    assert {name: taken[name].default for name in known} == known
     made = task()
-    assert (made.seed, made.protocol, made.split) == (42, "corrected", ["train", "test"])
+    assert (made.data_dir, made.seed, made.split) == ("", 42, ["train", "test"])
+    assert (made.protocol, made.max_rows, made.n_train) == ("corrected", None, None)
     assert made.data_loaded_ is False and made.data_dict == {} and made.metadata == {}
+
+
+def test_documented_order_of_the_settings_of_the_base_class():
+    given = ("own", "r2", ["test"], ["line"], "folder", 7)
+    names = ("task", "metric", "split", "data_name_list", "data_dir", "seed")
+    task = TabEBBaseTask(*given)
+    assert tuple(getattr(task, name) for name in names) == given
+    parameters = inspect.signature(TabEBBaseTask).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    assert keywords == ["max_rows", "n_train", "protocol", "group"]
+    task = TabEBBaseTask()
+    assert (task.task, task.metric, task.data_name_list) == ("classification", "accuracy", [])
+
+
+@pytest.mark.parametrize("task", [t for t in ALL if t is not TabEBBaseTask])
+def test_settings_of_the_six_tasks_are_given_by_name(task):
+    with pytest.raises(TypeError):
+        task("data")
+
+
+def test_documented_content_of_data_dict(folder):
+    task = regression(folder)
+    task.load_data()
+    frame, metadata = task.data_dict["line"]
+    assert frame.equals(table("regression")) and metadata["target_name"] == "y"
+    assert task.metadata["line"] is metadata
+    assert [list(part) for part in task._load_data("line", folder)] == [
+        *(list(frame), list(metadata))
+    ]
+
+
+def test_documented_result_of_get_splits(folder):
+    task = regression(folder)
+    task.load_data()
+    frame, metadata = task.data_dict["line"]
+    sides = task.get_splits(frame, data_metadata=metadata, num_train=16, random_state=3)
+    X_train, X_test, y_train, y_test = sides
+    assert (len(X_train), len(X_test)) == (16, 44)
+    assert isinstance(y_train, np.ndarray) and isinstance(y_test, np.ndarray)
+    assert (y_train == 2 * X_train["x"] + 1).all() and (y_test == 2 * X_test["x"] + 1).all()
 
 
 def test_documented_tasks():
@@ -134,7 +171,7 @@ def test_the_documented_frame(folder):
     frame = task.evaluate([Constant(), Numbers()])
     assert list(frame.columns) == ["encoder", "line", "steep", "regression_average"]
     assert frame["encoder"].tolist() == ["constant", "numbers"]
-    _, _, y_train, y_test = task.get_splits(task.data_dict["line"], task.metadata["line"])
+    _, _, y_train, y_test = task.get_splits(*task.data_dict["line"])
     mean = np.sqrt(np.mean((y_test - y_train.mean()) ** 2))
     assert frame.loc[0, "line"] == pytest.approx(mean)
     means = frame[["line", "steep"]].mean(axis=1)
@@ -147,7 +184,7 @@ def test_the_documented_frame(folder):
 def test_score_of_the_training_side(folder):
     task = regression(folder)
     inside = task.evaluate([Constant()], split="train").loc[0, "line"]
-    _, _, y_train, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
+    _, _, y_train, _ = task.get_splits(*task.data_dict["line"])
     assert inside == pytest.approx(np.std(y_train))
     with pytest.raises(DefinitionError, match="'tst'"):
         task.evaluate([Constant()], split="tst")
@@ -234,7 +271,7 @@ def test_input_of_an_encoder(folder):
     task = regression(folder)
     task.evaluate([Looking()])
     ((columns, rows, truth),) = Looking.seen
-    X_train, X_test, y_train, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
+    X_train, X_test, y_train, _ = task.get_splits(*task.data_dict["line"])
     assert columns == ["name", "x"]  # never the target
     assert rows == sorted(X_train.index) and not set(rows) & set(X_test.index)
     assert truth == y_train.tolist()
@@ -346,15 +383,20 @@ def test_own_tables():
     frame = own(TabEBRegressionTask, table("regression"), "regression").evaluate([Constant()])
     assert frame["own"].notna().all()
     task = TabEBRegressionTask(data_name_list=["own"])
+    for wrong in (table("regression"), (table("regression"), None), (table("regression"), {})):
+        task.data_dict["own"] = wrong
+        with pytest.warns(UserWarning, match="^own: .*target_name"):
+            task.evaluate([Constant()])
     task.data_dict["own"] = table("regression")
-    with pytest.warns(UserWarning, match="^own: .*target_name"):
-        task.evaluate([Constant()])
+    with pytest.raises(DataError, match="data_dict"):
+        task.metadata["own"]
+    with pytest.raises(TypeError):
+        TabEBRegressionTask().metadata["own"] = {"target_name": "y"}
     with pytest.warns(UserWarning, match="'regresion'"):
         own(TabEBRegressionTask, table("regression"), "regresion").evaluate([Constant()])
     plain = own(TabEBRegressionTask, table("regression"))
-    plain.metadata["own"] = {"target_name": "y"}  # the kind is inferred
-    with pytest.warns(UserWarning, match="60 distinct"):
-        plain.get_splits(plain.data_dict["own"], plain.metadata["own"])
+    with pytest.warns(UserWarning, match="60 distinct"):  # the kind is inferred
+        plain.get_splits(table("regression"), {"target_name": "y"})
 
 
 def test_karat_datasets_replace_missing_files(folder):
@@ -412,7 +454,7 @@ def test_sample_of_rows(folder):
         task = regression(folder, max_rows=20, protocol=protocol)
         task.load_data()
         assert task.data_loaded_ is True and task.metadata["line"]["repeated"] is False
-        X_train, X_test, _, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
+        X_train, X_test, _, _ = task.get_splits(*task.data_dict["line"])
         assert len(X_train) + len(X_test) == 20
         return {*X_train.index, *X_test.index}
 
