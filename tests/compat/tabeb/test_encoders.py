@@ -27,10 +27,27 @@ def test_base_class_is_abstract():
         Half()
 
 
+def test_name_and_device():
+    class Plain(TabEBBaseEncoder):
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X, y=None):
+            return X[["x"]].to_numpy()
+
+    assert (Plain().device, Plain("cpu").device) == (None, "cpu")
+    assert task().evaluate([Plain("cpu")])["encoder"].tolist() == ["Plain"]
+    named = Plain()
+    named.name = "own name"
+    assert task().evaluate([named])["encoder"].tolist() == ["own name"]
+
+
 def test_normalize():
     encoder = Scaled()
     rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
-    assert encoder.normalize(rows) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0, -1]]))
+    assert encoder.normalize(rows).tolist() == [[0.6, 0.8], [0, 0], [0, -1]]
+    assert encoder.normalize(rows.astype(np.float32)).dtype == np.float32
+    assert encoder.normalize([[3, 4]]).tolist() == [[0.6, 0.8]]
     for wrong in (np.ones(3), np.ones((2, 2, 2))):
         with pytest.raises(ValueError, match=str(wrong.ndim)):
             encoder.normalize(wrong)

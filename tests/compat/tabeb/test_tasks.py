@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDRegressor
 from sklearn.metrics import root_mean_squared_error
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -152,6 +152,13 @@ def test_documented_result_of_get_splits(folder):
     assert (y_train == 2 * X_train["x"] + 1).all() and (y_test == 2 * X_test["x"] + 1).all()
 
 
+def test_get_splits_gives_the_split_of_evaluate():
+    task = own(TabEBRegressionTask, table("regression"), "regression")
+    _, _, y_train, y_test = task.get_splits(*task.data_dict["own"])
+    error = np.sqrt(np.mean((y_test - y_train.mean()) ** 2))
+    assert task.evaluate([Constant()]).loc[0, "own"] == pytest.approx(error)
+
+
 def test_documented_tasks():
     documented = {t.task: (t.metric, list(t.data_name_list)) for t in ALL if t is not TabEBBaseTask}
     assert [t().direction() for t in ALL] == [t.task != "regression" for t in ALL]
@@ -179,6 +186,21 @@ def test_the_documented_frame(folder):
     assert (frame.loc[1, ["line", "steep"]] < frame.loc[0, ["line", "steep"]] / 10).all()
     assert frame.attrs["failures"] == []
     json.dumps(frame.attrs)  # pandas writes them into a Parquet file
+
+
+def test_documented_order_of_the_arguments_of_evaluate(folder, tmp_path):
+    class Fitted(Numbers):
+        def fit(self, X, y=None, weight=None):
+            assert weight == 3
+            return self
+
+        def transform(self, X, y=None):
+            return np.full((len(X), 1), np.nan)
+
+    place = tmp_path / "saved"
+    frame = regression(folder).evaluate([Fitted()], "train", {"weight": 3}, 0, place)
+    assert frame.attrs["config"]["split"] == "train" and frame["line"].notna().all()
+    assert [path.name for path in place.iterdir()] == ["scores_regression.parquet"]
 
 
 def test_score_of_the_training_side(folder):
@@ -278,6 +300,32 @@ def test_input_of_an_encoder(folder):
     Looking.seen.clear()
     own(TabEBClusteringTask, table("classification")).evaluate([Looking()])
     assert Looking.seen[0][2] is None
+
+
+def test_cells_of_any_type():
+    class Brightness(Numbers):
+        name = "brightness"
+
+        def transform(self, X, y=None):
+            return [[picture.mean()] for picture in X["picture"]]
+
+    frame = pd.DataFrame({"picture": [np.full((2, 2), value) for value in X], "y": X})
+    task = own(TabEBRegressionTask, frame, "regression", protocol="original")
+    assert task.evaluate([Brightness()]).loc[0, "own"] == pytest.approx(0, abs=1e-9)
+
+
+def test_missing_cells_of_an_encoder():
+    class Looking(Numbers):
+        def fit(self, X, y=None):
+            assert X["note"].isna().all() and X["x"].isna().sum() <= 1
+            return self
+
+        def transform(self, X, y=None):
+            return X[["x"]].fillna(0).to_numpy()
+
+    frame = table("regression").assign(note=None)
+    frame.loc[3, "x"] = np.nan
+    assert own(TabEBRegressionTask, frame, "regression").evaluate([Looking()])["own"].notna().all()
 
 
 def test_out_of_fold_vectors_of_supervised_encoders(folder):
@@ -652,6 +700,15 @@ def test_head_params(folder):
         task.evaluate([Numbers()], head_param={"k": 1})
 
 
+def test_head_with_at_most_100_iterations(folder):
+    assert TabEBClassificationTask().get_head().max_iter == 100
+    task = with_head(TabEBRegressionTask, SGDRegressor(random_state=0))(
+        data_dir=folder, data_name_list=["line"]
+    )
+    frame = task.evaluate([Numbers()], head_params={"max_iter": 100})
+    assert "max_iter=100," in frame.attrs["config"]["head"] and frame.loc[0, "line"] < 1
+
+
 def test_invalid_head(folder):
     with pytest.raises(ContractError, match="get_head"):
         with_head(TabEBClassificationTask, LogisticRegression)(data_dir=folder).evaluate(
@@ -707,6 +764,44 @@ def test_ranking_by_cosine():
     places = np.arange(1, 25)
     assert found.loc[1, "own"] == pytest.approx(np.mean(places / (24 + places)))
     assert task.get_score(["q", "q"], [1, 4]) == pytest.approx((1 + 2 / 4) / 2)
+
+
+def two_directions() -> pd.DataFrame:
+    return pd.DataFrame({"x": np.repeat([0.0, 90.0], 30), "y": np.repeat([0, 1], 30)})
+
+
+def test_ranking_of_the_first_rows():
+    # 24 training rows of each class are relevant
+    found = own(TabEBRankingTask, two_directions(), metric="recall@6").evaluate([Angle()])
+    assert found.loc[0, "own"] == 6 / 24
+
+
+def test_ranking_without_labels():
+    class Unsupervised(TabEBRankingTask):
+        unsupervised = True
+
+    class Blind(Angle):
+        def fit(self, X, y=None):
+            assert y is None
+            return self
+
+    found = own(Unsupervised, two_directions()).evaluate([Blind()])
+    assert found.loc[0, "own"] == 1.0
+    assert found.attrs["data"] == [{"dataset": "own", "train": 60, "test": 60}]
+
+
+def test_micro_and_weighted_f1():
+    truth, answers = [0, 0, 0, 1], [0, 0, 1, 1]
+    # F1 of the classes is 4 / 5 and 2 / 3
+    weighted = TabEBAnomalyDetectionTask().get_score(truth, answers)
+    assert weighted == pytest.approx((3 * 4 / 5 + 2 / 3) / 4)
+    assert TabEBAnomalyDetectionTask(metric="f1_micro").get_score(truth, answers) == 3 / 4
+
+
+def test_duplicates_above_the_best_threshold():
+    # above 0.6 three pairs are duplicates, two of them are right
+    task = TabEBDeduplicationTask(metric="f1_best")
+    assert task.get_score([1, 1, 0, 0], [0.9, 0.6, 0.7, 0.1]) == pytest.approx(2 * 2 / (3 + 2))
 
 
 def test_deduplication_by_cosine():

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.compat.tabeb.readers import KINDS
 from karat.core.dataset import Dataset
-from karat.core.embeddings import check_vectors, unit_rows
+from karat.core.embeddings import check_vectors
 from karat.core.registry import accepts, build, load_object
 from karat.errors import (
     ContractError,
@@ -187,7 +187,8 @@ class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
         embedding = np.asarray(embedding)
         if embedding.ndim != 2:
             raise ValueError(f"embeddings must have two dimensions, got {embedding.ndim}.")
-        return unit_rows(embedding)
+        norms = np.linalg.norm(embedding, axis=1, keepdims=True)
+        return np.asarray(embedding / np.where(norms == 0, 1, norms))
 
 
 class RandomRows(TabEBBaseEncoder):

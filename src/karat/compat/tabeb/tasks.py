@@ -169,12 +169,18 @@ class TabEBBaseTask:
         ``num_train`` and ``random_state`` are by default ``n_train`` and ``seed`` of the task.
         """
         rows = self._rows(num_train, random_state)
-        taken = rows.taken(data, data_metadata, str(data_metadata.get("name", "table")))
+        taken = rows.taken(data, data_metadata, self._name_of(data, data_metadata))
         X, y = taken.frame(), np.asarray(taken.target)
         if self.unsupervised:
             return X, X, y, y
         fold = rows.fold(taken)
         return X.iloc[fold.train], X.iloc[fold.test], y[fold.train], y[fold.test]
+
+    def _name_of(self, data: pd.DataFrame, metadata: Mapping[str, Any]) -> str:
+        """Return the name in ``data_dict``, as evaluate does, or else that of the metadata."""
+        pairs = self.data_dict.items()
+        known = (name for name, pair in pairs if isinstance(pair, tuple) and pair[0] is data)
+        return str(next(known, metadata.get("name", "table")))
 
     def _rows(self, num_train: int | None, random_state: int | None) -> Rows:
         n_train = self.n_train if num_train is None else num_train
