@@ -50,13 +50,21 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for record in records:
         job = (record["task"], record["model"], record["repeat"], record["fold"])
-        for step in record["history"]:
-            rows.append((*job, "", 0.0, 0, step["epoch"], step["metric"], step["value"]))
-        for view in record["views"]:
-            seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
-            rows += [(*job, *seen, name, value) for name, value in view["scores"].items()]
+        rows += [(*job, *row) for row in score_rows(record["history"], record["views"])]
     table = pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
     return table.astype({"value": float, "severity": float})
+
+
+def score_rows(
+    history: Sequence[Mapping[str, Any]], views: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield corruption, severity, draw, epoch, metric and value of each score of a job."""
+    for step in history:
+        yield "", 0.0, 0, step["epoch"], step["metric"], step["value"]
+    for view in views:
+        seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
+        for name, value in view["scores"].items():
+            yield *seen, name, value
 
 
 def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
