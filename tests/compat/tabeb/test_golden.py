@@ -57,8 +57,10 @@ def need_skrub() -> None:
 def test_training_rows(tables, name):
     task = TabEBRegressionTask(data_dir=tables, data_name_list=[name], **FAITHFUL)
     task.load_data()
-    X_train, X_test, y_train, _ = task.get_splits(task.data_dict[name], task.metadata[name])
-    assert sorted(X_train.index) == TRAIN and y_train.index.equals(X_train.index)
+    frame, metadata = task.data_dict[name]
+    X_train, X_test, y_train, _ = task.get_splits(frame, metadata)
+    assert sorted(X_train.index) == TRAIN
+    assert y_train.tolist() == frame.loc[X_train.index, metadata["target_name"]].tolist()
     assert sorted([*X_train.index, *X_test.index]) == list(range(500))
 
 
