@@ -75,7 +75,7 @@ def frame(runs: Any) -> pd.DataFrame:
         }
     )
     made = made.sort_values(["task", "metric", *FOLD, "train_epoch"], ignore_index=True)
-    made = made.astype({"task": object, "metric": object})
+    made = made.astype({"task": str, "metric": str})
     _check(made)
     return made
 
@@ -93,7 +93,8 @@ def aggregate(
     The keys are ``avg_``, ``std_``, ``ci99_low_`` and ``ci99_high_`` plus the metric. Curves are
     arrays with one value per epoch, over the folds that reached it; test scores are numbers. The
     interval is the original's bootstrap with its seeds, clipped to the metric's range, and equal to
-    the mean if all values are equal; ``faithful`` disables these two corrections.
+    the mean if all values are equal. ``faithful`` disables these two corrections, and gives the
+    original's intervals to the last digits, which depend on rounding where folds are few.
     """
     _check(frame)
     how = Resampling(confidence, resamples, faithful)
