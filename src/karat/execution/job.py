@@ -398,6 +398,7 @@ class _Attempt:
             "answers": predictions.answers,
             "truths": predictions.truths,
             "classes": list(predictions.classes),
+            **({} if predictions.precision == "float64" else {"precision": predictions.precision}),
             **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
         }

@@ -374,7 +374,7 @@ class Run:
             with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
                 text = file.read()
         kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
-        return Predictions.from_csv(text, **kinds)
+        return Predictions.from_csv(text, **kinds, precision=facts.get("precision", "float64"))
 
     def missing(self, task: str) -> list[str]:
         """Return the items of a task without a vector, over all folds."""
