@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from karat.corruptions.view import CLEAN, View
-from karat.errors import DataError, KaratError
+from karat.errors import DataError, KaratError, KaratWarning
 from karat.metrics.metric import get_metric
 from karat.results.importing import (
     UNKNOWN,
@@ -36,6 +37,8 @@ NEW = (
     *("version", "params", "app_version", "utc", "duration", "training_duration"),
     *("predict_duration", "models_count", "seed", "info"),
 )
+#: whether the higher result is better, dropped before the table is written
+HIGHER = "higher_is_better"
 WHOLE = ("fold", "seed", "models", "models_count")
 LOOKS = "a CSV file with the columns task, framework, fold and result"
 #: prefix of ``info`` of a declined job
@@ -49,13 +52,26 @@ NEAR = 1e-4
 
 
 def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
-    """Yield ``results.csv`` with the documented columns."""
-    yield "results.csv", _table(runs, AMLB_COLUMNS, _documented)
+    """Yield ``results.csv`` with the documented columns, the metrics, and ``type``.
+
+    ``type`` is not documented, but the AutoML Benchmark's report code reads it.
+    """
+    table = _table(runs, AMLB_COLUMNS, _documented)
+    lower = sorted(set(table["metric"][~table.pop(HIGHER).astype(bool)]))
+    if lower:
+        names = " and ".join(lower) if len(lower) < 3 else ", ".join(lower)
+        warnings.warn(
+            f"results of {names} are lower-is-better, as documented; the current amlb_report "
+            "expects higher-is-better results: use amlb-new for it.",
+            KaratWarning,
+            stacklevel=2,
+        )
+    yield "results.csv", table[[*table.columns.drop("type"), "type"]]
 
 
 def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield ``results.csv`` with the current columns; lower-is-better results are negated."""
-    yield "results.csv", _table(runs, NEW, _present)
+    yield "results.csv", _table(runs, NEW, _present).drop(columns=HIGHER)
 
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
@@ -72,8 +88,9 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
             rows.append({**make(run, record, task), **named})
     if not rows:
         raise DataError("the runs have no finished job to export.")
-    metrics = sorted({name for row in rows for name in row} - set(columns))
-    table = pd.DataFrame(rows, columns=[*columns, *metrics])
+    metrics = sorted({name for row in rows for name in row} - {*columns, "type", HIGHER})
+    extra = [name for name in ("type", HIGHER) if name not in columns]
+    table = pd.DataFrame(rows, columns=[*columns, *metrics, *extra])
     return table.astype({name: "Int64" for name in WHOLE if name in columns})
 
 
@@ -93,12 +110,11 @@ def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) ->
 def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
     scores = {k: v for k, v in _clean(record).get("scores", {}).items() if v is not None}
     metric, value = record["metric"], scores.get(record["metric"])
-    higher = task.get("higher_is_better", {}).get(metric)
-    higher = get_metric(metric).higher_is_better if higher is None else higher
+    shared = _shared(run, record, task)
+    higher = shared[HIGHER]
     return {
-        **_shared(run, record, task),
+        **shared,
         **scores,
-        "type": task.get("type") or _type(run, record, task),
         "result": value if higher or value is None else -value,
         "metric": metric if higher else f"neg_{metric}",
         "app_version": run.about.get("tag") or f"karat-{run.about['karat']}",
@@ -116,8 +132,11 @@ def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dic
     messages = [f"{kind}{record['info']}", *view.get("reasons", {}).values()]
     if view.get("status") == "ok":
         messages = messages[1:]  # the failure of a corrupted view
+    higher = task.get("higher_is_better", {}).get(record["metric"])
     return {
-        "id": task.get("dataset", ""),
+        "id": task.get("id") or task.get("dataset", ""),
+        "type": _type(task, record["metric"]),
+        HIGHER: get_metric(record["metric"]).higher_is_better if higher is None else higher,
         "constraint": run.about["constraint"],
         "fold": record["fold"],
         "mode": run.about["mode"],
@@ -134,13 +153,15 @@ def _clean(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return views[0] if views else {}
 
 
-def _type(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> str:
-    """Return binary, multiclass or regression, from the job's metadata."""
-    path = run._view_folder(record["task"], record["fold"], CLEAN.name) / "metadata.json"
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["type_"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "regression" if task.get("kind") == "regression" else ""
+def _type(task: Mapping[str, Any], metric: str) -> str:
+    """Return binary, multiclass or regression, else the kind of the task.
+
+    >>> _type({"classes": {"no": 30, "yes": 10}}, "auc"), _type({}, "rmse")
+    ('binary', 'regression')
+    """
+    if task.get("classes"):
+        return "binary" if len(task["classes"]) == 2 else "multiclass"
+    return str(task.get("type") or task.get("kind") or kind_of(metric))
 
 
 def recognizes(sample: Sample) -> bool:
