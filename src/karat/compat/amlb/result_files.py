@@ -9,10 +9,13 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from karat.core.files import file_locks, write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, KaratWarning
 from karat.metrics.metric import get_metric
@@ -162,6 +165,37 @@ def _type(task: Mapping[str, Any], metric: str) -> str:
     if task.get("classes"):
         return "binary" if len(task["classes"]) == 2 else "multiclass"
     return str(task.get("type") or task.get("kind") or kind_of(metric))
+
+
+def keep_scores(runs: Sequence[Run], file: Path) -> None:
+    """Add the rows of runs to a ``results.csv`` of many runs; equal rows are kept once.
+
+    A file with other columns is left as it is, with a warning.
+    """
+    tables = [run.folder / "scores" / "results.csv" for run in runs]
+    with _lock(file.with_name(f".{file.name}.lock")):
+        known = [file] if file.is_file() else []
+        rows = [pd.read_csv(each, dtype=str, keep_default_na=False) for each in [*known, *tables]]
+        if known and not set(AMLB_COLUMNS) <= set(rows[0].columns):
+            lacks = next(name for name in AMLB_COLUMNS if name not in rows[0].columns)
+            text = f"{file} has no column {lacks}: the rows are not added; rename the file."
+            warnings.warn(text, KaratWarning, stacklevel=2)
+            return
+        both = pd.concat(rows, ignore_index=True).fillna("").drop_duplicates()
+        metrics = sorted(set(both.columns) - {*AMLB_COLUMNS, *KARAT_COLUMNS})
+        both = both.reindex(columns=[*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS], fill_value="")
+        write_atomic(file, both.to_csv(index=False))
+
+
+@contextmanager
+def _lock(file: Path) -> Iterator[None]:
+    """Wait for the lock of a file, where the system has locks."""
+    locks = file_locks()
+    with file.open("w") as handle:
+        if locks is not None:
+            with suppress(OSError):  # a file system without locks
+                locks.flock(handle, locks.LOCK_EX)
+        yield
 
 
 def recognizes(sample: Sample) -> bool:
