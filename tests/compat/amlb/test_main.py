@@ -13,6 +13,7 @@ import pytest
 
 from karat.compat.amlb import Overrides, files_of, read_overrides
 from karat.compat.amlb import __main__ as command
+from karat.compat.convert import export_results
 from karat.errors import DefinitionError
 from karat.results.run import open_runs
 
@@ -224,6 +225,20 @@ def test_a_file_with_other_columns_is_not_changed(call):
     with pytest.warns(UserWarning, match=r"results\.csv has no column id"):
         code, _, _ = call(*"constantpredictor own free -u user -o out -t shop -f 0".split())
     assert code == 0 and Path("out/results.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_inference_is_timed_and_exported(call):
+    arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
+    key = "inference_time_measurements"
+    assert call(*arguments, f"-X{key}.enabled=True", f"-X{key}.batch_sizes=[1, 10]")[0] == 0
+    kept = pd.read_csv("out/results.csv")
+    assert list(kept.columns[-2:]) == ["inference_10_seconds", "inference_1_seconds"]
+    (file,) = export_results("out", "amlb-new", "export")
+    row = pd.read_csv(file).iloc[0]
+    assert list(row.index[-2:]) == ["infer_batch_size_df_1", "infer_batch_size_df_10"]
+    assert row["infer_batch_size_df_1"] == kept["inference_1_seconds"].iloc[0] > 0
+    assert read_overrides([f"{key}.enabled"]).run == {"inference": (1, 10, 100, 1000, 10000)}
+    assert read_overrides([f"{key}.enabled=False"]).run == {"inference": ()}
 
 
 def test_configuration_of_the_user_folder(call):

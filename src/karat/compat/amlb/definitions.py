@@ -395,10 +395,14 @@ RUN_KEYS = {
     "job_scheduler.parallel_jobs": "workers",
     "job_scheduler.exit_on_job_failure": "exit_on_error",
     "max_rows": "max_rows",
+    "inference_time_measurements.batch_sizes": "inference",
 }
+#: their batch sizes for inference times
+BATCHES = (1, 10, 100, 1000, 10000)
+TIMING = "inference_time_measurements.enabled"
 #: the default metrics of their configuration, by type
 METRIC_KEYS = {f"benchmarks.metrics.{kind}": kind for kind in USUAL}
-KNOWN = (*RUN_KEYS, *METRIC_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
+KNOWN = (*RUN_KEYS, TIMING, *METRIC_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
 #: sections of their configuration that have no effect
 UNUSED = (
     *("archive", "aws", "benchmarks", "container", "docker", "docs", "frameworks"),
@@ -432,6 +436,8 @@ class Overrides:
             self.metrics[METRIC_KEYS[key]] = _metrics_of(value, given)
         elif key in RUN_KEYS:
             self.run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
+        elif key == TIMING:
+            self.run["inference"] = self.run.get("inference", BATCHES) if value else ()
         elif key.partition(".")[0] in UNUSED:
             self.unused.append(key)
         else:

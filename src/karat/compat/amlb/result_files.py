@@ -40,6 +40,8 @@ NEW = (
     *("version", "params", "app_version", "utc", "duration", "training_duration"),
     *("predict_duration", "models_count", "seed", "info"),
 )
+#: prefix of the columns of inference times
+TIMED = "infer_batch_size_df_"
 #: whether the higher result is better, dropped before the table is written
 HIGHER = "higher_is_better"
 WHOLE = ("fold", "seed", "models", "models_count")
@@ -91,7 +93,9 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
             rows.append({**make(run, record, task), **named})
     if not rows:
         raise DataError("the runs have no finished job to export.")
-    metrics = sorted({name for row in rows for name in row} - {*columns, "type", HIGHER})
+    others = {name for row in rows for name in row} - {*columns, "type", HIGHER}
+    timed = sorted(name for name in others if name.startswith(TIMED))
+    metrics = [*sorted(others - set(timed)), *timed]
     extra = [name for name in ("type", HIGHER) if name not in columns]
     table = pd.DataFrame(rows, columns=[*columns, *metrics, *extra])
     return table.astype({name: "Int64" for name in WHOLE if name in columns})
@@ -125,6 +129,7 @@ def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> di
         "training_duration": record.get("fit_seconds"),
         "predict_duration": record.get("predict_seconds"),
         "models_count": record.get("models"),
+        **{f"{TIMED}{n}": v for n, v in record.get("inference", {}).items()},
     }
 
 
@@ -182,8 +187,10 @@ def keep_scores(runs: Sequence[Run], file: Path) -> None:
             warnings.warn(text, KaratWarning, stacklevel=2)
             return
         both = pd.concat(rows, ignore_index=True).fillna("").drop_duplicates()
-        metrics = sorted(set(both.columns) - {*AMLB_COLUMNS, *KARAT_COLUMNS})
-        both = both.reindex(columns=[*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS], fill_value="")
+        others = set(both.columns) - {*AMLB_COLUMNS, *KARAT_COLUMNS}
+        timed = {name for name in others if name.startswith("inference_")}
+        order = [*AMLB_COLUMNS, *sorted(others - timed), *KARAT_COLUMNS, *sorted(timed)]
+        both = both.reindex(columns=order, fill_value="")
         write_atomic(file, both.to_csv(index=False))
 
 
