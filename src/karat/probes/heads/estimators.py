@@ -19,7 +19,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import align_rows
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import head, load_object
-from karat.errors import ContractError, DefinitionError, did_you_mean
+from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
 
 #: largest allowed deviation from 1 of the sum of a row of probabilities
@@ -421,7 +421,8 @@ class Distance:
         from sklearn.metrics import pairwise_distances_chunked
 
         place = 0
-        for block in pairwise_distances_chunked(X, metric=self.metric, working_memory=MEMORY):
+        options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
+        for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
             for distances in block:
                 place += 1
                 # a zero vector has the distance of an unrelated one
@@ -476,9 +477,11 @@ class _Dense(ClusterMixin, BaseEstimator):
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
         from sklearn.cluster import DBSCAN
 
-        scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=self.distance.metric)
-        if not callable(self.distance.metric):
-            return np.asarray(scan.fit_predict(X))
+        metric = self.distance.metric
+        scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=metric)
+        if not callable(metric):
+            options = metric_arguments(metric, np.asarray(X, dtype=np.float64))
+            return np.asarray(scan.set_params(metric_params=options or None).fit_predict(X))
         return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._neighbors(X)))
 
     def _neighbors(self, X: np.ndarray) -> Any:
@@ -506,14 +509,43 @@ def _cut(merges: np.ndarray, rows: int) -> np.ndarray:
     return np.asarray(connected_components(graph, directed=False)[1][:rows], dtype=np.intp)
 
 
+#: distances that divide by the variances or the covariance of all vectors
+SCALED = ("seuclidean", "mahalanobis")
+
+
 def distance_names() -> list[str]:
-    """Return the distances of scikit-learn that need no further arguments."""
+    """Return the distances of scikit-learn that need at most the vectors as an argument."""
     from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
     from sklearn.neighbors import VALID_METRICS
 
-    # these need a covariance, a power, coordinates on a globe, or a matrix of distances
-    other = {"precomputed", "mahalanobis", "haversine", "wminkowski", "seuclidean"}
-    return sorted({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]} - other)
+    other = {"precomputed", "wminkowski"}  # a matrix of distances, weights
+    return sorted({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"], "mahalanobis"} - other)
+
+
+def metric_arguments(name: str, X: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arguments of a distance between these vectors; most have none.
+
+    ``seuclidean`` divides by the variance of each dimension, ``mahalanobis`` by the covariance;
+    ``haversine`` needs two dimensions, latitude and longitude in radians.
+    """
+    rows, columns = X.shape
+    if name == "haversine" and columns != 2:
+        raise DataError(
+            f"the metric haversine needs vectors of 2 dimensions (latitude and longitude in "
+            f"radians), got {columns}; choose another metric."
+        )
+    if name == "seuclidean":
+        variance = X.var(axis=0, ddof=1) if rows > 1 else np.ones(columns)
+        return {"V": np.where(variance > 0, variance, 1.0)}
+    if name != "mahalanobis":
+        return {}
+    covariance = np.atleast_2d(np.cov(X.T)) if rows > columns else np.zeros((columns, columns))
+    if np.linalg.matrix_rank(covariance) < columns:
+        raise DataError(
+            f"the metric mahalanobis needs a covariance that can be inverted, which {rows} vectors "
+            f"of {columns} dimensions do not give; choose another metric, such as seuclidean."
+        )
+    return {"VI": np.linalg.inv(covariance)}
 
 
 def _need_clusters(head: str, count: int) -> None:
