@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -158,18 +158,3 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
     if broken := int((~np.isfinite(numbers)).sum()):
         raise ContractError(f"{what} returned {broken} values that are NaN or infinite.")
     return numbers
-
-
-def checked_similarity(function: Callable[..., Any], one: np.ndarray, other: np.ndarray) -> float:
-    """Return the similarity of two vectors by a custom function; it must be a finite number."""
-    value = function(one, other)
-    try:
-        valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        name = getattr(function, "__name__", "the function")
-        raise ContractError(
-            f"{name} must return one finite similarity for two vectors, got {value!r}."
-        )
-    return float(value)
