@@ -127,28 +127,33 @@ def _switch(name: str, text: str) -> Any:
     "Vectors to evaluate: a text file with one entity per line, or HDF5.",
     dest="vector_filename",
 )
-@option("--vector_file_format NAME", "txt, hdf5, npz, etc.  [default: txt]")
+@option(
+    "--vector_file_format NAME",
+    "txt, hdf5, npz, etc., or a registered format.  [default: txt]",
+)
 @option("--vector_size N", "Expected number of dimensions.  [default: as in the file]")
 @repeatable(
     "--tasks NAME",
-    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
-    "repeated.  [default: _all]",
+    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names; TASK:GOLD for one gold "
+    "standard; a defined task; or package.module:Class. Separated by commas or repeated.  "
+    "[default: _all]",
 )
 @option(
     "--similarity_metric, --similarity_function NAME",
-    "A scikit-learn metric or package.module:function.  [default: cosine]",
+    "A scikit-learn metric, a registered measure or package.module:function.  [default: cosine]",
 )
 @option(
     "--top_k N",
     "Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
 )
-@option("--analogy_function package.module:function")
+@option("--analogy_function NAME", "A registered function or package.module:function.")
 @repeatable("--compare_with ID", "Earlier run. Repeatable.  [default: _all]")
 @_switch("--parallel", "Use several processes.")
 @_switch("--debugging_mode", "Print one line per job, also to the log.")
 @option("--protocol NAME", "corrected or legacy.  [default: corrected]")
 @option("--gold_directory_path DIR", "GEval data in its original layout.")
 @option("--result_directory_path DIR", "Output folder.  [default: results]")
+@define_option
 @option(
     "--parameters FILE",
     "XML file with parameters; options on the command line take precedence.",
@@ -183,7 +188,7 @@ def geval(parameters: Path | None, **given: Any) -> int:
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
     *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
-    "query_generators",
+    *("query_generators", "vector_formats", "measures", "analogy_functions"),
 )
 logger = logging.getLogger("karat")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import count
@@ -16,17 +16,25 @@ import click
 import pandas as pd
 
 from karat.compat.geval.earlier_runs import Store, compared, stem_of
+from karat.compat.geval.extensions import ManagerRun, OwnGold, supervise
 from karat.compat.geval.gold import (
-    GOLD_STANDARDS,
-    LOWER,
+    METRICS,
     Coverage,
     Gold,
     GoldTrial,
     load_gold,
+    lower_is_better,
     ranking,
     trials,
 )
-from karat.compat.geval.parameters import TASKS, Parameters, from_xml, task_names, truth
+from karat.compat.geval.parameters import (
+    TASKS,
+    Parameters,
+    extensions_of,
+    from_xml,
+    task_names,
+    truth,
+)
 from karat.compat.geval.result_files import Outcome, Repeat, compared_rows, result_tables
 from karat.errors import FAILURES, DataError, KaratError, KaratWarning, Unavailable
 from karat.execution.embedding_cache import VectorStage
@@ -68,8 +76,11 @@ class FrameworkManager:
     ['Classification', 'SemanticAnalogies']
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(
+        self, progress: Progress | None = None, evaluation_manager: type | None = None
+    ) -> None:
         self.progress = progress
+        self.evaluation_manager = evaluation_manager
 
     def evaluate(
         self,
@@ -86,19 +97,25 @@ class FrameworkManager:
         result_directory_path: str | Path | None = None,
         protocol: str = "corrected",
         gold_directory_path: str | Path | None = None,
+        define: Sequence[str | Path] = (),
     ) -> Path:
         """Run the tasks, write GEval's files, and return their folder.
 
         ``protocol="legacy"`` reproduces the published numbers. ``gold_directory_path`` is a folder
         with the layout of GEval's data; by default, missing gold standards are downloaded.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
-        returns a similarity.
+        returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
+        task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
+        define some of them.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         return self.evaluate_parameters(Parameters(**given))
 
     def evaluate_parameters(self, parameters: Parameters) -> Path:
         """Run the tasks of a parameter record, such as one read from an XML file."""
+        if self.evaluation_manager is not None:
+            manager = supervise(self.evaluation_manager, parameters.checked())
+            return Path(getattr(manager, "result_directory", "results"))
         return run_parameters(parameters.checked(), self.progress).folder
 
     def get_parameters_xmlFile(self, path: str | Path) -> Parameters:
@@ -132,6 +149,7 @@ class _Evaluation:
     name: str = ""
     values: pd.DataFrame | None = None
     failed: bool = False
+    managed: ManagerRun = field(init=False)
 
     def run(self) -> None:
         root = Path(self.params.result_directory_path or "results")
@@ -141,16 +159,16 @@ class _Evaluation:
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
-        found = [
-            self._covered(gold, encoder)
-            for gold in GOLD_STANDARDS
-            if gold.task in self.params.tasks
-        ]
+        self.own = extensions_of(self.params)
+        golds = self.own.golds(self.params.tasks)
+        managers = self.own.managers(self.params.tasks)
+        found = [self._covered(gold, encoder) for gold in golds]
         covered = [each for each in found if each is not None]
-        if not covered:
+        if not covered and not managers:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
             raise DataError("\n  ".join([message, *self.problems]))
         self.folder = _new_folder(root, self.begun)
+        self.managed = ManagerRun(self.params, self.folder, encoder)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
             runs = self._run(planned)
@@ -158,6 +176,8 @@ class _Evaluation:
             self.problems.insert(0, f"stopped: {stop.progress}; nothing was added to {store.path}")
             self._write(stop.runs, covered, planned, None)
             raise
+        self.managed.run(managers)
+        self.problems += self.managed.problems
         self._write(runs, covered, planned, store)
 
     def _encoder(self) -> VectorFile:
@@ -182,7 +202,8 @@ class _Evaluation:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                data = load_gold(gold, self.params.gold_directory_path)  # type: ignore[arg-type]
+                folder: Any = self.params.gold_directory_path
+                data = gold.load() if isinstance(gold, OwnGold) else load_gold(gold, folder)
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
             return None
@@ -202,7 +223,9 @@ class _Evaluation:
         joined = self.params.protocol == "legacy" and trained
         data = coverage.covered() if joined else coverage.data
         runnable = []
-        for trial in trials(coverage.gold, data, self.params):
+        gold = coverage.gold
+        own = isinstance(gold, OwnGold) and gold.defined is not None
+        for trial in gold.trials(data) if own else trials(gold, data, self.params):
             try:
                 make_plan([self.model], [trial.task])
                 runnable.append(trial)
@@ -234,6 +257,7 @@ class _Evaluation:
         records = [record for run in runs for record in run.records()]
         done = {record["task"] for record in records if record["status"] == "ok"}
         self.failed = any(record["status"] in FAILURES for record in records)
+        self.failed |= bool(self.managed.problems)
         self.problems += _grouped_problems(records)
         legacy = self.params.protocol == "legacy"
         repeats: list[Repeat] = []
@@ -245,7 +269,7 @@ class _Evaluation:
                 ignored = coverage.write(self.folder)
                 written += [ignored] if ignored else []
         tables = result_tables(repeats)
-        if repeats and store:
+        if (repeats or self.managed.rows) and store:
             tables |= self._compare(repeats, records, store)
         for name, table in tables.items():
             table.to_csv(self.folder / name, index=False)
@@ -258,7 +282,8 @@ class _Evaluation:
         legacy = self.params.protocol == "legacy"
         widths = (int(record["dimensions"]) for record in records if record.get("dimensions"))
         self.size = self.size or next(widths, 0)
-        self.name = store.add(stem_of(self.params, self.size), list(compared_rows(repeats)))
+        rows = [*compared_rows(repeats), *self.managed.rows]
+        self.name = store.add(stem_of(self.params, self.size), rows)
         self.values = compared(store.read(), self.name, self.params.compare_with)  # type: ignore[arg-type]
         ranks = ranking(self.values, self.name, first=0 if legacy else 1)
         if legacy:
@@ -270,11 +295,12 @@ class _Evaluation:
     ) -> None:
         lines = ["TESTED CONFIGURATION", *self._configuration(), ""]
         lines += [NOTES[self.params.protocol], ""]
-        for task in self.params.tasks:
+        for task in self.own.labels(self.params.tasks):
             lines += [f"  {each.summary()}" for each in covered if each.gold.task == task]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
             jobs = "1 job" if len(spent) == 1 else f"{len(spent)} jobs"
             lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {jobs}")
+        lines += self.managed.log
         elapsed = (datetime.now() - self.begun).total_seconds()
         lines += [f"all tasks, from start to end: {elapsed:.2f} seconds", ""]
         lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
@@ -374,10 +400,17 @@ def _best_scores(report: _Evaluation) -> Iterator[tuple[str, ...]]:
         honest = rows["model"] == "NestedChoice"
         rows = rows[honest] if honest.any() else rows
         scores = pd.to_numeric(rows["score_value"])
-        if metric not in MAIN or scores.isna().all():
+        if (metric not in MAIN and task in METRICS) or scores.isna().all():
             continue
-        best: Any = rows.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
+        best: Any = rows.loc[scores.idxmin() if lower_is_better(str(metric)) else scores.idxmax()]
         model = best["model"] or best["model_configuration"]
         others = f" (best of {len(rows)})" if len(rows) > 1 else ""
         coverage, score = f"{best['coverage']:.1%}", f"{best['score_value']:.4f}"
-        yield TASKS[str(task)], str(gold), coverage, model + others, str(metric), score
+        yield (
+            TASKS.get(str(task), str(task)),
+            str(gold),
+            coverage,
+            model + others,
+            str(metric),
+            score,
+        )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from karat.core.registry import load_object
+from karat.core.registry import analogy_functions
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.models.vector_files import VECTOR_FILE_FORMATS
+from karat.models.vector_files import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure
 
 #: long and short task names, in the order of execution
@@ -53,14 +53,18 @@ class Parameters:
     result_directory_path: str | Path | None = None
     protocol: str = "corrected"
     gold_directory_path: str | Path | None = None
+    define: Sequence[str | Path] = ()
 
     def checked(self) -> Parameters:
         """Return the parameters in canonical spelling, or raise one error with all mistakes."""
         mistakes: list[str] = []
         given: dict[str, Any] = dict(vars(self))
+        extensions = extensions_of(self)  # first: other names may be defined there
+        given["define"] = extensions.define
         for name, check in _CHECKS.items():
             try:
-                given[name] = check(name, given[name])
+                own = (extensions,) if name == "tasks" else ()
+                given[name] = check(name, given[name], *own)
             except DefinitionError as error:
                 mistakes += error.messages
         if mistakes:
@@ -117,30 +121,48 @@ def _parse_xml(path: Path) -> ElementTree.Element:
     return root
 
 
-def task_names(name: str, given: Any) -> list[str]:
-    """Return the long names of tasks, in the order of execution.
+def extensions_of(params: Parameters) -> Any:
+    """Return the tasks and gold standards that parameters may name besides GEval's own."""
+    from karat.compat.geval.extensions import Extensions
+
+    given = params.define
+    files = [given] if isinstance(given, str | Path) else given or ()
+    folder = params.gold_directory_path
+    found = Extensions(tuple(map(Path, files)), str(Path(folder).expanduser()) if folder else None)
+    if found.define:
+        _ = found.catalog  # registers the components of the files
+    return found
+
+
+def task_names(name: str, given: Any, own: Any = None) -> list[str]:
+    """Return the long names of tasks, in the order of execution, then the names of own tasks.
 
     >>> task_names("tasks", ["SemAn", "Classification"])
     ['Classification', 'SemanticAnalogies']
     """
-    wanted = _words(given) if isinstance(given, str) else [str(each) for each in given or ()]
+    several = [given] if isinstance(given, type) else given or ()
+    wanted = _words(given) if isinstance(given, str) else list(several)
     if not wanted:
         raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(TASKS)}.")
     if ALL in wanted:
         return list(TASKS)
     spelled = {each.lower(): long for long, short in TASKS.items() for each in (long, short)}
-    unknown = [each for each in wanted if each.lower() not in spelled]
+    others = [each for each in wanted if str(each).lower() not in spelled]
+    own = own or (extensions_of(Parameters("")) if others else None)
+    found = {each: own.task_name(each) for each in others}
+    unknown = [str(each) for each, canonical in found.items() if canonical is None]
     if unknown:
-        both = [each for pair in TASKS.items() for each in pair]
+        both = [*(each for pair in TASKS.items() for each in pair), *own.names()]
         allowed = ", ".join(f"{long} ({short})" for long, short in TASKS.items())
         raise DefinitionError(
             *(
-                f'unknown task "{each}".{did_you_mean(each, both)} Available: {allowed}; or {ALL}.'
+                f'unknown task "{each}".{did_you_mean(each, both)} Available: {allowed}; or {ALL}; '
+                f"or TASK:GOLD, a defined task, or package.module:Class."
                 for each in unknown
             )
         )
-    chosen = {spelled[each.lower()] for each in wanted}
-    return [long for long in TASKS if long in chosen]
+    chosen = {spelled[str(each).lower()] for each in wanted if each not in found}
+    return [*(long for long in TASKS if long in chosen), *dict.fromkeys(found.values())]
 
 
 def truth(name: str, given: Any) -> bool:
@@ -186,8 +208,17 @@ def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
     return check
 
 
+def _format(name: str, given: Any) -> str:
+    from karat.compat.geval.extensions import format_name
+
+    text = format_name(given).strip()
+    text = text.lower() if text.lower() in VECTOR_FILE_FORMATS else text
+    check_format(text)
+    return text
+
+
 def _function(name: str, given: Any) -> Any:
-    found = load_object(given) if isinstance(given, str) and given else given
+    found = analogy_functions.get(given) if isinstance(given, str) and given else given
     if found is not None and not callable(found):
         raise DefinitionError(f"{name} must be a function of three vectors, got {given!r}.")
     return given or None
@@ -209,7 +240,7 @@ def _runs(name: str, given: Any) -> list[str]:
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "vector_filename": _file,
-    "vector_file_format": _one_of(VECTOR_FILE_FORMATS),
+    "vector_file_format": _format,
     "vector_size": _whole,
     "parallel": truth,
     "tasks": task_names,

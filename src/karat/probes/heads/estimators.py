@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from karat.core.dataset import Dataset
 from karat.core.embeddings import align_rows
 from karat.core.predictions import Predictions, as_text
-from karat.core.registry import head, load_object
+from karat.core.registry import head, measures
 from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
 
@@ -401,8 +401,9 @@ class Distance:
     """The distance between vectors, named as in scikit-learn or given by a similarity function."""
 
     def __init__(self, metric: str | Callable[..., float]) -> None:
-        if isinstance(metric, str) and ":" in metric:
-            metric = load_object(metric)
+        own = isinstance(metric, str) and metric not in distance_names()
+        if own and (":" in str(metric) or metric in measures):
+            metric = measures.get(str(metric))
         if not callable(metric) and metric not in distance_names():
             raise DefinitionError(
                 f'head: unknown metric "{metric}".{did_you_mean(str(metric), distance_names())} '
