@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.geval.gold import COMPARED, GOLD_STANDARDS, Gold, GoldTrial, Trial
-from karat.compat.geval.parameters import TASKS, Parameters
+from karat.compat.geval.parameters import ALL, TASKS, Parameters
 from karat.config.catalog import Catalog
 from karat.config.components import default_metrics
 from karat.core import registry
@@ -29,7 +29,7 @@ from karat.core.dataset import Dataset
 from karat.core.registry import Registry, build
 from karat.core.task import Task
 from karat.data.load_dataset import load_dataset
-from karat.errors import DataError, DefinitionError, KaratError
+from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.models.vector_files import VectorFile, read_vectors
 
 #: GEval's default size of vectors, for formats that need one to read a file
@@ -384,20 +384,6 @@ class OwnGold(Gold):
     load: Callable[[], Dataset] = field(compare=False)
     defined: Task | None = field(default=None, compare=False)
 
-    def trials(self, data: Dataset) -> Iterator[GoldTrial]:
-        """Yield the only trial of a Karat task."""
-        task = self.defined
-        assert task is not None
-        probe: Any = task.probe
-        head: Any = probe.get("head") or probe["use"]
-        model = str(head["use"] if isinstance(head, Mapping) else head)
-        ready = replace(task, dataset=data)
-        measured = tuple(task.metrics) or default_metrics(ready, data, blind=False)
-        trial = OwnTrial(self.task, self.name, model, "", measured)
-        split: Any = task.split
-        named = replace(ready, name=trial.full_name)
-        yield GoldTrial(trial, named, int(split.get("repeats") or 1))
-
 
 @dataclass(frozen=True)
 class OwnTrial(Trial):
@@ -409,6 +395,19 @@ class OwnTrial(Trial):
     def metrics(self) -> dict[str, str]:
         """The metrics, which have Karat's names."""
         return {name: name for name in self.measured}
+
+
+def own_trials(gold: Any, data: Dataset) -> Iterator[GoldTrial]:
+    """Yield the only trial of a gold standard that belongs to a Karat task."""
+    task: Task = gold.defined
+    probe: Any = task.probe
+    head: Any = probe.get("head") or probe["use"]
+    model = str(head["use"] if isinstance(head, Mapping) else head)
+    ready = replace(task, dataset=data)
+    measured = tuple(task.metrics) or default_metrics(ready, data, blind=False)
+    trial = OwnTrial(gold.task, gold.name, model, "", measured)
+    split: Any = task.split
+    yield GoldTrial(trial, replace(ready, name=trial.full_name), int(split.get("repeats") or 1))
 
 
 @dataclass(frozen=True)
@@ -425,6 +424,32 @@ class Extensions:
         _ = found.definitions
         return found
 
+    def task_names(self, given: Sequence[Any]) -> list[str]:
+        """Return the canonical names of tasks, or raise one error with all unknown names."""
+        found: dict[str, None] = {}
+        mistakes: list[str] = []
+        for each in given:
+            try:
+                name = self.task_name(each)
+            except DefinitionError as error:
+                mistakes += error.messages
+                continue
+            if name is None:
+                mistakes.append(self._unknown(str(each)))
+            else:
+                found[name] = None
+        if mistakes:
+            raise DefinitionError(*mistakes)
+        return list(found)
+
+    def _unknown(self, name: str) -> str:
+        both = [*(each for pair in TASKS.items() for each in pair), *self.names()]
+        allowed = ", ".join(f"{long} ({short})" for long, short in TASKS.items())
+        return (
+            f'unknown task "{name}".{did_you_mean(name, both)} Available: {allowed}; or {ALL}; '
+            f"or TASK:GOLD, a defined task, or package.module:Class."
+        )
+
     def task_name(self, given: Any) -> str | None:
         """Return the canonical name of a task, ``TASK:GOLD`` for a gold standard, or None."""
         if isinstance(given, type):
@@ -435,8 +460,9 @@ class Extensions:
         if (gold := self._gold_of(text)) is not None:
             return f"{gold.task}:{gold.name}"
         if ":" in text:
-            if text.partition(":")[0].lower() in _spellings():
-                return None
+            start = text.partition(":")[0]
+            if "." not in start and did_you_mean(start, _spellings()):
+                return None  # one of GEval's tasks, misspelled or with an unknown gold standard
             _check_manager(text, registry.load_object(text))
             return text
         if text in task_managers:

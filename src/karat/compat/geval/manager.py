@@ -16,7 +16,7 @@ import click
 import pandas as pd
 
 from karat.compat.geval.earlier_runs import Store, compared, stem_of
-from karat.compat.geval.extensions import ManagerRun, OwnGold, supervise
+from karat.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.compat.geval.gold import (
     METRICS,
     Coverage,
@@ -224,8 +224,8 @@ class _Evaluation:
         data = coverage.covered() if joined else coverage.data
         runnable = []
         gold = coverage.gold
-        own = isinstance(gold, OwnGold) and gold.defined is not None
-        for trial in gold.trials(data) if own else trials(gold, data, self.params):
+        defined = isinstance(gold, OwnGold) and gold.defined is not None
+        for trial in own_trials(gold, data) if defined else trials(gold, data, self.params):
             try:
                 make_plan([self.model], [trial.task])
                 runnable.append(trial)

@@ -148,21 +148,9 @@ def task_names(name: str, given: Any, own: Any = None) -> list[str]:
         return list(TASKS)
     spelled = {each.lower(): long for long, short in TASKS.items() for each in (long, short)}
     others = [each for each in wanted if str(each).lower() not in spelled]
-    own = own or (extensions_of(Parameters("")) if others else None)
-    found = {each: own.task_name(each) for each in others}
-    unknown = [str(each) for each, canonical in found.items() if canonical is None]
-    if unknown:
-        both = [*(each for pair in TASKS.items() for each in pair), *own.names()]
-        allowed = ", ".join(f"{long} ({short})" for long, short in TASKS.items())
-        raise DefinitionError(
-            *(
-                f'unknown task "{each}".{did_you_mean(each, both)} Available: {allowed}; or {ALL}; '
-                f"or TASK:GOLD, a defined task, or package.module:Class."
-                for each in unknown
-            )
-        )
-    chosen = {spelled[str(each).lower()] for each in wanted if each not in found}
-    return [*(long for long in TASKS if long in chosen), *dict.fromkeys(found.values())]
+    chosen = {spelled[str(each).lower()] for each in wanted if each not in others}
+    named = (own or extensions_of(Parameters(""))).task_names(others) if others else []
+    return [*(long for long in TASKS if long in chosen), *named]
 
 
 def truth(name: str, given: Any) -> bool:

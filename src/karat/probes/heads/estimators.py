@@ -401,9 +401,8 @@ class Distance:
     """The distance between vectors, named as in scikit-learn or given by a similarity function."""
 
     def __init__(self, metric: str | Callable[..., float]) -> None:
-        own = isinstance(metric, str) and metric not in distance_names()
-        if own and (":" in str(metric) or metric in measures):
-            metric = measures.get(str(metric))
+        if isinstance(metric, str) and metric not in distance_names():
+            metric = measures.get(metric) if ":" in metric or metric in measures else metric
         if not callable(metric) and metric not in distance_names():
             raise DefinitionError(
                 f'head: unknown metric "{metric}".{did_you_mean(str(metric), distance_names())} '
