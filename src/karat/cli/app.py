@@ -419,7 +419,7 @@ def inspect(file: Path, target: str | None, **given: Any) -> None:
       karat inspect churn.csv --target churn --positive no
       karat inspect verkauf.csv --target umsatz --separator ";" --decimal ,
     """
-    from karat.reporting.terminal import show_table
+    from karat.reporting.definitions_output import show_table
 
     show_table(file, target, pop_table_settings(given))
 
@@ -480,7 +480,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
       karat list                 list the kinds and the number of names of each
       karat list models
     """
-    from karat.reporting.terminal import list_kind, list_kinds
+    from karat.reporting.definitions_output import list_kind, list_kinds
 
     list_kind(kind, define) if kind else list_kinds([*DEFINED, *COMPONENTS], define)
 
@@ -497,7 +497,7 @@ def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
       karat show penguins
       karat show penguins -c 1h8c
     """
-    from karat.reporting.terminal import show_name
+    from karat.reporting.definitions_output import show_name
 
     show_name(name, define, constraint)
 
@@ -533,6 +533,6 @@ def cache(clear: bool) -> None:
       karat cache
       karat cache --clear
     """
-    from karat.reporting.terminal import show_cache
+    from karat.reporting.definitions_output import show_cache
 
     show_cache(clear)

@@ -18,7 +18,7 @@ from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
 from karat.core.registry import measures, probe
 from karat.errors import DefinitionError, did_you_mean
-from karat.probes.heads.estimators import checked_similarity, distance_names
+from karat.probes.heads.outputs import checked_similarity
 
 #: takes two matrices and returns one number per pair of rows
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -110,6 +110,8 @@ class Measure:
 @lru_cache(maxsize=1)
 def names() -> list[str]:
     """Return the names of all measures: ours, and scikit-learn's distances and kernels."""
+    from karat.probes.heads.estimators import distance_names
+
     return list(dict.fromkeys([*MEASURES, *distance_names(), *sorted(_kernels())]))
 
 

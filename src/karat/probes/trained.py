@@ -15,7 +15,7 @@ from karat.core.predictions import Predictions
 from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
-from karat.probes.heads.estimators import (
+from karat.probes.heads.outputs import (
     baseline,
     flag_outliers,
     predict_checked,

@@ -27,7 +27,7 @@ from karat.core.predictions import ANSWERS, EXTRAS, TEXT_EXTRAS, TRUTHS, Predict
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, score
-from karat.probes.heads.estimators import TOLERANCE
+from karat.probes.heads.outputs import TOLERANCE
 from karat.results.run import Run
 from karat.results.selection import find_run
 

@@ -11,8 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import t as student
+from scipy.special import ndtr, ndtri, stdtrit
 
 from karat.core.torch_random import resamples
 from karat.errors import DefinitionError
@@ -161,7 +160,7 @@ def pooled_corrected(
     freedom = np.array([[len(values) - 1] for values in tasks])
     whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
     degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)
-    half = student.ppf((1 + confidence) / 2, degrees) * np.sqrt(whole) / len(tasks)
+    half = stdtrit(degrees, (1 + confidence) / 2) * np.sqrt(whole) / len(tasks)
     return mean - half, mean + half
 
 
