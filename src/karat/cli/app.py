@@ -76,6 +76,11 @@ from karat.errors import DefinitionError, KaratError
     default=1,
 )
 @define_option
+@option(
+    "--geval-gold DIR",
+    "Gold standards of GEval in its layout.  [default: those installed or cached]",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)
 @option("--open", "Open the page in a browser.", dest="show", is_flag=True)
 def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
     """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
@@ -153,6 +158,9 @@ def _switch(name: str, text: str) -> Any:
 @option("--protocol NAME", "corrected or legacy.  [default: corrected]")
 @option("--gold_directory_path DIR", "GEval data in its original layout.")
 @option("--result_directory_path DIR", "Output folder.  [default: results]")
+@option("--result_name NAME", "Name of the folder of this run.  [default: result_ and the time]")
+@option("--workers N", "Number of processes.  [default: all cores with --parallel, or none]")
+@option("-c, --constraint NAME", "Limits of every job (karat list constraints).")
 @define_option
 @option(
     "--parameters FILE",

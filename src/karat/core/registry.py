@@ -205,6 +205,9 @@ analogy_functions = Registry("analogy_function", ["karat.probes.analogy"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
 definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
 
+#: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
+served_systems = Registry("served_system", ["karat.compat.geval.served"])
+
 
 ALL = (
     *(models, datasets, metrics, corruptions, heads),

@@ -167,7 +167,9 @@ class _Evaluation:
         if not covered and not managers:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
             raise DataError("\n  ".join([message, *self.problems]))
-        self.folder = _new_folder(root, self.begun)
+        self.folder = _new_folder(
+            root, self.params.result_name or f"result_{self.begun:%Y-%m-%d_%H-%M-%S}"
+        )
         self.managed = ManagerRun(self.params, self.folder, encoder)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
@@ -243,9 +245,16 @@ class _Evaluation:
                 {self.model.name: self.model.prototype},
                 tasks,
                 output=self.folder / "karat",  # with all predictions
-                workers=available_cores() if self.params.parallel else 0,
+                workers=self._workers(),
+                constraint=self.params.constraint,
+                define=self.params.define,
                 progress=self.progress,
             )
+
+    def _workers(self) -> int:
+        """Return the number of worker processes; limits other than the default need one."""
+        least = 0 if self.params.constraint == "default" else 1
+        return max(self.params.workers or (available_cores() if self.params.parallel else 0), least)
 
     def _write(
         self,
@@ -318,7 +327,7 @@ class _Evaluation:
         for name, value in named.items():
             if callable(value):
                 named[name] = getattr(value, "__qualname__", repr(value))
-            elif isinstance(value, list):
+            elif isinstance(value, list | tuple):
                 named[name] = ", ".join(map(str, value))
         return [f"{name}: {value}" for name, value in named.items()]
 
@@ -344,8 +353,7 @@ def _job_line(record: Mapping[str, Any]) -> str:
     return ": ".join(part for part in parts if part)
 
 
-def _new_folder(root: Path, begun: datetime) -> Path:
-    stem = f"result_{begun:%Y-%m-%d_%H-%M-%S}"
+def _new_folder(root: Path, stem: str) -> Path:
     for attempt in count(1):
         folder = root / (stem if attempt == 1 else f"{stem}-{attempt}")
         try:

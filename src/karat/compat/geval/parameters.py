@@ -54,6 +54,9 @@ class Parameters:
     protocol: str = "corrected"
     gold_directory_path: str | Path | None = None
     define: Sequence[str | Path] = ()
+    constraint: str = "default"
+    workers: int | None = None
+    result_name: str | None = None
 
     def checked(self) -> Parameters:
         """Return the parameters in canonical spelling, or raise one error with all mistakes."""
@@ -166,7 +169,7 @@ def truth(name: str, given: Any) -> bool:
 
 
 def _whole(name: str, given: Any) -> int | None:
-    if given is None and name == "vector_size":
+    if given is None and name in ("vector_size", "workers"):
         return None
     text = str(given).strip()
     if isinstance(given, bool) or not re.fullmatch("[0-9]+", text) or int(text) < 1:
@@ -221,6 +224,12 @@ def _folder(name: str, given: Any) -> str | None:
     return str(path)
 
 
+def _component(name: str, given: Any) -> str | None:
+    if given is not None and not re.fullmatch(r"\w[\w.@+-]*", str(given)):
+        raise DefinitionError(f"{name} must be letters, digits and _.@+-, got {given!r}.")
+    return None if given is None else str(given)
+
+
 def _runs(name: str, given: Any) -> list[str]:
     given = ALL if given is None else given
     return [given] if isinstance(given, str) else list(map(str, given))
@@ -240,6 +249,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "result_directory_path": _folder,
     "protocol": _one_of(PROTOCOLS),
     "gold_directory_path": _folder,
+    "workers": _whole,
+    "result_name": _component,
 }
 
 
