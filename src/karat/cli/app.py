@@ -76,6 +76,11 @@ from karat.errors import DefinitionError, KaratError
     default=1,
 )
 @define_option
+@option(
+    "--geval-gold DIR",
+    "Gold standards of GEval in its layout.  [default: those installed or cached]",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)
 @option("--open", "Open the page in a browser.", dest="show", is_flag=True)
 def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
     """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
@@ -127,22 +132,26 @@ def _switch(name: str, text: str) -> Any:
     "Vectors to evaluate: a text file with one entity per line, or HDF5.",
     dest="vector_filename",
 )
-@option("--vector_file_format NAME", "txt, hdf5, npz, etc.  [default: txt]")
+@option(
+    "--vector_file_format NAME",
+    "txt, hdf5, npz, etc., or a registered format.  [default: txt]",
+)
 @option("--vector_size N", "Expected number of dimensions.  [default: as in the file]")
 @repeatable(
     "--tasks NAME",
-    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
-    "repeated.  [default: _all]",
+    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names; TASK:GOLD for one gold "
+    "standard; a defined task; or package.module:Class. Separated by commas or repeated.  "
+    "[default: _all]",
 )
 @option(
     "--similarity_metric, --similarity_function NAME",
-    "A scikit-learn metric or package.module:function.  [default: cosine]",
+    "A scikit-learn metric, a registered measure or package.module:function.  [default: cosine]",
 )
 @option(
     "--top_k N",
     "Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
 )
-@option("--analogy_function package.module:function")
+@option("--analogy_function NAME", "A registered function or package.module:function.")
 @repeatable("--compare_with ID", "Earlier run. Repeatable.  [default: _all]")
 @_switch("--parallel", "Use several processes.")
 @_switch("--debugging_mode", "Print one line per job, also to the log.")
@@ -157,6 +166,10 @@ def _switch(name: str, text: str) -> Any:
     "--missing_related NAME",
     "Rank related entities without a vector last, tied or in random order.  [default: tied]",
 )
+@option("--result_name NAME", "Name of the folder of this run.  [default: result_ and the time]")
+@option("--workers N", "Number of processes.  [default: all cores with --parallel, or none]")
+@option("-c, --constraint NAME", "Limits of every job (karat list constraints).")
+@define_option
 @option(
     "--parameters FILE",
     "XML file with parameters; options on the command line take precedence.",
@@ -193,7 +206,7 @@ def geval(parameters: Path | None, **given: Any) -> int:
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
     *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
-    "query_generators",
+    *("query_generators", "vector_formats", "measures", "analogy_functions"),
 )
 logger = logging.getLogger("karat")
 

@@ -569,13 +569,9 @@ def fetch_first(
     written to about.json in the folder of a downloaded file.
     """
     parsed = [parse_source(source) for source in sources]
-    reasons: dict[Source, str] = {}
-    find = {"folder": find_in_folders, "package": find_in_package}
-    for source in parsed:
-        try:
-            return find.get(source.kind, _find_in_cache)(source), source
-        except DataError as error:
-            reasons[source] = str(error)
+    found, reasons = _find_local(parsed)
+    if found is not None:
+        return found
     for source in parsed:
         if source.remote:
             try:
@@ -583,6 +579,25 @@ def fetch_first(
             except DataError as error:
                 reasons[source] = str(error)
     raise Unavailable(_unavailable(name, reasons))
+
+
+def is_local(sources: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a file is on this machine, so that nothing has to be downloaded."""
+    return _find_local([parse_source(source) for source in sources])[0] is not None
+
+
+def _find_local(
+    sources: Iterable[Source],
+) -> tuple[tuple[Path, Source] | None, dict[Source, str]]:
+    """Return the first file on this machine and its source, or why there is none."""
+    reasons: dict[Source, str] = {}
+    find = {"folder": find_in_folders, "package": find_in_package}
+    for source in sources:
+        try:
+            return (find.get(source.kind, _find_in_cache)(source), source), reasons
+        except DataError as error:
+            reasons[source] = str(error)
+    return None, reasons
 
 
 def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:

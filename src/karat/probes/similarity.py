@@ -16,7 +16,7 @@ from karat.core.columns import Bags
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
-from karat.core.registry import load_object, probe
+from karat.core.registry import measures, probe
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 #: takes two matrices and returns one number per pair of rows
@@ -61,8 +61,8 @@ class Measure:
 
     def __init__(self, given: str | Callable[..., Any]) -> None:
         self.given = given
-        if isinstance(given, str) and ":" in given:
-            given = load_object(given)
+        if isinstance(given, str) and given not in names() and (":" in given or given in measures):
+            given = measures.get(given)
         if not isinstance(given, str) and not callable(given):
             raise DefinitionError(f"probe: measure must be a name or a function, got {given!r}.")
         self.own = None if isinstance(given, str) else given
@@ -70,9 +70,10 @@ class Measure:
         #: variances or covariance of the vectors, for the distances that divide by them
         self.arguments: dict[str, np.ndarray] | None = None
         if self.own is None and self.name not in names():
+            known = [*names(), *measures]
             raise DefinitionError(
                 f'probe: unknown similarity measure "{self.name}".'
-                f"{did_you_mean(self.name, names())} Available: {', '.join(names())}; "
+                f"{did_you_mean(self.name, known)} Available: {', '.join(known)}; "
                 f'or write "package.module:function".'
             )
 

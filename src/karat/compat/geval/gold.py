@@ -13,6 +13,7 @@ import pandas as pd
 from karat.compat.geval.parameters import GOLD, Parameters
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.registry import metrics
 from karat.core.task import Task
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.data.readers.table_files import parse_json, read_text
@@ -87,6 +88,17 @@ CLUSTERS = {"citiesMoviesAlbumsCompaniesUni_cluster": 5}
 RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
 #: metrics where lower is better
 LOWER = ("root_mean_squared_error",)
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether lower values are better; GEval's tasks have one such metric.
+
+    >>> lower_is_better("root_mean_squared_error"), lower_is_better("mae"), lower_is_better("acc")
+    (True, True, False)
+    """
+    if metric in metrics:  # of a task that is not GEval's
+        return not metrics.get(metric).higher_is_better
+    return metric in LOWER
 
 
 @dataclass(frozen=True)
@@ -182,7 +194,7 @@ def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
             continue
         scores = group["score_value"].to_numpy(dtype=float)
         own, present = scores[is_own][0], scores[~np.isnan(scores)]
-        better = present < own if key[-1] in LOWER else present > own
+        better = present < own if lower_is_better(str(key[-1])) else present > own
         coverage = group["coverage"].to_numpy(dtype=float)
         rows.append(
             {

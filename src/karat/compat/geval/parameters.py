@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from karat.core.registry import load_object
+from karat.core.registry import analogy_functions
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.models.vector_files import VECTOR_FILE_FORMATS
+from karat.models.vector_files import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure
 
 #: long and short task names, in the order of execution
@@ -87,6 +87,10 @@ class Parameters(Mapping[str, Any]):
     gold_directory_path: str | Path | None = None
     datasets: str | Iterable[str] = ALL
     missing_related: str = "tied"
+    define: Sequence[str | Path] = ()
+    constraint: str = "default"
+    workers: int | None = None
+    result_name: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return vars(self)[SPELLINGS.get(name, name)]
@@ -101,9 +105,12 @@ class Parameters(Mapping[str, Any]):
         """Return the parameters in canonical spelling, or raise one error with all mistakes."""
         mistakes: list[str] = []
         given: dict[str, Any] = dict(vars(self))
+        extensions = extensions_of(self)  # first: other names may be defined there
+        given["define"] = extensions.define
         for name, check in _CHECKS.items():
             try:
-                given[name] = check(name, given[name])
+                own = (extensions,) if name == "tasks" else ()
+                given[name] = check(name, given[name], *own)
             except DefinitionError as error:
                 mistakes += error.messages
         if mistakes:
@@ -160,30 +167,36 @@ def _parse_xml(path: Path) -> ElementTree.Element:
     return root
 
 
-def task_names(name: str, given: Any) -> list[str]:
-    """Return the long names of tasks, in the order of execution.
+def extensions_of(params: Parameters) -> Any:
+    """Return the tasks and gold standards that parameters may name besides GEval's own."""
+    from karat.compat.geval.extensions import Extensions
+
+    given = params.define
+    files = [given] if isinstance(given, str | Path) else given or ()
+    folder = params.gold_directory_path
+    found = Extensions(tuple(map(Path, files)), str(Path(folder).expanduser()) if folder else None)
+    if found.define:
+        _ = found.catalog  # registers the components of the files
+    return found
+
+
+def task_names(name: str, given: Any, own: Any = None) -> list[str]:
+    """Return the long names of tasks, in the order of execution, then the names of own tasks.
 
     >>> task_names("tasks", ["SemAn", "Classification"])
     ['Classification', 'SemanticAnalogies']
     """
-    wanted = _words(given) if isinstance(given, str) else [str(each) for each in given or ()]
+    several = [given] if isinstance(given, type) else given or ()
+    wanted = _words(given) if isinstance(given, str) else list(several)
     if not wanted:
         raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(TASKS)}.")
     if ALL in wanted:
         return list(TASKS)
     spelled = {each.lower(): long for long, short in TASKS.items() for each in (long, short)}
-    unknown = [each for each in wanted if each.lower() not in spelled]
-    if unknown:
-        both = [each for pair in TASKS.items() for each in pair]
-        allowed = ", ".join(f"{long} ({short})" for long, short in TASKS.items())
-        raise DefinitionError(
-            *(
-                f'unknown task "{each}".{did_you_mean(each, both)} Available: {allowed}; or {ALL}.'
-                for each in unknown
-            )
-        )
-    chosen = {spelled[each.lower()] for each in wanted}
-    return [long for long in TASKS if long in chosen]
+    others = [each for each in wanted if str(each).lower() not in spelled]
+    chosen = {spelled[str(each).lower()] for each in wanted if each not in others}
+    named = (own or extensions_of(Parameters(""))).task_names(others) if others else []
+    return [*(long for long in TASKS if long in chosen), *named]
 
 
 def gold_names(name: str, given: Any) -> list[str]:
@@ -225,7 +238,7 @@ def truth(name: str, given: Any) -> bool:
 
 
 def _whole(name: str, given: Any) -> int | None:
-    if given is None and name == "vector_size":
+    if given is None and name in ("vector_size", "workers"):
         return None
     text = str(given).strip()
     if isinstance(given, bool) or not re.fullmatch("[0-9]+", text) or int(text) < 1:
@@ -255,8 +268,17 @@ def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
     return check
 
 
+def _format(name: str, given: Any) -> str:
+    from karat.compat.geval.extensions import format_name
+
+    text = format_name(given).strip()
+    text = text.lower() if text.lower() in VECTOR_FILE_FORMATS else text
+    check_format(text)
+    return text
+
+
 def _function(name: str, given: Any) -> Any:
-    found = load_object(given) if isinstance(given, str) and given else given
+    found = analogy_functions.get(given) if isinstance(given, str) and given else given
     if found is not None and not callable(found):
         raise DefinitionError(f"{name} must be a function of three vectors, got {given!r}.")
     return given or None
@@ -271,6 +293,12 @@ def _folder(name: str, given: Any) -> str | None:
     return str(path)
 
 
+def _component(name: str, given: Any) -> str | None:
+    if given is not None and not re.fullmatch(r"\w[\w.@+-]*", str(given)):
+        raise DefinitionError(f"{name} must be letters, digits and _.@+-, got {given!r}.")
+    return None if given is None else str(given)
+
+
 def _runs(name: str, given: Any) -> list[str]:
     given = ALL if given is None else given
     return [given] if isinstance(given, str) else list(map(str, given))
@@ -278,7 +306,7 @@ def _runs(name: str, given: Any) -> list[str]:
 
 _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "vector_filename": _file,
-    "vector_file_format": _one_of(VECTOR_FILE_FORMATS),
+    "vector_file_format": _format,
     "vector_size": _whole,
     "parallel": truth,
     "tasks": task_names,
@@ -292,6 +320,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "gold_directory_path": _folder,
     "datasets": gold_names,
     "missing_related": _one_of(TAILS),
+    "workers": _whole,
+    "result_name": _component,
 }
 
 

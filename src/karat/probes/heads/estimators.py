@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.naive_bayes import GaussianNB
 
-from karat.core.registry import head, load_object
+from karat.core.registry import head, measures
 from karat.errors import DefinitionError, did_you_mean
 from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
 from karat.probes.similarity import checked_similarity, distance_names, metric_arguments
@@ -249,8 +249,8 @@ class Distance:
     """The distance between vectors, named as in scikit-learn or given by a similarity function."""
 
     def __init__(self, metric: str | Callable[..., float]) -> None:
-        if isinstance(metric, str) and ":" in metric:
-            metric = load_object(metric)
+        if isinstance(metric, str) and metric not in distance_names():
+            metric = measures.get(metric) if ":" in metric or metric in measures else metric
         if not callable(metric) and metric not in distance_names():
             raise DefinitionError(
                 f'head: unknown metric "{metric}".{did_you_mean(str(metric), distance_names())} '
