@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core import registry
-from karat.core.dataset import MODALITIES, Dataset
+from karat.core.dataset import MODALITIES, PLURAL, Dataset
 from karat.core.files import fingerprint
 from karat.core.predictions import Predictions, as_text
 from karat.corruptions.view import VECTORS, View
@@ -37,7 +37,6 @@ SEED = 42
 TOLERANCE = 1e-5
 _FIX_RUN = 'Fix the error, encode such columns in an earlier step, or set takes = ("text",).'
 _TYPES = {"classifier": "classification", "regressor": "regression"}
-_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
     ):
         trials = {}
         for taken, kind in product(modalities, answers):
-            where = f"on {_PLURAL[taken]}" + (f", {kind}" if model.role == "predictor" else "")
+            where = f"on {PLURAL[taken]}" + (f", {kind}" if model.role == "predictor" else "")
             trials[where] = partial(_try_model, model, _sample(taken, kind))
         checks += run_trials(trials, lambda trial: trial.ended)
     return checks
@@ -181,7 +180,7 @@ def check_corruption(name: str) -> list[Check]:
     if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
         return run_trials({"on vectors": partial(_try_on_vectors, name)}, lambda trial: trial.ended)
     trials = {
-        f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classification"))
+        f"on {PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classification"))
         for taken in ("table", "text")
     }
     return run_trials(trials, lambda trial: trial.ended)

@@ -26,7 +26,7 @@ from karat.config.components import (
     hash_user_components,
     with_task_name,
 )
-from karat.core.dataset import Dataset
+from karat.core.dataset import PLURAL, Dataset
 from karat.core.files import encodable
 from karat.core.task import Task
 from karat.corruptions.view import View, reason_not_applicable
@@ -43,8 +43,6 @@ from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
 from karat.models.model import Model, model_identity
-
-_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 log = logging.getLogger(__name__)
 
@@ -191,8 +189,8 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
     if model.unavailable or data is None:
         return model.unavailable or planned.unavailable
     if model.takes is not None and data.modality not in model.takes:
-        takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
-        return f"the model takes {takes}, not {_PLURAL[data.modality]}"
+        takes = " and ".join(PLURAL.get(m, m) for m in model.takes)
+        return f"the model takes {takes}, not {PLURAL[data.modality]}"
     if model.role != "predictor":
         return ""
     probe: Any = planned.task.probe
