@@ -19,6 +19,7 @@ import pandas as pd
 
 from karat.core.dataset import PLURAL, Dataset
 from karat.core.registry import corruption, corruptions
+from karat.core.table_items import ITEM_TYPES
 from karat.errors import DataError, DefinitionError, did_you_mean
 
 NUMBER, FLAG, CATEGORY, TEXT, DATE, OTHER = "number", "flag", "category", "text", "date", "other"
@@ -261,6 +262,9 @@ def _aligned(name: str, X: Any, y: Any) -> Corrupted:
 
 def _untaken(takes: Sequence[str], X: Any) -> str:
     wanted = "table" if isinstance(X, pd.DataFrame) else "text"
+    for modality, cell_type in ITEM_TYPES.items():
+        if isinstance(X, pd.Series) and len(X) and isinstance(X.iloc[0], cell_type):
+            wanted = modality
     return "" if wanted in takes else f"it takes {_listed(takes)}, not {PLURAL[wanted]}"
 
 

@@ -28,6 +28,7 @@ from karat.config.components import (
 )
 from karat.core.dataset import PLURAL, Dataset
 from karat.core.files import encodable
+from karat.core.table_items import ITEM_TYPES
 from karat.core.task import Task
 from karat.corruptions.view import View, reason_not_applicable
 from karat.data.query_generators import generate_queries
@@ -190,7 +191,8 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
         return model.unavailable or planned.unavailable
     if model.takes is not None and data.modality not in model.takes:
         takes = " and ".join(PLURAL.get(m, m) for m in model.takes)
-        return f"the model takes {takes}, not {PLURAL[data.modality]}"
+        hint = "; TableSentences writes them as text for it" if _writes(model, data) else ""
+        return f"the model takes {takes}, not {PLURAL[data.modality]}{hint}"
     if model.role != "predictor":
         return ""
     probe: Any = planned.task.probe
@@ -215,6 +217,11 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
         if data.kind == "regression" and is_classifier(model.prototype):
             return "the model is a classifier and the task is a regression"
     return ""
+
+
+def _writes(model: Model, data: Dataset) -> bool:
+    """Return whether a sentence encoder could take columns or tables that are written as text."""
+    return data.modality in ITEM_TYPES and model.takes is not None and "text" in model.takes
 
 
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:

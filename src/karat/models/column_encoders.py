@@ -267,9 +267,11 @@ class PooledRows(StatelessEncoder):
                 f"row encoder, such as RowSentences with a sentence encoder."
             )
         found = [self._pooled(model.prototype, _as_rows(item)) for item in items]
-        width = max((len(row) for row in found), default=1)
-        empty = np.full(width, np.nan)
-        return np.array([row if len(row) else empty for row in found], dtype=np.float32)
+        filled = [row for row in found if len(row)]
+        example = filled or [self._pooled(model.prototype, pd.DataFrame({"caption": [""]}))]
+        empty = np.full(max(1, len(example[0])), np.nan)
+        rows = [row if len(row) else empty for row in found]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), len(empty))
 
     def _pooled(self, encoder: Any, table: pd.DataFrame) -> np.ndarray:
         if not table.size:
