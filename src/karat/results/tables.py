@@ -26,6 +26,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import as_text
+from karat.core.table_items import ITEM_TYPES, item_text
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -415,7 +416,7 @@ def item_keys(data: Dataset) -> np.ndarray:
     ['Ann', 'Bob']
     """
     names = data.questions.index
-    if data.modality == "entity" and has_one_item_each(data):
+    if data.modality in ("entity", *ITEM_TYPES) and has_one_item_each(data):
         names = data.items.index[data.mentions(data.fields[0]).rows]
     texts = np.array([encodable(text) for text in as_text(names.to_numpy())], dtype=object)
     if len(set(texts.tolist())) < len(texts):
@@ -519,7 +520,8 @@ def _texts(data: Dataset, field: str) -> list[str]:
 def _named(data: Dataset, places: np.ndarray) -> list[str]:
     if data.modality == "table":
         return [str(name) for name in data.items.index[places]]
-    return [str(text) for text in data.items.iloc[places]]
+    items = data.items.iloc[places]
+    return [item_text(item) if data.modality in ITEM_TYPES else str(item) for item in items]
 
 
 def _written(column: pd.Series) -> Any:
