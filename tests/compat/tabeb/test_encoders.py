@@ -72,6 +72,10 @@ def test_skrub_encoder():
     encoder = get_model("skrub_encoder", cardinality_threshold=1)
     assert encoder.fit(TABLE) is encoder and encoder.name == "skrub_encoder"
     assert encoder.vectorizer_.cardinality_threshold == 1
+    holes = pd.DataFrame({"x": [1.0, None, 3.0] * 9})
+    filled = get_model("skrub_encoder").fit_transform(holes)
+    # skrub's single precision is kept
+    assert filled.dtype == np.float32 and filled[:3, 0].tolist() == [1.0, 0.0, 3.0]
     with pytest.raises(DefinitionError, match='"cardinality"'):
         get_model("skrub_encoder", cardinality=1)
     seeded = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)

@@ -336,9 +336,12 @@ def check_params(name: str, given: Iterable[str], known: Collection[str]) -> Non
             )
 
 
-def _filled(table: Any) -> np.ndarray:
-    numbers = np.asarray(table, dtype=np.float64)
-    return np.where(np.isnan(numbers), 0.0, numbers)
+def _filled(table: Any, value: float = 0.0) -> np.ndarray:
+    """Return numbers of the same precision with a value instead of NaN."""
+    numbers = np.asarray(table)
+    if numbers.dtype.kind != "f":
+        numbers = numbers.astype(np.float64)
+    return np.where(np.isnan(numbers), numbers.dtype.type(value), numbers)
 
 
 @dataclass(frozen=True)
@@ -397,8 +400,7 @@ class Treated:
         fill = self.treatment.fill
         if fill is not None:
             dense = values.toarray() if hasattr(values, "toarray") else values
-            numbers = np.asarray(dense, dtype=np.float64)
-            values = np.where(np.isnan(numbers), fill, numbers)
+            values = _filled(dense, fill)
         matrix = check_vectors(values, count, f"{self.name}.transform")
         empty = int(np.isnan(matrix[:, 0]).sum())
         if empty:

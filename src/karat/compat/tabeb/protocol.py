@@ -110,7 +110,15 @@ class Headed(Trained):
         self.make = make
 
     def _make_head(self, train: Dataset) -> Any:
+        self.kind_ = train.kind
         return self.make(train)
+
+    def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
+        # As in TabEB, the precision of unscaled vectors decides which dimensions least squares
+        # neglects. Logistic regression needs double precision for them.
+        if self.scale != "plain" or self.kind_ != "regression":
+            X = X.astype(np.float64, copy=False)
+        return super()._scaled(X, fit=fit)
 
 
 @dataclass
