@@ -320,3 +320,17 @@ def test_runs_on_two_suites_have_different_names(two_classes, line, tmp_path):
         new.folder.rename(new.folder.with_name(f"onehot.{name}.default.local.20260101T000000"))
     board = karat.leaderboard(tmp_path / "again", pool="none")
     assert len(set(board.index)) == 2 and all(name.startswith("onehot (") for name in board.index)
+
+
+def test_views_without_predictions_keep_their_scores(two_classes, tmp_path):
+    task = two_classes(corruptions={"noise_gaussian": [9.0]}, keep_predictions="clean")
+    (run,) = karat.evaluate("onehot", task, output=tmp_path / "runs")
+    found = karat.rescore(run, metrics=["f1"])
+    assert set(found.scores["view"]) == {"clean"} and not found.problems and len(found.notes) == 1
+    new = found.write(tmp_path / "new").scores()
+    noisy = new[new["corruption"] != ""]
+    assert noisy["value"].tolist() == run.scores().query("corruption != ''")["value"].tolist()
+    assert set(noisy["metric"]) == {"acc", "auc"}
+    assert set(new[new["corruption"] == ""]["metric"]) == {"acc", "auc", "f1"}
+    with pytest.raises(DataError, match="keep_predictions"):
+        run.predictions("halves", 0, "noise_gaussian@9")

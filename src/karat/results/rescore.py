@@ -343,12 +343,16 @@ class _Work:
         self.records: list[dict[str, Any]] = []
         self.problems: list[str] = []
         self.unknown: set[str] = set()
+        self.not_stored: dict[str, int] = {}
 
     def rescore(self, record: Mapping[str, Any]) -> None:
-        """Score one job again; a job without predictions is not changed."""
+        """Score one job again; jobs and views without predictions are not changed."""
         new = copy.deepcopy(dict(record))
         for view in new["views"] if record["fold"] is not None else ():
             if view.get("status", "ok") != "ok":
+                continue
+            if not view.get("stored", True):
+                self.not_stored[record["task"]] = self.not_stored.get(record["task"], 0) + 1
                 continue
             try:
                 answers = read_predictions_checked(self.run, record, view_of(view))
@@ -411,6 +415,11 @@ class _Work:
             f"{name} is not registered and was not recomputed; pass it with --metric, or the file "
             f"that registers it with --define."
             for name in sorted(self.unknown)
+        ]
+        notes += [
+            f"{task}: {count} corrupted views were not recomputed, their predictions are not "
+            f"stored; run the task with keep_predictions: all."
+            for task, count in self.not_stored.items()
         ]
         missing = table[table["added"] & table["value"].isna()]
         for (task, name), part in missing.groupby(["task", "metric"], sort=False):

@@ -405,9 +405,12 @@ class Run:
         try:
             yield
         except OSError as error:
+            kept = {each["name"]: each.get("keep_predictions") for each in self.about["tasks"]}
+            reason = str(error.strerror)
+            if view != "clean" and kept.get(task) == "clean":
+                reason = "the task keeps those on clean data only (keep_predictions)"
             raise DataError(
-                f"{self.folder} has no predictions of {task}, fold {fold}, {view}: "
-                f"{error.strerror}."
+                f"{self.folder} has no predictions of {task}, fold {fold}, {view}: {reason}."
             ) from error
 
 
