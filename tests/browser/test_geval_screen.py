@@ -7,6 +7,7 @@ import zipfile
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 if not all(map(find_spec, ("fastapi", "uvicorn"))):
@@ -83,10 +84,12 @@ def test_upload_evaluate_read_and_compare(screen, address, place):
     give(screen, "vector_size", "6")
     give(screen, "token", TOKEN)
     screen.click("#send")
-    rows = "return document.querySelectorAll('#ranks tbody tr').length"
+    rows = "return document.querySelectorAll('#ranks tr.score').length"
     assert screen.until(rows) == 2
-    assert screen.texts("#ranks tbody tr:first-child td")[:2] == ["EntityRelatedness", "KORE"]
-    assert screen.texts("#ranks tbody tr:first-child td")[-1] == "1 of 1"
+    assert screen.texts("#ranks tbody th") == ["EntityRelatedness · KORE"]
+    score = pd.read_csv(place / "runs" / "comparison.csv", sep=" ")["score_value"][0]
+    cells = screen.texts("#ranks tr.score td")[1:4]
+    assert cells == ["kendalltau_correlation", f"{score:.4f}", "1 of 1"]
     names = " ".join(screen.texts("#tables summary"))
     assert "entityRelatedness_KORE_results.csv" in names and "log.txt" in names
     assert screen.count("#all li a") == 1 and screen.count("#main script") == 0
@@ -103,7 +106,7 @@ def test_upload_evaluate_read_and_compare(screen, address, place):
     screen.click("#compare_with .ticks input")
     screen.click("#send")
     assert screen.until(rows) == 2
-    assert screen.texts("#ranks tbody tr:first-child td")[-1].endswith(" of 2")
+    assert screen.texts("#ranks tr.score td")[3].endswith(" of 2")
     screen.until("return document.querySelectorAll('#all li a').length === 2")
     screen.click("#all li:last-child a")
     screen.until("return location.search.startsWith('?result=')")
@@ -151,7 +154,7 @@ def test_results_are_accessible_and_fit(screen, address, place, theme, width):
     try:
         screen.width(width)
         opened(screen, address, f"?result={names[0].parent.name}")
-        screen.until("return document.querySelectorAll('#ranks tbody tr').length")
+        screen.until("return document.querySelectorAll('#ranks tr.score').length")
         screen.run("document.getElementById('current').hidden = false")
         screen.run("document.querySelectorAll('details').forEach((e) => (e.open = true))")
         screen.click("#send")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import threading
@@ -94,9 +95,9 @@ class GevalServer:
         """Return the tasks to run: gold standards that are not on this machine are left out."""
         found = []
         for task in task_names("tasks", list(tasks) or ALL, self.extensions):
-            golds = [gold for gold in GOLD_STANDARDS if gold.task == task]
+            golds = [each for each in self.extensions.golds([task]) if each in GOLD_STANDARDS]
             here = [gold for gold in golds if self._is_here(gold)]
-            if len(here) == len(golds):
+            if len(here) == len(golds):  # also of tasks that are not GEval's
                 found.append(task)
             else:
                 found += [f"{task}:{gold.name}" for gold in here]
@@ -322,11 +323,27 @@ def _read(path: Path) -> str:
     except OSError:
         return ""
     text = text.replace(str(path.absolute().parents[1]), "DIR")
-    if path.name in COMPARISON:  # the first column is the id of a run
-        return re.sub(r'(?m)^(")?(?(1)[^"\n]*|[^\s,"]*)/', lambda found: found[1] or "", text)
+    if path.name in COMPARISON:
+        return _without_folders(text)
     if path.name == "log.txt":
         return re.sub(r"(?m)^(\w*(?:path|filename|define)): .*/", r"\1: ", text)
     return text
+
+
+def _without_folders(text: str) -> str:
+    r"""Return a comparison with the names of runs instead of their paths.
+
+    >>> _without_folders('test_name score\n"/my files/v_2_1" 0.5\n')
+    'test_name score\nv_2_1 0.5\n'
+    """
+    separator = "," if "," in text.partition("\n")[0] else " "
+    rows = list(csv.reader(io.StringIO(text), delimiter=separator))
+    if not rows or rows[0][:1] != ["test_name"]:
+        return text
+    made = io.StringIO()
+    written = csv.writer(made, delimiter=separator, lineterminator="\n")
+    written.writerows([_shown(row[0]), *row[1:]] if row else row for row in rows)
+    return made.getvalue()
 
 
 def _configured(log: Path) -> dict[str, str]:

@@ -203,9 +203,11 @@
 
   const isNumber = (value) => typeof value === "number";
 
-  function cell(value) {
-    const text = isNumber(value) && !Number.isInteger(value) ? Karat.fixed(value, 4) : String(value ?? "–");
-    return el("td", { class: isNumber(value) ? "number" : "", text });
+  /** Return a cell; whole numbers have no decimals unless it is said how many. */
+  function cell(value, digits = Number.isInteger(value) ? 0 : 4) {
+    const text = isNumber(value) ? Karat.fixed(value, digits) : String(value ?? "") || "–";
+    const pieces = text.split(/(?<=_)/).flatMap((piece) => [el("wbr"), piece]);
+    return el("td", { class: isNumber(value) ? "number" : "" }, pieces);
   }
 
   function table(columns, rows, caption) {
@@ -217,7 +219,7 @@
       null,
       el("caption", { class: "hidden", text: caption }),
       el("thead", null, el("tr", null, head)),
-      el("tbody", null, rows.map((row) => el("tr", null, row.map(cell)))),
+      el("tbody", null, rows.map((row) => el("tr", null, row.map((value) => cell(value))))),
     );
   }
 
@@ -265,13 +267,33 @@
     const scores = new Map(own.map((row) => [key(value)(row), value(row, "score_value")]));
     const others = new Set(values.rows.map((row) => value(row, "test_name")));
     get("ranks-help").textContent = `${Karat.count(others.size, "run")}; the rank of ${run} among them.`;
-    const rows = ranks.rows.map((row) => [
-      ...KEYS.map((name) => rank(row, name)),
-      scores.get(key(rank)(row)) ?? null,
-      `${rank(row, "ranking")} of ${rank(row, "absolute_total")}`,
-    ]);
-    const columns = ["Task", "Gold standard", "Model", "Configuration", "Metric", "Score", "Rank"];
-    get("ranks").replaceChildren(table(columns, rows, "Scores and ranks"));
+    const groups = new Map();
+    for (const row of ranks.rows) {
+      const name = `${rank(row, "task_name")} · ${rank(row, "gold_standard_file")}`;
+      if (!groups.has(name)) groups.set(name, []);
+      const cells = [
+        [rank(row, "model"), rank(row, "model_configuration")].filter(given).join(", "),
+        rank(row, "metric"),
+        scores.get(key(rank)(row)) ?? null,
+        `${rank(row, "ranking")} of ${rank(row, "absolute_total")}`,
+      ];
+      const nodes = cells.map((value) => cell(value, 4));
+      groups.get(name).push(el("tr", { class: "score" }, nodes));
+    }
+    get("ranks").replaceChildren(grouped(groups));
+  }
+
+  const given = (text) => text && text !== "-";
+
+  /** Return a table with the rows of each group below its name. */
+  function grouped(groups) {
+    const names = ["Model", "Metric", "Score", "Rank"];
+    const head = names.map((text) => el("th", { scope: "col", class: text === "Score" ? "number" : "", text }));
+    const bodies = [...groups].map(([text, rows]) =>
+      el("tbody", null, el("tr", null, el("th", { scope: "rowgroup", colspan: names.length, text })), rows),
+    );
+    const caption = el("caption", { class: "hidden", text: "Scores and ranks" });
+    return el("table", null, caption, el("thead", null, el("tr", null, head)), bodies);
   }
 
   function showTables({ tables, ignored, log }) {
