@@ -58,7 +58,8 @@ def test_every_page_is_built_and_has_its_place_in_the_navigation(site):
     project = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
     pages = listed(project["nav"])
     assert len(pages) == len(set(pages))
-    assert set(pages) == {path.name for path in (ROOT / "docs").glob("*.md")}
+    docs = ROOT / "docs"
+    assert set(pages) == {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
     for page in pages:
         assert (site / page).with_suffix(".html").is_file(), page
 
