@@ -112,6 +112,9 @@ class FrameworkManager:
         missing_related: str = "tied",
         vector_file: str = "",
         define: Sequence[str | Path] = (),
+        constraint: str = "default",
+        workers: int | None = None,
+        result_name: str | None = None,
     ) -> Path:
         """Run the tasks, write GEval's files, and return their folder.
 
@@ -125,7 +128,8 @@ class FrameworkManager:
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
-        define some of them.
+        define some of them. ``constraint`` limits every job, ``workers`` is the number of processes,
+        and ``result_name`` names the folder of this run.
         """
         given = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
         given["vector_filename"] = vector_filename or vector_file
