@@ -128,8 +128,8 @@ class FrameworkManager:
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
-        define some of them. ``constraint`` limits every job, ``workers`` is the number of processes,
-        and ``result_name`` names the folder of this run.
+        define some of them. ``constraint`` limits every job, ``workers`` is the number of
+        processes, and ``result_name`` names the folder of this run.
         """
         given = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
         given["vector_filename"] = vector_filename or vector_file
