@@ -20,6 +20,7 @@ import tokenize
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -179,6 +180,18 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> 
                 f"run with --resume."
             ) from error
         raise
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; a file that has not changed is read once per process."""
+    facts = path.stat()
+    return _hash_of(str(path.absolute()), facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _hash_of(path: str, *_: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_partial_files(folder: Path) -> None:
