@@ -227,6 +227,32 @@ def test_a_file_with_other_columns_is_not_changed(call):
     assert code == 0 and Path("out/results.csv").read_text() == "a,b\n1,2\n"
 
 
+def test_the_defaults_of_the_arguments():
+    given = vars(command.parser().parse_args(["RandomForest"]))
+    assert (given["benchmark"], given["constraint"], given["mode"]) == ("test", "test", "local")
+    assert (given["parallel"], given["setup"], given["keep_scores"]) == (1, "auto", True)
+    assert given["task"] == given["fold"] == given["extra"] == []
+
+
+def test_predictions_without_probabilities_are_one_hot(call):
+    Path("hard.py").write_text(
+        BREAKING.replace("Breaking", "Hard")
+        .replace('raise ValueError("no")', "self.classes_ = sorted(set(y))")
+        .replace("return X", "return [self.classes_[0]] * len(X)")
+    )
+    Path("user/frameworks.yaml").write_text("hard: {module: 'hard:Hard'}")
+    assert call(*"hard own free -u user -o out -t shop -f 0 --logging error".split())[0] == 0
+    (run,) = open_runs(["out"])
+    found = pd.read_csv(run.folder / "predictions/shop/0/predictions.csv")
+    assert set(found["B"]) == {1} and set(found["a"]) == {0} and set(found["predictions"]) == {"B"}
+
+
+def test_data_folders_are_removed_after_the_run(here):
+    arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
+    assert command.amlb(arguments) == 0
+    assert "KARAT_DATA" not in os.environ
+
+
 def test_inference_is_timed_and_exported(call):
     arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
     key = "inference_time_measurements"
