@@ -83,6 +83,11 @@ def test_original_columns(result):
     assert list(ranks.columns)[-3:] == ["ranking", "absolute_total", "relative_total"]
     assert set(ranks["ranking"]) == {0}  # GEval counts from 0
     assert "swapped" in (result / "log.txt").read_text()
+    values = read_compared(result / "comparison_values.csv")
+    assert not {*values["metric"]} & {"fowlkes_mallows_score", "accuracy_over_all"}
+    analogies = values[values["task_name"] == "SemanticAnalogies"]
+    columns = ["model", "model_configuration", "metric"]
+    assert analogies[columns].to_numpy().tolist() == [["-", "-", "accuracy"]]
 
 
 def test_folds_ignore_the_seed_and_separate_rows_of_one_entity():
