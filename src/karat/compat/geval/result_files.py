@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.geval.gold import (
+    ADDED,
     COMPARED,
     METRICS,
     NONE,
@@ -174,7 +175,9 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
         trials.setdefault(repeat.trial, []).append(repeat)
     for trial, group in trials.items():
         means = mean_scores([repeat.scores for repeat in group])
-        for ours, theirs in trial.metrics.items():
+        left_out = ADDED if group[0].legacy else ()
+        metrics = {o: t for o, t in trial.metrics.items() if t not in left_out}
+        for ours, theirs in metrics.items():
             model, configuration = _compared_names(group[0])
             yield {
                 **group[0].start(),
