@@ -328,6 +328,8 @@ FILES = {
     "arrays/info.json": '{"task_type": "binclass"}',
     "texts/good/1.txt": "fine",
     "texts/bad/1.txt": "poor",
+    "corpus/cities.csv": "place,people\nRome,3\nOslo,1\n",
+    "corpus/columns.csv": "table,column,type\ncities,place,City\ncities,people,number\n",
 }
 LABEL = {"target": "label", "kind": "classification"}
 SPECS = [

@@ -145,14 +145,17 @@ class Facts:
     def tested(self, task: str) -> int:
         """Return the number of distinct test questions of a task, 0 if no run records it."""
         recorded = self.tasks.get(task, {}).get("tested")
-        if recorded:
-            return int(recorded)
-        folds = {
-            job.record["fold"]: int(job.record.get("questions") or 0)
-            for job in self.jobs
-            if job.task == task and not job.record["repeat"]
-        }
-        return sum(folds.values())
+        return int(recorded) if recorded else sum(self._questions.get(task, {}).values())
+
+    @cached_property
+    def _questions(self) -> dict[str, dict[Any, int]]:
+        """The number of test questions of each fold of the first repeat, by task."""
+        found: dict[str, dict[Any, int]] = {}
+        for job in self.jobs:
+            if not job.record["repeat"]:
+                number = int(job.record.get("questions") or 0)
+                found.setdefault(job.task, {})[job.record["fold"]] = number
+        return found
 
     @cached_property
     def ratios(self) -> dict[str, float]:

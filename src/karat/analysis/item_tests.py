@@ -189,8 +189,8 @@ def _log_chance(answers: Predictions) -> np.ndarray:
     if chances is None or (answers.true_codes >= chances.shape[1]).any():
         raise DataError("there are no probabilities of all classes.")
     given = chances[np.arange(len(answers)), answers.true_codes]
-    epsilon = np.finfo(float).eps
-    return np.asarray(np.log(np.clip(given, epsilon, 1 - epsilon)))
+    epsilon = np.finfo(answers.precision).eps.astype(float)
+    return np.asarray(np.log(np.clip(given.astype(float), epsilon, 1 - epsilon)))
 
 
 def _brier(answers: Predictions) -> np.ndarray:
@@ -198,7 +198,7 @@ def _brier(answers: Predictions) -> np.ndarray:
     if chances is None:
         raise DataError("there are no probabilities.")
     truth = answers.true_codes[:, None] == np.arange(chances.shape[1])
-    errors = (chances - truth) ** 2
+    errors = (chances.astype(float) - truth) ** 2
     return -errors[:, 1] if chances.shape[1] == 2 else np.asarray(-errors.sum(axis=1))
 
 

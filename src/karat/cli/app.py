@@ -158,6 +158,14 @@ def _switch(name: str, text: str) -> Any:
 @option("--protocol NAME", "corrected or legacy.  [default: corrected]")
 @option("--gold_directory_path DIR", "GEval data in its original layout.")
 @option("--result_directory_path DIR", "Output folder.  [default: results]")
+@repeatable(
+    "--datasets NAME",
+    "Gold standards, such as Cities or KORE, separated by commas or repeated.  [default: _all]",
+)
+@option(
+    "--missing_related NAME",
+    "Rank related entities without a vector last, tied or in random order.  [default: tied]",
+)
 @option("--result_name NAME", "Name of the folder of this run.  [default: result_ and the time]")
 @option("--workers N", "Number of processes.  [default: all cores with --parallel, or none]")
 @option("-c, --constraint NAME", "Limits of every job (karat list constraints).")
@@ -177,6 +185,8 @@ def geval(parameters: Path | None, **given: Any) -> int:
       karat geval --vector_file vectors.txt --vector_size 200 --tasks Class,Reg
       karat geval --vector_file vectors.h5 --vector_file_format hdf5 --parallel
       karat geval --parameters parameters.xml --protocol legacy
+
+    Exit code: 0, 1 if a job failed, 2 after an error or if a gold standard is missing.
     """
     from dataclasses import replace
 
@@ -184,8 +194,8 @@ def geval(parameters: Path | None, **given: Any) -> int:
     from karat.compat.geval.parameters import Parameters, from_xml
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
-    if "tasks" in chosen:
-        chosen["tasks"] = ",".join(chosen["tasks"])
+    for name in {"tasks", "datasets"} & {*chosen}:
+        chosen[name] = ",".join(chosen[name])
     if parameters is not None:
         return run(replace(from_xml(parameters), **chosen))
     if "vector_filename" not in chosen:

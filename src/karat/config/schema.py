@@ -286,7 +286,7 @@ class Dataset(_Strict):
     weight: str | None = None
     drop: Texts = []
     fields: Texts = []
-    modality: Literal["table", "text", "entity"] = "table"
+    modality: Literal["table", "text", "entity", "column", "frame"] = "table"
     part: str | None = None
     options: Options = {}
     title: str | None = None
@@ -323,6 +323,7 @@ class Task(_Limited):
     missing: Literal["ignore", "penalize"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
+    keep_predictions: Literal["all", "clean"] = "all"
     kind: str | None = None
     ignore: Texts = []
     title: str | None = None

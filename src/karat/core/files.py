@@ -377,12 +377,41 @@ def _content(column: pd.Series) -> bytes:
         with suppress(UnicodeEncodeError):  # a lone surrogate cannot be encoded
             return named + _hashes(column)
     # 1 and "1" have the same hash in a mixed column, so the type is included
-    texts = [f"{type(cell).__qualname__} {repr(cell)}" for cell in cells]
-    for i, cell in enumerate(cells):
-        if isinstance(cell, np.ndarray):  # numpy abbreviates long arrays
-            digest = hashlib.sha256(cell.tobytes()).hexdigest()
-            texts[i] = f"ndarray {cell.dtype} {cell.shape} {digest}"
+    texts = [
+        cell_text(cell) + str(getattr(cell, "attrs", ""))
+        if isinstance(cell, np.ndarray | pd.Series | pd.DataFrame)
+        else f"{type(cell).__qualname__} {repr(cell)}"
+        for cell in cells
+    ]
     return named + _hashes(pd.Series(texts, dtype=object))
+
+
+def cell_text(cell: Any) -> str:
+    """Return a text that is equal for equal cells: the ``repr``, or a hash of arrays and tables.
+
+    >>> cell_text([1, 2])
+    '[1, 2]'
+    >>> cell_text(pd.Series([1])) == cell_text(pd.Series([1], name="x"))
+    False
+    """
+    if isinstance(cell, np.ndarray):  # numpy and pandas abbreviate long arrays
+        digest = hashlib.sha256(cell.tobytes()).hexdigest()
+        return f"ndarray {cell.dtype} {cell.shape} {digest}"
+    if isinstance(cell, pd.Series):
+        return f"Series {cell.name!r} {_cells_digest(cell)}"
+    if not isinstance(cell, pd.DataFrame):
+        return repr(cell)
+    digests = [_cells_digest(cell.iloc[:, i]) for i in range(cell.shape[1])]
+    return f"DataFrame {cell.shape} {list(cell.columns)} {' '.join(digests)}"
+
+
+def _cells_digest(column: pd.Series) -> str:
+    """Return a hash of the cells of a column; texts are not hashed one by one, which is slow."""
+    plain = isinstance(column.index, pd.RangeIndex)
+    if not plain or column.dtype.kind != "O":
+        return fingerprint(column)
+    cells = repr(column.tolist()).encode("utf-8", "surrogatepass")
+    return f"{column.dtype} {hashlib.sha256(cells).hexdigest()}"
 
 
 def _hashes(column: pd.Series) -> bytes:

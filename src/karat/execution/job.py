@@ -16,7 +16,7 @@ import math
 import pickle
 import traceback
 import warnings
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -323,14 +323,20 @@ class _Attempt:
             return _no_scores(view, broken.status, broken.info)
         with self.meter.phase("score"):
             results = {name: score(name, answers.predictions) for name in self.task.metrics}
-        folder = "" if view == CLEAN else f"{view.name}/"
-        stored = self._with_keys(answers.predictions, solver, test, shown)
-        self.files[f"{folder}predictions.csv"] = stored.to_csv()
-        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
-        if answers.missing:
-            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
+        predictions = answers.predictions
+        facts: dict[str, Any] = {}
+        if view == CLEAN or self.task.keep_predictions == "all":
+            folder = "" if view == CLEAN else f"{view.name}/"
+            stored = self._with_keys(predictions, solver, test, shown)
+            self.files[f"{folder}predictions.csv"] = stored.to_csv()
+            self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
+            if answers.missing:
+                self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
+        else:
+            facts = {"stored": False, "confusion": _confusion(predictions)}
         return {
             **_no_scores(view, "ok", ""),
+            **facts,
             "affected": share,
             "coverage": answers.coverage,
             "scores": {name: value for name, (value, _) in results.items()},
@@ -398,10 +404,19 @@ class _Attempt:
             "answers": predictions.answers,
             "truths": predictions.truths,
             "classes": list(predictions.classes),
+            **({} if predictions.precision == "float64" else {"precision": predictions.precision}),
             **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
         }
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _confusion(predictions: Predictions) -> list[list[Any]]:
+    """Return true class, predicted class and count of each pair that occurs; sorted."""
+    if not predictions.is_labeled:
+        return []
+    pairs = zip(predictions.target.tolist(), predictions.predictions.tolist(), strict=True)
+    return [[*pair, count] for pair, count in sorted(Counter(pairs).items())]
 
 
 def _no_scores(view: View, status: str, info: str) -> dict[str, Any]:

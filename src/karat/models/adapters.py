@@ -57,13 +57,25 @@ class FunctionEncoder(TextEncoder):
 
 @dataclass(eq=False, repr=False)
 class EncodeEncoder(TextEncoder):
-    """Encoder that calls the ``encode`` method of an object."""
+    """Encoder that calls the ``encode`` method of an object.
+
+    It takes what the object declares in ``takes``, otherwise texts and entities. Columns and whole
+    tables are passed as a list, like texts.
+    """
 
     model: Any
+
+    def __post_init__(self) -> None:
+        self.takes = getattr(self.model, "takes", None) or TextEncoder.takes
 
     def encode(self, texts: list[str]) -> Any:
         """Return the vectors of the texts."""
         return self.model.encode(texts)
+
+    def transform(self, items: Any) -> Any:
+        """Return one row per item."""
+        tables = (pd.Series, pd.DataFrame)
+        return self.model.encode([i if isinstance(i, tables) else str(i) for i in items])
 
 
 def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:

@@ -308,7 +308,7 @@ def _copy(prototype: Any) -> Any:
 
 
 _BY_VALUE = ("__main__", "__mp_main__")
-_VECTORS = ("karat.models", "karat.core.columns")
+_VECTORS = ("karat.models", "karat.core.columns", "karat.core.table_items")
 
 
 def model_identity(model: Model) -> str | None:

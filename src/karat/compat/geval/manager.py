@@ -19,15 +19,19 @@ from karat.compat.geval.earlier_runs import Store, compared, stem_of
 from karat.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.compat.geval.gold import (
     METRICS,
+    NONE,
     Coverage,
     Gold,
     GoldTrial,
+    annotated_entities,
+    comparison_text,
     load_gold,
     lower_is_better,
     ranking,
     trials,
 )
 from karat.compat.geval.parameters import (
+    ALL,
     TASKS,
     Parameters,
     extensions_of,
@@ -36,7 +40,14 @@ from karat.compat.geval.parameters import (
     truth,
 )
 from karat.compat.geval.result_files import Outcome, Repeat, compared_rows, result_tables
-from karat.errors import FAILURES, DataError, KaratError, KaratWarning, Unavailable
+from karat.errors import (
+    FAILURES,
+    DataError,
+    DefinitionError,
+    KaratError,
+    KaratWarning,
+    Unavailable,
+)
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
 from karat.execution.job import ObjectStore
@@ -84,7 +95,7 @@ class FrameworkManager:
 
     def evaluate(
         self,
-        vector_filename: str,
+        vector_filename: str = "",
         vector_file_format: str = "txt",
         vector_size: int | None = None,
         parallel: bool = False,
@@ -97,18 +108,27 @@ class FrameworkManager:
         result_directory_path: str | Path | None = None,
         protocol: str = "corrected",
         gold_directory_path: str | Path | None = None,
+        datasets: str | Iterable[str] = "_all",
+        missing_related: str = "tied",
+        vector_file: str = "",
         define: Sequence[str | Path] = (),
     ) -> Path:
         """Run the tasks, write GEval's files, and return their folder.
 
+        ``vector_file`` is another name of ``vector_filename``; one of them is needed.
+
         ``protocol="legacy"`` reproduces the published numbers. ``gold_directory_path`` is a folder
         with the layout of GEval's data; by default, missing gold standards are downloaded.
+        ``datasets`` are the gold standards to evaluate; those that cannot be read are left out
+        with a warning. ``missing_related`` ranks related entities without a vector last: "tied",
+        or in a "random" order, as GEval's document defines it.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
         define some of them.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
+        given["vector_filename"] = vector_filename or vector_file
         return self.evaluate_parameters(Parameters(**given))
 
     def evaluate_parameters(self, parameters: Parameters) -> Path:
@@ -116,10 +136,13 @@ class FrameworkManager:
         if self.evaluation_manager is not None:
             manager = supervise(self.evaluation_manager, parameters.checked())
             return Path(getattr(manager, "result_directory", "results"))
-        return run_parameters(parameters.checked(), self.progress).folder
+        evaluation = run_parameters(parameters.checked(), self.progress)
+        if evaluation.left_out:
+            warnings.warn(evaluation.missing_gold(), KaratWarning, stacklevel=2)
+        return evaluation.folder
 
     def get_parameters_xmlFile(self, path: str | Path) -> Parameters:
-        """Return the parameters of an XML file, for ``evaluate_parameters``."""
+        """Return the parameters of an XML file: a mapping, also for ``evaluate_parameters``."""
         return from_xml(path)
 
     def check_parameters(self, **given: Any) -> dict[str, Any]:
@@ -149,6 +172,7 @@ class _Evaluation:
     name: str = ""
     values: pd.DataFrame | None = None
     failed: bool = False
+    left_out: list[str] = field(default_factory=list)
     managed: ManagerRun = field(init=False)
 
     def run(self) -> None:
@@ -159,10 +183,10 @@ class _Evaluation:
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
+        self._check_size()
         self.own = extensions_of(self.params)
-        golds = self.own.golds(self.params.tasks)
         managers = self.own.managers(self.params.tasks)
-        found = [self._covered(gold, encoder) for gold in golds]
+        found = [self._covered(gold, encoder) for gold in self._chosen(bool(managers))]
         covered = [each for each in found if each is not None]
         if not covered and not managers:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
@@ -181,6 +205,36 @@ class _Evaluation:
         self.managed.run(managers)
         self.problems += self.managed.problems
         self._write(runs, covered, planned, store)
+
+    def missing_gold(self) -> str:
+        """Return a message that names the gold standards that could not be read."""
+        names = ", ".join(self.left_out)
+        return (
+            f"not evaluated, as the gold standard is missing: {names}. The results of the others "
+            f"are in {self.folder}; choose gold standards with datasets."
+        )
+
+    def _chosen(self, managed: bool) -> list[Gold]:
+        """Return the gold standards of the tasks; own task managers need none."""
+        wanted, tasks = self.params.datasets, self.params.tasks
+        found = self.own.golds(tasks)
+        if ALL not in wanted:
+            found = [gold for gold in found if isinstance(gold, OwnGold) or gold.name in wanted]
+        if not found and not managed:
+            raise DefinitionError(
+                f"datasets: none of {', '.join(wanted)} is a gold standard of {', '.join(tasks)}."
+            )
+        return found
+
+    def _check_size(self) -> None:
+        """Raise if the metric does not fit the vectors."""
+        measured = {"Clustering", "DocumentSimilarity", "EntityRelatedness"} & {*self.params.tasks}
+        if self.params.similarity_metric == "haversine" and measured and self.size not in (0, 2):
+            raise DataError(
+                f"similarity_metric haversine needs vectors of 2 dimensions (latitude and "
+                f"longitude in radians); {self.params.vector_filename} has {self.size}. Choose "
+                f"another metric, such as cosine."
+            )
 
     def _encoder(self) -> VectorFile:
         """Return the vector file, converted into the cache."""
@@ -205,11 +259,15 @@ class _Evaluation:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 folder: Any = self.params.gold_directory_path
+                own = isinstance(gold, OwnGold)
                 data = gold.load() if isinstance(gold, OwnGold) else load_gold(gold, folder)
+                documents = gold.task == "DocumentSimilarity" and not own
+                mentions = annotated_entities(gold, folder) if documents else []
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
+            self.left_out.append(f"{gold.task} {gold.name}")
             return None
-        coverage = Coverage.of(gold, data, encoder)
+        coverage = Coverage.of(gold, data, encoder, mentions)
         if not coverage.questions.any():
             self.problems.append(
                 f"{gold.task}, {gold.name}: left out: none of its {len(coverage.items)} entities "
@@ -270,19 +328,19 @@ class _Evaluation:
         self.problems += _grouped_problems(records)
         legacy = self.params.protocol == "legacy"
         repeats: list[Repeat] = []
-        written = []
         for coverage in covered:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if finished:
                 repeats += Outcome(coverage, finished, runs[0], legacy).repeats()
-                ignored = coverage.write(self.folder)
-                written += [ignored] if ignored else []
-        tables = result_tables(repeats)
-        if (repeats or self.managed.rows) and store:
-            tables |= self._compare(repeats, records, store)
-        for name, table in tables.items():
+        written = [coverage.write(self.folder).name for coverage in covered]
+        for name, table in result_tables(repeats).items():
             table.to_csv(self.folder / name, index=False)
-        self._log(covered, records, [*(path.name for path in written), *tables])
+            written.append(name)
+        if (repeats or self.managed.rows) and store:
+            for name, table in self._compare(repeats, records, store).items():
+                (self.folder / name).write_text(comparison_text(table), encoding="utf-8")
+                written.append(name)
+        self._log(covered, records, written)
 
     def _compare(
         self, repeats: list[Repeat], records: list[dict[str, Any]], store: Store
@@ -376,6 +434,9 @@ def run(parameters: Parameters) -> int:
         click.echo(f"stopped: {stop.progress}.", err=True)
         return 130
     show(report)
+    if report.left_out:
+        click.echo(f"error: {report.missing_gold()}", err=True)
+        return 2
     return 1 if report.failed or report.values is None else 0
 
 
@@ -411,7 +472,8 @@ def _best_scores(report: _Evaluation) -> Iterator[tuple[str, ...]]:
         if (metric not in MAIN and task in METRICS) or scores.isna().all():
             continue
         best: Any = rows.loc[scores.idxmin() if lower_is_better(str(metric)) else scores.idxmax()]
-        model = best["model"] or best["model_configuration"]
+        named = [best[name] for name in ("model", "model_configuration") if best[name] != NONE]
+        model = next(iter(named), "")
         others = f" (best of {len(rows)})" if len(rows) > 1 else ""
         coverage, score = f"{best['coverage']:.1%}", f"{best['score_value']:.4f}"
         yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,33 @@ TASKS = {
     "EntityRelatedness": "EntRel",
     "SemanticAnalogies": "SemAn",
 }
+#: GEval's task and gold standard, by Karat dataset
+GOLD = {
+    **{
+        data + end: (task, name)
+        for task, end in (("Classification", ""), ("Regression", "_rating"))
+        for data, name in (
+            ("cities", "Cities"),
+            ("movies", "MetacriticMovies"),
+            ("albums", "MetacriticAlbums"),
+            ("aaup", "AAUP"),
+            ("forbes", "Forbes"),
+        )
+    },
+    "cities_and_countries": ("Clustering", "citiesAndCountries_cluster"),
+    "cities2000_and_countries": ("Clustering", "cities2000AndCountries_cluster"),
+    "five_domains": ("Clustering", "citiesMoviesAlbumsCompaniesUni_cluster"),
+    "teams": ("Clustering", "teams_cluster"),
+    "lp50": ("DocumentSimilarity", "LP50"),
+    "kore": ("EntityRelatedness", "KORE"),
+    "capital_country": ("SemanticAnalogies", "capital_country_entities"),
+    "all_capital_country": ("SemanticAnalogies", "all_capital_country_entities"),
+    "currency": ("SemanticAnalogies", "currency_entities"),
+    "city_state": ("SemanticAnalogies", "city_state_entities"),
+}
 PROTOCOLS = ("corrected", "legacy")
+#: how missing related entities are ranked: last and tied, or last in a random order
+TAILS = ("tied", "random")
 ALL = "_all"
 #: other spellings used by GEval's documentation or code
 SPELLINGS = {
@@ -33,12 +59,18 @@ SPELLINGS = {
     "result_directory": "result_directory_path",
     "gold_directory": "gold_directory_path",
 }
+#: parameters that an XML file has as numbers or booleans
+_TYPED = ("vector_size", "top_k", "parallel", "debugging_mode")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off", "")
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """The parameters of ``evaluate``."""
+class Parameters(Mapping[str, Any]):
+    """The parameters of ``evaluate``; also a mapping by name, in any of GEval's spellings.
+
+    >>> Parameters("v.txt", top_k=3)["top_k"], Parameters("v.txt")["similarity_function"]
+    (3, 'cosine')
+    """
 
     vector_filename: str
     vector_file_format: str = "txt"
@@ -53,10 +85,21 @@ class Parameters:
     result_directory_path: str | Path | None = None
     protocol: str = "corrected"
     gold_directory_path: str | Path | None = None
+    datasets: str | Iterable[str] = ALL
+    missing_related: str = "tied"
     define: Sequence[str | Path] = ()
     constraint: str = "default"
     workers: int | None = None
     result_name: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[SPELLINGS.get(name, name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def __len__(self) -> int:
+        return len(vars(self))
 
     def checked(self) -> Parameters:
         """Return the parameters in canonical spelling, or raise one error with all mistakes."""
@@ -89,10 +132,10 @@ def from_xml(path: str | Path) -> Parameters:
         for nested in (below for value in element for below in value):
             raise DataError(f"{path}: unexpected element <{nested.tag}> below <{element.tag}>.")
         values = [value.text.strip() for value in element if value.text and value.text.strip()]
-        if name in ("tasks", "compare_with"):
+        if name in ("tasks", "compare_with", "datasets"):
             given[name] = values or _words(text) or ALL
         elif text:
-            given[name] = text
+            given[name] = _CHECKS[name](name, text) if name in _TYPED else text
     if "vector_filename" not in given:
         raise DefinitionError(f"{path}: <vector_filename> is missing.")
     return Parameters(**given)
@@ -154,6 +197,32 @@ def task_names(name: str, given: Any, own: Any = None) -> list[str]:
     chosen = {spelled[str(each).lower()] for each in wanted if each not in others}
     named = (own or extensions_of(Parameters(""))).task_names(others) if others else []
     return [*(long for long in TASKS if long in chosen), *named]
+
+
+def gold_names(name: str, given: Any) -> list[str]:
+    """Return the names of gold standards, in the order of execution.
+
+    >>> gold_names("datasets", "kore, Cities")
+    ['Cities', 'KORE']
+    """
+    wanted = _words(given) if isinstance(given, str) else [str(each) for each in given or ()]
+    known = list(dict.fromkeys(gold for _, gold in GOLD.values()))
+    if not wanted:
+        raise DefinitionError(f"{name} is empty: expected {ALL} or some of {', '.join(known)}.")
+    if ALL in wanted:
+        return [ALL]
+    spelled = {each.lower(): each for each in known}
+    unknown = [each for each in wanted if each.lower() not in spelled]
+    if unknown:
+        raise DefinitionError(
+            *(
+                f'unknown gold standard "{each}".{did_you_mean(each, known)} Available: '
+                f"{', '.join(known)}; or {ALL}."
+                for each in unknown
+            )
+        )
+    chosen = {spelled[each.lower()] for each in wanted}
+    return [each for each in known if each in chosen]
 
 
 def truth(name: str, given: Any) -> bool:
@@ -249,6 +318,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "result_directory_path": _folder,
     "protocol": _one_of(PROTOCOLS),
     "gold_directory_path": _folder,
+    "datasets": gold_names,
+    "missing_related": _one_of(TAILS),
     "workers": _whole,
     "result_name": _component,
 }

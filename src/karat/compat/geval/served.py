@@ -184,7 +184,7 @@ class GevalServer:
             for path in _files(folder)
             if "_ignoredData." in path.name
         }
-        facts = {"name": name, **_configured(folder / "log.txt"), "log": log}
+        facts: dict[str, Any] = {"name": name, **_configured(folder / "log.txt"), "log": log}
         facts["problems"] = _section(log, "PROBLEMS")
         return {**facts, "tables": tables, "ignored": ignored, **self._compared(folder)}
 

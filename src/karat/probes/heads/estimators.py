@@ -17,7 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from karat.core.registry import head, measures
 from karat.errors import DefinitionError, did_you_mean
 from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
-from karat.probes.heads.outputs import checked_similarity
+from karat.probes.similarity import checked_similarity, distance_names, metric_arguments
 
 
 @head("logistic-regression")
@@ -269,7 +269,8 @@ class Distance:
         from sklearn.metrics import pairwise_distances_chunked
 
         place = 0
-        for block in pairwise_distances_chunked(X, metric=self.metric, working_memory=MEMORY):
+        options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
+        for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
             for distances in block:
                 place += 1
                 # a zero vector has the distance of an unrelated one
@@ -309,9 +310,11 @@ class _Dense(ClusterMixin, BaseEstimator):
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
         from sklearn.cluster import DBSCAN
 
-        scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=self.distance.metric)
-        if not callable(self.distance.metric):
-            return np.asarray(scan.fit_predict(X))
+        metric = self.distance.metric
+        scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=metric)
+        if not callable(metric):
+            options = metric_arguments(metric, np.asarray(X, dtype=np.float64))
+            return np.asarray(scan.set_params(metric_params=options or None).fit_predict(X))
         return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._neighbors(X)))
 
     def _neighbors(self, X: np.ndarray) -> Any:
@@ -337,16 +340,6 @@ def _cut(merges: np.ndarray, rows: int) -> np.ndarray:
     pairs = (merges.ravel(), np.repeat(merged, 2))
     graph = coo_matrix((np.ones(2 * len(merges), dtype=bool), pairs), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1][:rows], dtype=np.intp)
-
-
-def distance_names() -> list[str]:
-    """Return the distances of scikit-learn that need no further arguments."""
-    from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
-    from sklearn.neighbors import VALID_METRICS
-
-    # these need a covariance, a power, coordinates on a globe, or a matrix of distances
-    other = {"precomputed", "mahalanobis", "haversine", "wminkowski", "seuclidean"}
-    return sorted({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]} - other)
 
 
 def _need_clusters(head: str, count: int) -> None:

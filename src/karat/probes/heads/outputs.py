@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,8 @@ import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import align_rows
-from karat.core.predictions import Predictions, as_text
+from karat.core.predictions import Predictions, as_floats, as_text, sum_tolerance
 from karat.errors import ContractError, DefinitionError
-
-#: largest allowed deviation from 1 of the sum of a row of probabilities
-TOLERANCE = 1e-3
 
 
 def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
@@ -130,20 +127,20 @@ def _raw_predictions(
 def _probabilities(
     estimator: Any, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
 ) -> np.ndarray:
-    full = np.zeros((len(test), len(test.classes)))
+    given = None if chances is None else _finite(chances, "predict_proba")
+    full = np.zeros((len(test), len(test.classes)), None if given is None else given.dtype)
     column = {label: i for i, label in enumerate(as_text(test.classes))}
-    if chances is None:
+    if given is None:
         full[np.arange(len(test)), [column[label] for label in answers]] = 1.0
         return full
-    given = _finite(chances, "predict_proba")
     classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
     if given.shape != (len(test), len(classes)):
         raise ContractError(
             f"predict_proba returned the shape {given.shape} for {len(test)} questions "
             f"and {len(classes)} classes."
         )
-    sums = given.sum(axis=1)
-    if given.min() < -TOLERANCE or np.abs(sums - 1).max() > TOLERANCE:
+    sums, tolerance = given.sum(axis=1, dtype=float), sum_tolerance(given.dtype)
+    if given.min() < -tolerance or np.abs(sums - 1).max() > tolerance:
         row = int(np.argmax(np.maximum(np.abs(sums - 1), -given.min(axis=1))))
         raise ContractError(
             f"predict_proba returned {given[row].tolist()} (row {row}); probabilities must be >= 0 "
@@ -155,24 +152,9 @@ def _probabilities(
 
 def _finite(values: np.ndarray, what: str) -> np.ndarray:
     try:
-        numbers = values.astype(float)
+        numbers = as_floats(values)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{what} must return numbers: {error}.") from error
     if broken := int((~np.isfinite(numbers)).sum()):
         raise ContractError(f"{what} returned {broken} values that are NaN or infinite.")
     return numbers
-
-
-def checked_similarity(function: Callable[..., Any], one: np.ndarray, other: np.ndarray) -> float:
-    """Return the similarity of two vectors by a custom function; it must be a finite number."""
-    value = function(one, other)
-    try:
-        valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        name = getattr(function, "__name__", "the function")
-        raise ContractError(
-            f"{name} must return one finite similarity for two vectors, got {value!r}."
-        )
-    return float(value)
