@@ -9,7 +9,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ NO_GOLD = (
 )
 
 
+@partial(registry.served_systems.register, "geval")
 class GevalServer:
     """GEval's tasks on a server; the results are in the served folder, as of ``karat geval``."""
 
@@ -260,9 +261,6 @@ class GevalServer:
             return self._store.read()
         except (DataError, OSError) as error:
             raise ApiError(422, "comparison.csv is damaged", "move the file away") from error
-
-
-registry.served_systems.register("geval", GevalServer)
 
 
 def _checked(field: str, check: Callable[[], Any]) -> None:
