@@ -245,7 +245,7 @@ def test_export_with_plots(here, cli, runs):
     assert result.code == 0
     names = {Path(line).name for line in result.out.split()}
     assert {"metrics_halves_classification.csv", "confusion_halves_classification.csv"} < names
-    assert {"halves_clean_auc_bar.svg", "halves_noise_gaussian_auc_curve.svg"} <= names
+    assert {"halves_clean_AUC_bar.svg", "halves_noise_gaussian_AUC_curve.svg"} <= names
     assert names == {path.name for path in Path("files").iterdir()}
 
 

@@ -54,6 +54,7 @@ def test_a_task_and_its_defaults():
         "missing": "ignore",
         "corruptions": {},
         "draws": 1,
+        "keep_predictions": "all",
         "ignore": [],
     }
     text = """{dataset: {path: x.csv, target: y}, probe: {use: trained, head: {use: knn, k: 3}},

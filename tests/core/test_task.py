@@ -59,6 +59,7 @@ def test_a_task_is_frozen_and_checked_when_replaced():
         ({"metrics": {"acc": 1}}, "metrics"),
         ({"metrics": [1]}, "got 1"),
         ({"max_rows": 0}, "max_rows"),
+        ({"keep_predictions": "claen"}, '"clean"'),
         ({"max_rows": 1.5}, "1.5"),
         ({"max_rows": True}, "True"),
         ({"corruptions": ["noise"]}, "severities"),

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.metrics import confusion_matrix
 
 import karat
 from karat.core.dataset import Dataset
@@ -49,6 +50,31 @@ def test_the_record_of_a_job(outcome, two_classes):
     for phase in ("load", "fit", "predict", "score"):
         assert 0 <= record[f"{phase}_seconds"] <= record["seconds"]
     assert record["peak_memory_mb"] > 1
+
+
+def test_predictions_of_corrupted_views_are_optional(outcome, two_classes):
+    views = {"corruptions": {"noise_gaussian": [0.0, 9.0]}, "draws": 2}
+    whole = outcome(OneHotTable(), two_classes(**views))
+    few = outcome(OneHotTable(), two_classes(**views, keep_predictions="clean"))
+    assert set(few.files) == {name for name in whole.files if "/" not in name}
+    assert few.files["predictions.csv"] == whole.files["predictions.csv"]
+    for kept, view in zip(whole.record["views"], few.record["views"], strict=True):
+        assert view["scores"] == kept["scores"] and "stored" not in kept
+    answers = Predictions.from_csv(
+        whole.files["noise_gaussian@9#1/predictions.csv"],
+        **{"answers": "classes", "truths": "classes", "classes": ["high", "low"]},
+    )
+    last = few.record["views"][-1]
+    assert last["stored"] is False and last["draw"] == 1
+    labels = ["high", "low"]
+    counts = confusion_matrix(answers.target, answers.predictions, labels=labels)
+    wanted = [[t, p, int(counts[i, j])] for i, t in enumerate(labels) for j, p in enumerate(labels)]
+    assert last["confusion"] == [each for each in wanted if each[2]]
+
+
+def test_numbers_have_no_confusion_matrix(outcome, line):
+    task = line(corruptions={"noise_gaussian": [1.0]}, keep_predictions="clean")
+    assert outcome(OneHotTable(), task).record["views"][1]["confusion"] == []
 
 
 def test_scores_can_be_computed_from_the_files_alone(outcome, two_classes):

@@ -323,6 +323,7 @@ class Task(_Limited):
     missing: Literal["ignore", "penalize"] = "ignore"
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
+    keep_predictions: Literal["all", "clean"] = "all"
     kind: str | None = None
     ignore: Texts = []
     title: str | None = None

@@ -13,6 +13,7 @@ from karat.core.dataset import Dataset
 from karat.errors import DefinitionError, did_you_mean
 
 MISSING = ("ignore", "penalize")
+KEPT = ("all", "clean")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Task:
         fold is also evaluated under each.
     draws
         Number of random draws of each corruption, for confidence intervals.
+    keep_predictions
+        ``"all"`` stores the predictions on every view, ``"clean"`` only those on clean data. The
+        scores of corrupted views and their confusion matrices are stored in either case.
     usual
         Default metrics for ``"binary"``, ``"multiclass"`` and ``"regression"`` targets.
     folds
@@ -80,6 +84,7 @@ class Task:
     usual: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ignore: Sequence[str] = ()
     positive: Any = None
+    keep_predictions: str = "all"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -97,6 +102,9 @@ class Task:
             near = did_you_mean(self.missing, MISSING)
             text = f'missing must be "ignore" or "penalize", got "{self.missing}".{near}'
             raise self._error(text)
+        if self.keep_predictions not in KEPT:
+            got = f"{self.keep_predictions!r}.{did_you_mean(str(self.keep_predictions), KEPT)}"
+            raise self._error(f'keep_predictions must be "all" or "clean", got {got}')
         self._check_limits()
         object.__setattr__(self, "metrics", self._checked_metrics())
         object.__setattr__(self, "ignore", self._checked_ignore())

@@ -446,7 +446,7 @@ def rows_shuffled(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupt
 @corrupts("rows_dropped", takes=_COLUMNS)
 def rows_dropped(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Drop this share of the rows of every item; at least one remains."""
-    kept = []
+    kept: list[np.ndarray | None] = []
     for generator, item in zip(column_generators(rng, len(X)), X, strict=True):
         lost = affected_places(len(item), severity, generator)[: max(0, len(item) - 1)]
         kept.append(np.delete(np.arange(len(item)), lost))

@@ -16,7 +16,7 @@ import math
 import pickle
 import traceback
 import warnings
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -323,19 +323,28 @@ class _Attempt:
             return _no_scores(view, broken.status, broken.info)
         with self.meter.phase("score"):
             results = {name: score(name, answers.predictions) for name in self.task.metrics}
-        folder = "" if view == CLEAN else f"{view.name}/"
-        stored = self._with_keys(answers.predictions, solver, test, shown)
-        self.files[f"{folder}predictions.csv"] = stored.to_csv()
-        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
-        if answers.missing:
-            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
+        facts: dict[str, Any] = {}
+        if view == CLEAN or self.task.keep_predictions == "all":
+            stored = self._with_keys(answers.predictions, solver, test, shown)
+            self._store(view, stored, answers, test)
+        else:
+            facts = {"stored": False, "confusion": _confusion(answers.predictions)}
         return {
             **_no_scores(view, "ok", ""),
+            **facts,
             "affected": share,
             "coverage": answers.coverage,
             "scores": {name: value for name, (value, _) in results.items()},
             "reasons": {name: encodable(why) for name, (_, why) in results.items() if why},
         }
+
+    def _store(self, view: View, stored: Predictions, answers: Answers, test: Dataset) -> None:
+        """Keep the files of a view: predictions, their metadata, and items without a vector."""
+        folder = "" if view == CLEAN else f"{view.name}/"
+        self.files[f"{folder}predictions.csv"] = stored.to_csv()
+        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
+        if answers.missing:
+            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
 
     def _with_keys(
         self, predictions: Predictions, solver: Solver, test: Dataset, shown: Dataset
@@ -398,10 +407,19 @@ class _Attempt:
             "answers": predictions.answers,
             "truths": predictions.truths,
             "classes": list(predictions.classes),
+            **({} if predictions.precision == "float64" else {"precision": predictions.precision}),
             **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
         }
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _confusion(predictions: Predictions) -> list[list[Any]]:
+    """Return true class, predicted class and count of each pair that occurs; sorted."""
+    if not predictions.is_labeled:
+        return []
+    pairs = zip(predictions.target.tolist(), predictions.predictions.tolist(), strict=True)
+    return [[*pair, count] for pair, count in sorted(Counter(pairs).items())]
 
 
 def _no_scores(view: View, status: str, info: str) -> dict[str, Any]:

@@ -77,7 +77,9 @@ class PlannedTask:
         """A hash of the task's definition; cached because fixed folds list many rows."""
         task = self.task
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
-        return _hash(parts)
+        # the default is not a part, so that runs of earlier versions can be resumed
+        kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
+        return _hash([*parts, *kept])
 
 
 def _hash(value: Any) -> str:

@@ -511,6 +511,8 @@ def _task_facts(planned: PlannedTask) -> dict[str, Any]:
         "ignore": list(task.ignore),
         "about": {},
     }
+    if task.keep_predictions != "all":
+        facts["keep_predictions"] = task.keep_predictions
     if data is not None:
         number = data.about.get("openml_task")
         facts |= {"dataset": data.name, "id": f"openml.org/t/{number}" if number else data.name}

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.metaestimators import available_if
 
 from karat.core import registry
 from karat.core.dataset import MODALITIES
@@ -33,7 +32,6 @@ from karat.errors import (
 from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
 from karat.models.contrib.sentence_models import SentenceTransformerObject, is_sentence_transformer
 from karat.models.model import Model, TextEncoder, model_identity, sklearn_tags
-from karat.models.text_encoders import WordVectors
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
 
@@ -194,7 +192,11 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
             )
         return VectorLookup(list(thing), np.stack(rows))
     keyed = keyed_vectors(thing)
-    return pykeen_result(thing) if keyed is None else WordVectors(*keyed)
+    if keyed is None:
+        return pykeen_result(thing)
+    from karat.models.text_encoders import WordVectors
+
+    return WordVectors(*keyed)
 
 
 def _role(prototype: Any) -> str:
@@ -325,10 +327,10 @@ class FittedPredictor:
         """Return the pipeline's predictions."""
         return self.pipeline.predict(X)
 
-    @available_if(lambda self: hasattr(self.pipeline, "predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the pipeline's class probabilities."""
-        return self.pipeline.predict_proba(X)
+    @property
+    def predict_proba(self) -> Any:
+        """The pipeline's function of class probabilities, if it has one."""
+        return self.pipeline.predict_proba
 
 
 def _passes(check: Any, pipeline: Any) -> bool:

@@ -51,13 +51,21 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for record in records:
         job = (record["task"], record["model"], record["repeat"], record["fold"])
-        for step in record["history"]:
-            rows.append((*job, "", 0.0, 0, step["epoch"], step["metric"], step["value"]))
-        for view in record["views"]:
-            seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
-            rows += [(*job, *seen, name, value) for name, value in view["scores"].items()]
+        rows += [(*job, *row) for row in score_rows(record["history"], record["views"])]
     table = pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
     return table.astype({"value": float, "severity": float})
+
+
+def score_rows(
+    history: Sequence[Mapping[str, Any]], views: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield corruption, severity, draw, epoch, metric and value of each score of a job."""
+    for step in history:
+        yield "", 0.0, 0, step["epoch"], step["metric"], step["value"]
+    for view in views:
+        seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
+        for name, value in view["scores"].items():
+            yield *seen, name, value
 
 
 def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -205,6 +213,16 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**31
 
 
+def _is_counted_pair(value: Any) -> bool:
+    """Return whether a value is a true class, a predicted class and a count."""
+    return (
+        isinstance(value, list)
+        and len(value) == 3
+        and all(map(_is_text, value[:2]))
+        and _is_count(value[2])
+    )
+
+
 def _is_number(value: Any) -> bool:
     return math.isfinite(value) if type(value) is float else _is_integer(value)
 
@@ -291,6 +309,7 @@ _TASK: dict[str, Check] = {
     "name": _is_name,
     "id": _none_or(_is_text),
     "missing": _none_or(_is_text),
+    "keep_predictions": _is_text,
     "metrics": lambda value: bool(value) and _list_of(_is_text)(value),
     "folds": _list_of(_is_count),
     "higher_is_better": _object_of(lambda each: isinstance(each, bool)),
@@ -342,6 +361,8 @@ _VIEW: dict[str, Check] = {
     "reasons": _object_of(_is_text),
     "status": lambda value: isinstance(value, str) and value in _STATUS,
     "info": _is_text,
+    "stored": lambda value: isinstance(value, bool),
+    "confusion": _list_of(_is_counted_pair),
 }
 _STEP: dict[str, Check] = {
     "epoch": _is_integer,

@@ -12,7 +12,7 @@ from karat.execution.splits import split
 from karat.models.vector_files import VectorFile
 
 from ...skips import original_data, original_file
-from .geval_gold import run_geval
+from .geval_gold import read_compared, run_geval
 
 PUBLISHED = {
     ("Regression", "MetacriticAlbums"): {"LR": 11.611, "KNN": 12.092},
@@ -79,7 +79,7 @@ def test_original_columns(result):
     clusters = pd.read_csv(result / "clustering_teams_cluster_results.csv")
     assert clusters.columns[-1] == "clustering_accuracy"
     assert pd.read_csv(result / "semanticAnalogies_results.csv").columns[-1] == "accuracy"
-    ranks = pd.read_csv(result / "comparison_ranking.csv")
+    ranks = read_compared(result / "comparison_ranking.csv")
     assert list(ranks.columns)[-3:] == ["ranking", "absolute_total", "relative_total"]
     assert set(ranks["ranking"]) == {0}  # GEval counts from 0
     assert "swapped" in (result / "log.txt").read_text()

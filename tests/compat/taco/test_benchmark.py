@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import inspect
 import sys
@@ -28,6 +27,7 @@ from karat.compat.taco import (
 from karat.core.registry import corruptions
 from karat.corruptions.view import changed_share
 from karat.errors import DataError, DefinitionError
+from karat.models.predictors import MatrixPredictor
 from karat.results.run import open_runs
 
 NAMES = [
@@ -69,16 +69,12 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def one_draw(monkeypatch):
-    monkeypatch.setattr(benchmark, "Setting", functools.partial(benchmark.Setting, draws=1))
-
-
-@pytest.fixture
-def quick(here, one_draw, monkeypatch):
-    """Two fast models, one draw, and no plots."""
+def quick(here, monkeypatch):
+    """Two fast models, and no plots."""
     few = {"classification": ("logreg", "dummy"), "regression": ("linreg", "dummy")}
     monkeypatch.setattr(benchmark, "MODELS", few)
-    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
+    for name in ("plot_runs", "plot_confusions"):
+        monkeypatch.setattr(benchmark, name, lambda *_, **__: [])
     return here
 
 
@@ -112,12 +108,17 @@ def test_seed_is_42_a_number_or_a_generator(name):
 def test_documented_signatures_of_suites():
     wanted = ["dataset_name", "X_train", "X_test", "y_train", "y_test", "results_dir", "task"]
     parameters = inspect.signature(run_benchmark).parameters
-    assert list(parameters) == [*wanted, "severities"]
+    options = ["draws", "pairs", "keep_predictions", "min_frequency"]
+    assert list(parameters) == [*wanted, "severities", *options]
+    assert {parameters[name].kind for name in options} == {inspect.Parameter.KEYWORD_ONLY}
     assert parameters["results_dir"].default == "results" and parameters["task"].default is None
     assert parameters["severities"].default == (0.1, 0.2, 0.4)
     for suite in (run_classification_suite, run_regression_suite):
         parameters = inspect.signature(suite).parameters
-        assert list(parameters)[0] == "name" and list(parameters)[-1] == "random_state"
+        assert list(parameters) == [
+            *("name", "X_train", "X_test", "y_train", "y_test", "results_dir", "severities"),
+            *("random_state", *options),
+        ]
         assert parameters["random_state"].default == 42
 
 
@@ -170,6 +171,59 @@ def test_middle_severity_of_an_even_number(quick):
         table = run_regression_suite("own", *split("regression"), severities=severities)
         assert table["severity"].iloc[-1] == middle
         assert set(table["severity"]) == {0.0, *severities, middle}, "0.25 is not 0.2"
+
+
+def test_pairs_at_every_combination_of_severities(quick, monkeypatch):
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("dummy",))
+    table = run_classification_suite("own", *split(), pairs="all")
+    table = table[table["metric"] == "AUC"]
+    assert len(table) == 1 + 21 + 63 + 126  # clean, single, the same and different severities
+    labels = [f"{a}+{b}" for a in (0.1, 0.2, 0.4) for b in (0.1, 0.2, 0.4)]
+    pairs = table[table["corruption"].str.contains("+", regex=False)]
+    assert set(pairs.groupby("corruption")["severity"].agg(lambda part: len({*part}))) == {9}
+    assert set(pairs["severity"]) == set(labels) and not table.duplicated().any()
+    table = run_classification_suite("own", *split(), "other", pairs="none")
+    assert len(table[table["metric"] == "AUC"]) == 1 + 21
+    with pytest.raises(DefinitionError, match='"middle"'):
+        run_benchmark("own", *split(), pairs="midle")
+
+
+def test_predictions_of_corrupted_views_are_stored_on_request(quick, monkeypatch):
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("logreg",))
+    options = {"severities": (0.2,), "draws": 2}
+    few = run_classification_suite("own", *split(), "few", **options)
+    whole = run_classification_suite("own", *split(), "all", keep_predictions="all", **options)
+    pd.testing.assert_frame_equal(few, whole)
+    name = "confusion_own_classification.csv"
+    assert Path("few", name).read_text() == Path("all", name).read_text()
+    files = {name: len([*Path(name).rglob("predictions.csv")]) for name in ("few", "all")}
+    assert files == {"few": 1, "all": 1 + 2 * (7 + 21)}
+
+
+def test_draws_are_averaged(quick, monkeypatch):
+    monkeypatch.setitem(benchmark.MODELS, "regression", ("linreg",))
+    options = {"severities": (0.2,), "pairs": "none"}
+    table = run_regression_suite("own", *split("regression"), draws=3, **options)
+    (run,) = open_runs(["results/runs"])
+    scores = run.scores().query("metric == 'rmse' and corruption == 'noise_gaussian'")
+    assert scores["draw"].tolist() == [0, 1, 2] and scores["value"].nunique() == 3
+    found = table.query("metric == 'RMSE' and corruption == 'noise_gaussian'")["value"]
+    assert found.tolist() == pytest.approx([scores["value"].mean()])
+
+
+@pytest.mark.parametrize(("min_frequency", "columns"), [(0.3, 2), (None, 5)])
+def test_rare_levels_are_merged_unless_asked(quick, monkeypatch, min_frequency, columns):
+    seen = []
+    fit = MatrixPredictor.fit
+    monkeypatch.setattr(
+        MatrixPredictor, "fit", lambda self, X, y: (seen.append(X.shape[1]), fit(self, X, y))[1]
+    )
+    monkeypatch.setitem(benchmark.MODELS, "classification", ("logreg",))
+    words = pd.DataFrame({"w": [*"aabcde" * 10, *"aabcde" * 10]})
+    y = np.arange(120) % 2
+    options = {"severities": (), "min_frequency": min_frequency}
+    run_benchmark("own", words[:60], words[60:], y[:60], y[60:], **options)
+    assert seen == [columns]
 
 
 def test_given_split_is_used_unchanged(quick, clean_registry, monkeypatch):
@@ -291,8 +345,10 @@ def test_random_state_changes_corruptions_only(quick, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["three", "regression"])
 def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
-    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
-    lacking = {"xgb": "xgboost", "ffn": "torch"}
+    for name in ("plot_runs", "plot_confusions"):
+        monkeypatch.setattr(benchmark, name, lambda *_, **__: [])
+    end = "_reg" if kind == "regression" else ""
+    lacking = {f"xgb{end}": "xgboost", f"ffn{end}": "torch"}
     lost = [name for name, library in lacking.items() if importlib.util.find_spec(library) is None]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -303,12 +359,12 @@ def test_all_models_run_or_give_one_warning(here, kind, monkeypatch):
         assert name in messages[0] and lacking[name] in messages[0]
     (path,) = Path("results").glob("metrics_*.csv")
     table = pd.read_csv(path)
-    first = "linreg" if kind == "regression" else "logreg"
-    wanted = [name for name in (first, "svm", "rf", "xgb", "ffn") if name not in lost]
-    assert list(table["model"].unique()) == wanted
+    names = ["linreg", "svr"] if kind == "regression" else ["logreg", "svm"]
+    names += [f"{name}{end}" for name in ("rf", "xgb", "ffn")]
+    assert list(table["model"].unique()) == [name for name in names if name not in lost]
     assert table["value"].notna().all()
-    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "rf"]
-    assert set(run.scores()["draw"]) == {0, 1, 2}  # as in the suite taco
+    (run,) = [run for run in open_runs(["results/runs"]) if run.model == f"rf{end}"]
+    assert set(run.scores()["draw"]) == {0}
 
 
 class Broken:
@@ -338,16 +394,21 @@ def test_row_limit_gives_a_warning(quick, monkeypatch):
         run_benchmark("m", X[:5100], X[5100:], y[:5100], y[5100:], severities=())
 
 
-def test_plot_names(here, one_draw, monkeypatch):
+def test_plot_names(here, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
     run_benchmark("own", *split("regression"), severities=(0.2,))
     names = {path.name for path in Path("results/own_plots").iterdir()}
     five = [name for name in NAMES if name not in ("missingness_mnar", "rare_class_dilution")]
-    assert names == {"own_clean_rmse_bar.png", *(f"own_{name}_rmse_curve.png" for name in five)}
+    pairs = [f"{a}_plus_{b}" for a, b in combinations(five, 2)]
+    assert len(pairs) == 10
+    assert names == {
+        "own_clean_RMSE_bar.png",
+        *(f"own_{name}_RMSE_curve.png" for name in (*five, *pairs)),
+    }
 
 
-def test_missing_matplotlib_gives_a_warning(here, one_draw, monkeypatch):
+def test_missing_matplotlib_gives_a_warning(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(benchmark, "MODELS", {"regression": ("linreg",)})
     with pytest.warns(UserWarning, match="matplotlib"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 
 import numpy as np
@@ -26,10 +25,10 @@ def halves(rows: int = 400, levels: int = 3) -> pd.DataFrame:
     return table.assign(y=np.where(table["x"] + rng.normal(size=rows) > 1, "yes", "no"))
 
 
-def suite(table: pd.DataFrame, folder, severities=(0.2,)) -> pd.DataFrame:
+def suite(table: pd.DataFrame, folder, severities=(0.2,), **options) -> pd.DataFrame:
     X, y, cut = table.drop(columns="y"), table["y"], len(table) // 2
     parts = (X[:cut], X[cut:], y[:cut], y[cut:])
-    return run_classification_suite("halves", *parts, folder, severities)
+    return run_classification_suite("halves", *parts, folder, severities, **options)
 
 
 @pytest.fixture
@@ -37,12 +36,12 @@ def few(monkeypatch):
     from karat.compat.taco import benchmark
 
     monkeypatch.setattr(benchmark, "MODELS", {"classification": ("logreg",)})
-    monkeypatch.setattr(benchmark, "Setting", functools.partial(benchmark.Setting, draws=1))
-    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
+    for name in ("plot_runs", "plot_confusions"):
+        monkeypatch.setattr(benchmark, name, lambda *_, **__: [])
 
 
 def test_clean_and_corrupted_rows_are_the_same_rows(few, tmp_path):
-    suite(halves(), tmp_path)
+    suite(halves(), tmp_path, keep_predictions="all")
     (run,) = karat.open_runs([tmp_path / "runs"])
     truth = run.predictions("halves").target
     assert len(truth) == 200

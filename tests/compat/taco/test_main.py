@@ -37,7 +37,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "available_cores", lambda: 1)
     few = {"classification": ("logreg", "dummy"), "regression": ("linreg", "dummy")}
     monkeypatch.setattr(benchmark, "MODELS", few)
-    monkeypatch.setattr(benchmark, "plot_runs", lambda *_, **__: [])
+    for name in ("plot_runs", "plot_confusions"):
+        monkeypatch.setattr(benchmark, name, lambda *_, **__: [])
     Path("data").mkdir()
     ADULT.to_csv("data/adult.csv", index=False)
     PORTO.to_csv("data/porto_seguro.csv", index=False)
@@ -115,6 +116,17 @@ def test_quick_has_one_severity_and_the_scores_of_the_suite(call, monkeypatch):
     both = own.scores().merge(suite.scores(), on=keys, suffixes=("", "_suite"))
     assert len(both) == len(own.scores()) == 7 * (1 + 7 + 21)
     assert both["value"].tolist() == both["value_suite"].tolist()
+
+
+def test_options_of_karat(call):
+    options = ("--draws", "2", "--pairs", "none", "--keep_predictions", "all")
+    code, _, _ = call("--only", "porto", "--quick", *options, "--min_frequency", "0")
+    assert code == 0
+    table = pd.read_csv("results/metrics_porto_classification.csv")
+    assert not table["corruption"].str.contains("+", regex=False).any()
+    (run,) = [run for run in open_runs(["results/runs"]) if run.model == "logreg"]
+    assert set(run.scores()["draw"]) == {0, 1} and run.about["params"]["min_frequency"] == 0
+    assert len(run.predictions("porto", 0, "noise_gaussian@0.2#1")) == 24
 
 
 def test_environment_is_restored(call, monkeypatch):

@@ -18,8 +18,15 @@ from sklearn.metrics import confusion_matrix
 
 import karat
 from karat.compat.convert import export_results
-from karat.compat.taco.result_files import CONFUSION_COLUMNS, TACO_COLUMNS, plot_runs, taco_tables
+from karat.compat.taco.result_files import (
+    CONFUSION_COLUMNS,
+    TACO_COLUMNS,
+    plot_confusions,
+    plot_runs,
+    taco_tables,
+)
 from karat.errors import DataError, DefinitionError, MissingExtra
+from karat.models.predictors import TablePredictor
 from karat.reporting.figures import COLORS, Plot
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -56,11 +63,12 @@ def test_one_plot_per_corruption_and_one_of_clean_scores(tmp_path):
     written = plot_runs(scores("ada", "ben"), tmp_path / "new" / "folder")
     names = {path.name for path in written}
     assert names == {
-        "t_clean_auc_bar.png",
-        "t_gaps_auc_curve.png",
-        "t_noise_auc_curve.png",
-        "t_a_plus_b_auc_curve.png",
-    }, "a pair at one severity has no curve"
+        "t_clean_AUC_bar.png",
+        "t_gaps_AUC_curve.png",
+        "t_noise_AUC_curve.png",
+        "t_gaps_plus_noise_AUC_curve.png",
+        "t_a_plus_b_AUC_curve.png",
+    }
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
     for path in written:
         assert path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
@@ -70,17 +78,17 @@ def test_every_task_has_its_plots(tmp_path):
     numbers = scores("ada", task="u", metric="rmse", only="noise")
     several = pd.concat([scores("ada", only="noise"), numbers])
     names = {path.name for path in plot_runs(several, tmp_path, shape="svg")}
-    assert {"t_noise_auc_curve.svg", "u_noise_rmse_curve.svg", "u_clean_rmse_bar.svg"} <= names
-    assert "u   rmse ↓" in texts(tmp_path / "u_noise_rmse_curve.svg")
-    assert {"t   auc ↑", "ada", "0.900", "clean"} <= texts(tmp_path / "t_clean_auc_bar.svg")
-    assert {"ada", "severity of noise"} <= texts(tmp_path / "t_noise_auc_curve.svg")
+    assert {"t_noise_AUC_curve.svg", "u_noise_RMSE_curve.svg", "u_clean_RMSE_bar.svg"} <= names
+    assert "u   RMSE ↓" in texts(tmp_path / "u_noise_RMSE_curve.svg")
+    assert {"t   AUC ↑", "ada", "0.900", "clean"} <= texts(tmp_path / "t_clean_AUC_bar.svg")
+    assert {"ada", "severity of noise"} <= texts(tmp_path / "t_noise_AUC_curve.svg")
 
 
 def test_lines_go_through_the_means_and_bands_show_the_spread(monkeypatch, tmp_path):
     drawn = []
     monkeypatch.setattr(Plot, "save", lambda self, path: drawn.append((path.name, self.figure)))
     plot_runs(scores("ada"), tmp_path)
-    axes = dict(drawn)["t_noise_auc_curve.png"].axes[0]
+    axes = dict(drawn)["t_noise_AUC_curve.png"].axes[0]
     (line,) = axes.get_lines()
     # the two draws are 0.05 apart
     assert line.get_xdata() == pytest.approx([0, 0.1, 0.4])
@@ -97,11 +105,28 @@ def test_a_model_has_the_same_color_in_all_plots(monkeypatch, tmp_path):
     lacking = lacking[(lacking["model"] != "ada") | (lacking["corruption"] != "gaps")]
     plot_runs(lacking[lacking["corruption"] != "a+b"], tmp_path)
     ben = {
-        name: [each.get_color() for each in figure.axes[0].get_lines() if each.get_label() == "ben"]
+        name: dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))["ben"]
         for name, figure in drawn.items()
         if "curve" in name
     }
-    assert len(ben) == 2 and set(map(tuple, ben.values())) == {(COLORS[1],)}
+    colors = {(line[0] if isinstance(line, tuple) else line).get_color() for line in ben.values()}
+    assert len(ben) == 3 and colors == {COLORS[1]}
+
+
+def test_a_pair_has_a_point_for_each_combination_of_severities(monkeypatch, tmp_path):
+    drawn = {}
+    monkeypatch.setattr(Plot, "save", lambda self, path: drawn.setdefault(path.name, self.figure))
+    table = scores("ada", only="a+b")
+    changes = {"corruption": "a@0.2+b@0.1", "severity": 1.0, "value": 0.4}
+    mixed = table[table["severity"] == 0.2].assign(**changes)
+    plot_runs(pd.concat([table, mixed]), tmp_path)
+    assert set(drawn) == {"t_clean_AUC_bar.png", "t_a_plus_b_AUC_curve.png"}
+    axes = drawn["t_a_plus_b_AUC_curve.png"].axes[0]
+    labels = [each.get_text() for each in axes.get_xticklabels()]
+    assert labels == ["clean", "0.1+0.1", "0.2+0.1", "0.2+0.2"]
+    points = dict(zip(*axes.get_lines()[0].get_data(), strict=True))
+    # of two draws that are 0.05 apart
+    assert [points[i] for i in range(4)] == pytest.approx([0.9, 0.775, 0.4, 0.675])
 
 
 def test_more_models_than_colours_differ_in_their_dashes(monkeypatch, tmp_path):
@@ -255,6 +280,34 @@ def test_confusion_counts_equal_scikit_learn(runs, tables, data, labels):
             square = square.reindex(index=list(labels), columns=list(labels)).fillna(0)
             assert (square.to_numpy() == wanted).all()
             assert wanted.sum() == 60 * len(names)
+
+
+def test_plots_of_clean_confusion_matrices(tables, monkeypatch, tmp_path):
+    drawn = {}
+    monkeypatch.setattr(Plot, "save", lambda self, path: drawn.setdefault(path.name, self.figure))
+    written = plot_confusions(tables, tmp_path)
+    data, models = ("halves", "thirds"), ("rows-tfidf", "dummy")
+    assert (
+        [path.name for path in written]
+        == list(drawn)
+        == [f"{name}_{model}_clean_confusion.png" for name in data for model in models]
+    )
+    counts = tables["confusion_halves_classification.csv"]
+    clean = counts[(counts["corruption"] == "clean") & (counts["model"] == "dummy")]
+    axes = drawn["halves_dummy_clean_confusion.png"].axes[0]
+    assert sum(int(each.get_text()) for each in axes.texts) == clean["count"].sum() == 60
+    assert [each.get_text() for each in axes.get_xticklabels()] == ["no, <b>", "yes"]
+
+
+def test_models_of_regression_have_their_names(tmp_path, line, two_classes):
+    trees = [f"sklearn.ensemble:RandomForest{kind}" for kind in ("Classifier", "Regressor")]
+    models = {name: name for name in ("linear-regression", "logistic-regression", "svm")}
+    models["random-forest"] = TablePredictor(*trees, options={"n_estimators": 3})
+    runs = karat.evaluate(models, [line(), two_classes()], output=tmp_path)
+    tables = {name: set(table["model"]) for name, table in taco_tables(runs)}
+    assert tables["metrics_line_regression.csv"] == {"linreg", "svr", "rf_reg"}
+    assert tables["metrics_halves_classification.csv"] == {"logreg", "svm", "rf"}
+    assert tables["confusion_halves_classification.csv"] == {"logreg", "svm", "rf"}
 
 
 def test_missing_value_is_an_empty_cell(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 from karat.compat.geval.gold import (
     COMPARED,
     METRICS,
+    NONE,
     TOP_K,
     Coverage,
     GoldTrial,
@@ -174,13 +176,24 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
     for trial, group in trials.items():
         means = mean_scores([repeat.scores for repeat in group])
         for ours, theirs in trial.metrics.items():
+            model, configuration = _compared_names(group[0])
             yield {
                 **group[0].start(),
-                "model": trial.model,
-                "model_configuration": trial.configuration,
+                "model": model,
+                "model_configuration": configuration,
                 "metric": theirs,
                 "score_value": means.get(ours, float("nan")),
             }
+
+
+def _compared_names(repeat: Repeat) -> tuple[str, str]:
+    """Return the model and the configuration as GEval's comparison has them."""
+    trial = repeat.trial
+    if trial.task == "DocumentSimilarity":
+        return trial.configuration, NONE
+    if trial.task == "SemanticAnalogies" and repeat.legacy:  # any k has the same name
+        return NONE, NONE
+    return trial.model or NONE, trial.configuration or NONE
 
 
 def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
@@ -200,8 +213,9 @@ def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         folder = f"{safe_name(name)}/" if len(found) > 1 else ""
         for file, table in result_tables(repeats).items():
             yield folder + file, table
-        yield f"{folder}comparison_ranking.csv", ranking(values, name).iloc[:, :-3]
-    yield "comparison_values.csv", values
+        ranks = ranking(values, name).iloc[:, :-3]
+        yield f"{folder}comparison_ranking.csv", comparison_text(ranks)
+    yield "comparison_values.csv", comparison_text(values)
     yield "comparison.csv", comparison_text(values)
 
 
@@ -334,8 +348,28 @@ def _trial(row: Row) -> Trial:
             f'{row.path}, line {row.line}: unknown task "{task}"; expected one of '
             f"{', '.join(METRICS)}."
         )
-    model = row.text("model_name") or row.text("model")
-    configuration = row.text("model_configuration") or row.text("conf")
+    names = (
+        row.text("model_name") or row.text("model"),
+        row.text("model_configuration") or row.text("conf"),
+    )
+    model, configuration = ("" if name == NONE else name for name in names)
+    if task == "DocumentSimilarity" and not configuration:  # the comparison has it as the model
+        model, configuration = "", model
+    if task == "Clustering":
+        configuration = _true_metric(model, configuration)
     if task == "SemanticAnalogies" and not configuration.startswith(TOP_K):
         configuration = f"{TOP_K}{row.whole('top_k_value', 1) if row.text('top_k_value') else 2}"
     return Trial(task, row.text("gold_standard_file"), model, configuration)
+
+
+def _true_metric(model: str, configuration: str) -> str:
+    """Return the configuration of a clustering with the metric that it has used.
+
+    GEval has a spelling mistake for KMeans, and names the metric of the others for Ward.
+
+    >>> _true_metric("KMeans", "metric=enclidean, n_clusters=2")
+    'metric=euclidean, n_clusters=2'
+    """
+    if model == "KMeans" or model.startswith("Ward"):
+        return re.sub("metric=[^,]*", "metric=euclidean", configuration)
+    return configuration

@@ -10,13 +10,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
-from karat.compat.taco.benchmark import MODELS, SEED, Setting, benchmark
+from karat.compat.taco.benchmark import (
+    MIN_FREQUENCY,
+    MODELS,
+    PAIRS,
+    SEED,
+    SEVERITIES,
+    Setting,
+    benchmark,
+)
 from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
+from karat.core.task import KEPT
 from karat.errors import DefinitionError, KaratError
 from karat.execution.progress import choose_progress
 from karat.execution.runner import Stopped
@@ -40,13 +50,35 @@ Loaders = list[tuple[str, Callable[[], Dataset]]]
 @click.option("--data_dir", default="data", show_default=True, metavar="DIR")
 @click.option("--results_dir", default="results", show_default=True, metavar="DIR")
 @click.option("--only", default="all", type=click.Choice(["all", *DATASETS]), show_default=True)
-@click.option("--quick", is_flag=True, help="Severity 0.2 only, with one draw.")
+@click.option("--quick", is_flag=True, help="Severity 0.2 only.")
 @click.option("--csv", metavar="PATH", help="Your own table.")
 @click.option("--target_col", metavar="COL", help="With --csv: the target column.")
 @click.option(
     "--task",
     type=click.Choice([*MODELS, "both"]),
     help="Task of --csv (default: inferred); without --csv: only datasets of this task.",
+)
+@click.option("--draws", default=1, show_default=True, help="Random draws of each corruption.")
+@click.option(
+    "--pairs",
+    type=click.Choice(PAIRS),
+    default="middle",
+    show_default=True,
+    help="Severities of pairs of corruptions.",
+)
+@click.option(
+    "--keep_predictions",
+    type=click.Choice(KEPT),
+    default="clean",
+    show_default=True,
+    help="Predictions to store: all, or only those on clean data.",
+)
+@click.option(
+    "--min_frequency",
+    type=click.FloatRange(0, 1),
+    default=MIN_FREQUENCY,
+    show_default=True,
+    help="Merge levels of a category below this share of the rows; 0: merge none, as TACO.",
 )
 def taco(
     data_dir: str,
@@ -56,14 +88,14 @@ def taco(
     csv: str | None,
     target_col: str | None,
     task: str | None,
+    **options: Any,
 ) -> int:
     """Run TACO's models on its datasets or on your own table, and write TACO's files.
 
     Datasets whose file is missing are skipped. Exit code: 0 if any dataset was run, else 2.
     """
-    setting = Setting(Path(results_dir), workers=available_cores())
-    if quick:
-        setting = replace(setting, severities=QUICK, draws=1)
+    severities = QUICK if quick else SEVERITIES
+    setting = Setting(Path(results_dir), severities, workers=available_cores(), **options)
     if csv is None and target_col is None:
         wanted = [
             name

@@ -5,15 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.compat.taco.result_files import MODEL_NAMES, plot_runs, taco_tables, write_files
+from karat.compat.taco.result_files import (
+    MODEL_NAMES,
+    plot_confusions,
+    plot_runs,
+    taco_tables,
+    write_files,
+)
 from karat.config.catalog import Catalog
+from karat.config.components import change_models
 from karat.core.columns import infer_kind, refuse_fractions, target_values
 from karat.core.dataset import Dataset
 from karat.core.files import safe_name
@@ -41,10 +48,11 @@ NAMES = (
 FOR_CLASSES = ("missingness_mnar", "rare_class_dilution")
 SEVERITIES = (0.1, 0.2, 0.4)
 SEED = 42
-MODELS = {
-    "classification": ("logreg", "svm", "rf", "xgb", "ffn"),
-    "regression": ("linreg", "svm", "rf", "xgb", "ffn"),
-}
+MODELS = {kind: tuple(names) for kind, names in MODEL_NAMES.items()}
+#: severities of pairs: both at the middle one, every combination, or no pairs
+PAIRS = ("middle", "all", "none")
+#: the share below which Karat's models merge levels of a category
+MIN_FREQUENCY = 0.005
 
 
 def _function(name: str) -> Corruption:
@@ -156,15 +164,39 @@ def run_benchmark(
     results_dir: str | Path = "results",
     task: str | None = None,
     severities: Sequence[float] = SEVERITIES,
+    *,
+    draws: int = 1,
+    pairs: str = "middle",
+    keep_predictions: str = "clean",
+    min_frequency: float | None = MIN_FREQUENCY,
 ) -> dict[str, Any]:
     """Fit on the training rows, test on clean and corrupted data, and write TACO's files.
 
     ``results_dir`` gets ``metrics_<name>_<task>.csv``, ``confusion_<name>_classification.csv``,
-    the plots in ``<name>_plots`` and, in ``runs``, the run folders with all predictions. The
-    default ``task`` is inferred from ``y``. Models that cannot be evaluated give a warning.
+    plots of the clean confusion matrices, the curves in ``<name>_plots`` and, in ``runs``, the run
+    folders. Models that cannot be evaluated give a warning.
+
+    Parameters
+    ----------
+    dataset_name, X_train, X_test, y_train, y_test, results_dir, severities
+        As in TACO.
+    task
+        ``"classification"`` or ``"regression"``. Default: inferred from ``y``.
+    draws
+        Number of random draws of each corruption; the files have means over them.
+    pairs
+        ``"middle"`` tests each pair of corruptions at the middle severity, ``"all"`` at every
+        combination of severities, ``"none"`` tests no pairs.
+    keep_predictions
+        ``"all"`` stores the predictions on every corrupted view, ``"clean"`` only those on clean
+        data.
+    min_frequency
+        Levels of a category below this share of the training rows are merged. None: as in TACO,
+        each level has its own column.
     """
     data = given_split(dataset_name, (X_train, X_test), (y_train, y_test), task)
-    _warned(benchmark(data, Setting(Path(results_dir), tuple(severities))))
+    options = (draws, pairs, keep_predictions, min_frequency)
+    _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), SEED, *options)))
     return {
         "dataset_name": dataset_name,
         "task": data.kind,
@@ -182,10 +214,20 @@ def run_classification_suite(
     results_dir: str | Path = "results",
     severities: Sequence[float] = SEVERITIES,
     random_state: int = SEED,
+    *,
+    draws: int = 1,
+    pairs: str = "middle",
+    keep_predictions: str = "clean",
+    min_frequency: float | None = MIN_FREQUENCY,
 ) -> pd.DataFrame:
-    """Run a classification benchmark and return the table of ``metrics_<name>_classification``."""
+    """Run a classification benchmark and return the table of ``metrics_<name>_classification``.
+
+    The options are those of ``run_benchmark``.
+    """
     data = given_split(name, (X_train, X_test), (y_train, y_test), "classification")
-    return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
+    options = (draws, pairs, keep_predictions, min_frequency)
+    setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
+    return _warned(benchmark(data, setting))
 
 
 def run_regression_suite(
@@ -197,21 +239,41 @@ def run_regression_suite(
     results_dir: str | Path = "results",
     severities: Sequence[float] = SEVERITIES,
     random_state: int = SEED,
+    *,
+    draws: int = 1,
+    pairs: str = "middle",
+    keep_predictions: str = "clean",
+    min_frequency: float | None = MIN_FREQUENCY,
 ) -> pd.DataFrame:
-    """Run a regression benchmark and return the table of ``metrics_<name>_regression``."""
+    """Run a regression benchmark and return the table of ``metrics_<name>_regression``.
+
+    The options are those of ``run_benchmark``.
+    """
     data = given_split(name, (X_train, X_test), (y_train, y_test), "regression")
-    return _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), random_state)))
+    options = (draws, pairs, keep_predictions, min_frequency)
+    setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
+    return _warned(benchmark(data, setting))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Options of the benchmark; the default of ``draws`` is that of the suite ``taco``."""
+    """Options of the benchmark, see ``run_benchmark``."""
 
     results_dir: Path
     severities: tuple[float, ...] = SEVERITIES
     seed: int = SEED
-    draws: int | None = None
+    draws: int = 1
+    pairs: str = "middle"
+    keep_predictions: str = "clean"
+    min_frequency: float | None = MIN_FREQUENCY
     workers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pairs not in PAIRS:
+            hint = did_you_mean(str(self.pairs), PAIRS)
+            raise DefinitionError(
+                f'pairs must be "middle", "all" or "none", got {self.pairs!r}.{hint}'
+            )
 
 
 @dataclass(frozen=True)
@@ -229,7 +291,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)  # the notes tell of failures
         runs = evaluate(
-            {name: MODEL_NAMES.get(name, name) for name in MODELS[task.kind]},
+            _models(task.kind, setting.min_frequency),
             task,
             seed=setting.seed,
             workers=setting.workers,
@@ -244,10 +306,19 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
     files = write_files(tables, setting.results_dir)
     try:
         folder = setting.results_dir / f"{safe_name(data.name)}_plots"
+        files += plot_confusions(dict(tables), setting.results_dir)
         files += plot_runs(runs, folder) if task.corruptions else []
     except MissingExtra as error:
         notes.append(f"no plots: {error}.")
     return Results(tables[0][1], files, notes)
+
+
+def _models(kind: str, min_frequency: float | None) -> Any:
+    """Return Karat's models under TACO's names."""
+    named = {name: MODEL_NAMES[kind].get(name, name) for name in MODELS[kind]}
+    if min_frequency == MIN_FREQUENCY:
+        return named
+    return change_models(Catalog().models(named), {"min_frequency": min_frequency})
 
 
 def _task(data: Dataset, setting: Setting) -> Task:
@@ -260,20 +331,24 @@ def _task(data: Dataset, setting: Setting) -> Task:
         probe=definition["probe"],
         split="fixed",
         metrics=definition["metrics"],
-        corruptions=_corruptions(data.kind, setting.severities),
-        draws=definition["draws"] if setting.draws is None else setting.draws,
+        corruptions=_corruptions(data.kind, setting.severities, setting.pairs),
+        draws=setting.draws,
         kind=data.kind,
+        keep_predictions=setting.keep_predictions,
     )
 
 
-def _corruptions(task: str, severities: Sequence[float]) -> dict[str, Sequence[float]]:
-    """Return all corruptions at all severities, and all pairs at the middle severity."""
+def _corruptions(task: str, severities: Sequence[float], pairs: str) -> dict[str, Sequence[float]]:
+    """Return all corruptions at all severities, and the pairs."""
     if not severities:
         return {}
     names = [name for name in NAMES if task == "classification" or name not in FOR_CLASSES]
-    middle = severities[len(severities) // 2]
-    singles = {name: severities for name in names}
-    return {**singles, **{f"{a}+{b}": [middle] for a, b in combinations(names, 2)}}
+    chosen: dict[str, Sequence[float]] = {name: severities for name in names}
+    for a, b in combinations(names, 2) if pairs != "none" else ():
+        chosen[f"{a}+{b}"] = severities if pairs == "all" else [severities[len(severities) // 2]]
+        for one, other in permutations(severities, 2) if pairs == "all" else ():
+            chosen[f"{a}@{one:g}+{b}@{other:g}"] = [1.0]
+    return chosen
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from karat.analysis.formatting import rounded
@@ -14,7 +15,15 @@ from karat.analysis.robustness import curves
 from karat.core.files import safe_name, write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
-from karat.reporting.figures import COLORS, WIDTH, Plot, cut_name, make_figure, settings
+from karat.reporting.figures import (
+    COLORS,
+    WIDTH,
+    Plot,
+    cut_name,
+    line_style,
+    make_figure,
+    settings,
+)
 from karat.reporting.formats import metric_label
 from karat.reporting.plots import draw_lines
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
@@ -32,13 +41,22 @@ OURS = {theirs: ours for ours, theirs in METRICS.items()}
 LOOKS = f"a CSV file with the columns {', '.join(TACO_COLUMNS)}"
 PLOT_FORMATS = ("png", "svg")
 KINDS = {"classes": "classification", "numbers": "regression"}
-#: Karat's models by TACO's names
+#: Karat's models by TACO's names, for each kind of task
 MODEL_NAMES = {
-    "logreg": "logistic-regression",
-    "linreg": "linear-regression",
-    "rf": "random-forest",
-    "xgb": "xgboost",
-    "ffn": "mlp",
+    "classification": {
+        "logreg": "logistic-regression",
+        "svm": "svm",
+        "rf": "random-forest",
+        "xgb": "xgboost",
+        "ffn": "mlp",
+    },
+    "regression": {
+        "linreg": "linear-regression",
+        "svr": "svm",
+        "rf_reg": "random-forest",
+        "xgb_reg": "xgboost",
+        "ffn_reg": "mlp",
+    },
 }
 VIEW = ["corruption", "severity"]
 
@@ -58,14 +76,14 @@ def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         stem = "_".join(map(safe_name, parts))
         part = part.assign(dataset=dataset, task=kind, metric=part["metric"].replace(METRICS))
         means = part.groupby(list(TACO_COLUMNS[:-1]), sort=False, as_index=False)["value"].mean()
-        yield f"metrics_{stem}.csv", _named(means)[list(TACO_COLUMNS)]
+        yield f"metrics_{stem}.csv", _named(means, kind)[list(TACO_COLUMNS)]
         counts = list(_counts(found, task)) if kind == "classification" else []
         if counts:
             table = pd.DataFrame(counts, columns=[*VIEW, *CONFUSION_COLUMNS[4:]])
             keys = list(CONFUSION_COLUMNS[:-1])
             grouped = table.assign(dataset=dataset, task=kind).groupby(keys, sort=False)
             sums = grouped["count"].sum().reset_index()
-            yield f"confusion_{stem}.csv", _named(sums)[list(CONFUSION_COLUMNS)]
+            yield f"confusion_{stem}.csv", _named(sums, kind)[list(CONFUSION_COLUMNS)]
 
 
 def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | Path) -> list[Path]:
@@ -94,12 +112,13 @@ def _tasks(found: Iterable[tuple[Run, str, dict[str, str]]]) -> dict[str, tuple[
     return tasks
 
 
-def _named(table: pd.DataFrame) -> pd.DataFrame:
+def _named(table: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return the table with TACO's models and views: ``clean`` at 0.0, ``a+b`` at 0.2+0.1."""
     views = {pair: _view(*pair) for pair in set(zip(*(table[name] for name in VIEW), strict=True))}
     pairs = [views[pair] for pair in zip(*(table[name] for name in VIEW), strict=True)]
     severity = pd.Series([pair[1] for pair in pairs], index=table.index, dtype=object)
-    models = table["model"].replace({ours: theirs for theirs, ours in MODEL_NAMES.items()})
+    theirs = {ours: theirs for theirs, ours in MODEL_NAMES[kind].items()}
+    models = table["model"].replace(theirs)
     return table.assign(corruption=[pair[0] for pair in pairs], severity=severity, model=models)
 
 
@@ -121,10 +140,21 @@ def _counts(
                 continue
             for view in record["views"]:
                 if view["status"] == "ok":
-                    answers = run.labels(record["task"], record["fold"], view_of(view).name)
-                    both = (answers[name].tolist() for name in ("truth", "predictions"))
-                    for pair, count in sorted(Counter(zip(*both, strict=True)).items()):
-                        yield view["corruption"], view["severity"], model, *pair, count
+                    for truth, answer, count in _view_counts(run, record, view):
+                        yield view["corruption"], view["severity"], model, truth, answer, count
+
+
+def _view_counts(
+    run: Run, record: Mapping[str, Any], view: Mapping[str, Any]
+) -> Iterator[tuple[str, str, int]]:
+    """Yield true class, predicted class and count, from the record or from the predictions."""
+    if "confusion" in view:
+        yield from map(tuple, view["confusion"])
+        return
+    answers = run.labels(record["task"], record["fold"], view_of(view).name)
+    both = (answers[name].tolist() for name in ("truth", "predictions"))
+    for (truth, answer), count in sorted(Counter(zip(*both, strict=True)).items()):
+        yield truth, answer, count
 
 
 def recognizes(sample: Sample) -> bool:
@@ -191,8 +221,9 @@ def plot_runs(
 ) -> list[Path]:
     """Write ``<task>_<corruption>_<metric>_curve`` and ``<task>_clean_<metric>_bar`` plots.
 
-    A curve starts at severity 0 (clean); bands are standard deviations over folds and draws. A
-    composition with a single severity has no curve.
+    In file names, "+" is ``_plus_`` and the metric has TACO's name, such as ``AUC``. A curve starts
+    at severity 0 (clean). The plot of a composition has a point for each of its severities, such as
+    0.2+0.1. Bands and bars are standard deviations over folds and draws.
     """
     if shape not in PLOT_FORMATS:
         raise DefinitionError(f'invalid plot format "{shape}": expected "png" or "svg".')
@@ -201,8 +232,9 @@ def plot_runs(
         found = curves(runs, metric=metric)
         Path(folder).mkdir(parents=True, exist_ok=True)
         for (task, name), part in found.groupby(["task", "metric"], sort=False):
-            label = metric_label(str(name), bool(part["higher_is_better"].iloc[0]))
-            for what, figure in _figures(part, safe_name(str(name))):
+            theirs = METRICS.get(str(name), str(name))
+            label = metric_label(theirs, bool(part["higher_is_better"].iloc[0]))
+            for what, figure in _figures(part, safe_name(theirs)):
                 figure.axes[0].set_title(f"{cut_name(task)}   {label}", fontsize=11)
                 path = Path(folder) / f"{safe_name(str(task))}_{what}.{shape}"
                 Plot(figure).save(path)
@@ -214,14 +246,81 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
     """Yield the figures of a task with the last part of their file names."""
     yield f"clean_{metric}_bar", _bars(part)
     models = [str(model) for model in part["model"].unique()]  # the same color in all plots
-    for corruption, group in part.groupby("corruption", sort=False):
-        name = str(corruption)
-        if "+" not in name or group["severity"].nunique() > 2:
+    composed = part["corruption"].str.contains("+", regex=False)
+    for table in (part[~composed].assign(label=""), _compositions(part[composed])):
+        for corruption, group in table.groupby("corruption", sort=False):
+            name = str(corruption)
             figure, ((axes,),) = make_figure(size=(WIDTH, 4))
-            draw_lines(axes, group, models, "severity")
+            if "+" in name:
+                _draw_points(axes, group, models)
+            else:
+                draw_lines(axes, group, models, "severity")
             axes.set_xlabel(f"severity of {cut_name(name)}")
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
+
+
+def _compositions(part: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores of compositions as ``a+b`` with a label: 0.2+0.1, or clean."""
+    views = [_view(*pair) for pair in zip(part["corruption"], part["severity"], strict=True)]
+    labels = pd.Series([str(label) for _, label in views], index=part.index, dtype=object)
+    labels = labels.mask(part["severity"] == 0, "clean")
+    named = part.assign(corruption=[name for name, _ in views], label=labels)
+    return named.drop_duplicates(["model", "corruption", "label"])
+
+
+def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
+    """Plot a point per model and label; with a single label, a line from clean to it."""
+    doses = {text: list(map(float, text.split("+"))) for text in set(group["label"]) - {"clean"}}
+    labels = ["clean", *sorted(doses, key=doses.__getitem__)]
+    line = "o-" if len(doses) == 1 else "o"
+    for place, model in enumerate(models):
+        points = group[group["model"] == model]
+        if len(points):
+            axes.errorbar(
+                points["label"].map(labels.index),
+                points["mean"],
+                points["std"].fillna(0.0),
+                fmt=line,
+                ms=4,
+                color=line_style(place)[0],
+                label=cut_name(model),
+            )
+    axes.set_xticks(range(len(labels)), labels, rotation=45 if len(labels) > 6 else 0)
+
+
+def plot_confusions(tables: Mapping[str, pd.DataFrame | str], folder: str | Path) -> list[Path]:
+    """Write ``<dataset>_<model>_clean_confusion.png`` for each confusion matrix on clean data."""
+    written = []
+    with settings():
+        for table in tables.values():
+            if isinstance(table, str) or "count" not in table:
+                continue
+            clean = table[table["corruption"] == "clean"]
+            for (dataset, model), part in clean.groupby(["dataset", "model"], sort=False):
+                stem = f"{safe_name(str(dataset))}_{safe_name(str(model))}"
+                path = Path(folder) / f"{stem}_clean_confusion.png"
+                Plot(_matrix(part, f"{cut_name(dataset)}   {cut_name(model)}")).save(path)
+                written.append(path)
+    return written
+
+
+def _matrix(part: pd.DataFrame, title: str) -> Any:
+    labels = sorted({*part["truth"], *part["prediction"]})
+    counts = part.pivot(index="truth", columns="prediction", values="count")
+    counts = counts.reindex(index=labels, columns=labels).fillna(0).astype(int)
+    size = max(3.0, 1.5 + 0.4 * len(labels))
+    figure, ((axes,),) = make_figure(size=(size, size))
+    axes.imshow(counts, cmap="Blues")
+    axes.set_xticks(range(len(labels)), [cut_name(label) for label in labels])
+    axes.set_yticks(range(len(labels)), [cut_name(label) for label in labels])
+    for (row, column), count in np.ndenumerate(counts.to_numpy()):
+        dark = count > counts.to_numpy().max() / 2
+        axes.text(column, row, count, ha="center", va="center", color="white" if dark else "black")
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true")
+    axes.set_title(title, fontsize=11)
+    return figure
 
 
 def _bars(part: pd.DataFrame) -> Any:
