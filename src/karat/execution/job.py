@@ -323,17 +323,12 @@ class _Attempt:
             return _no_scores(view, broken.status, broken.info)
         with self.meter.phase("score"):
             results = {name: score(name, answers.predictions) for name in self.task.metrics}
-        predictions = answers.predictions
         facts: dict[str, Any] = {}
         if view == CLEAN or self.task.keep_predictions == "all":
-            folder = "" if view == CLEAN else f"{view.name}/"
-            stored = self._with_keys(predictions, solver, test, shown)
-            self.files[f"{folder}predictions.csv"] = stored.to_csv()
-            self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
-            if answers.missing:
-                self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
+            stored = self._with_keys(answers.predictions, solver, test, shown)
+            self._store(stored, answers, test, "" if view == CLEAN else f"{view.name}/")
         else:
-            facts = {"stored": False, "confusion": _confusion(predictions)}
+            facts = {"stored": False, "confusion": _confusion(answers.predictions)}
         return {
             **_no_scores(view, "ok", ""),
             **facts,
@@ -342,6 +337,13 @@ class _Attempt:
             "scores": {name: value for name, (value, _) in results.items()},
             "reasons": {name: encodable(why) for name, (_, why) in results.items() if why},
         }
+
+    def _store(self, stored: Predictions, answers: Answers, test: Dataset, folder: str) -> None:
+        """Add the files of a view."""
+        self.files[f"{folder}predictions.csv"] = stored.to_csv()
+        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
+        if answers.missing:
+            self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
 
     def _with_keys(
         self, predictions: Predictions, solver: Solver, test: Dataset, shown: Dataset
