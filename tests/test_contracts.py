@@ -328,6 +328,8 @@ FILES = {
     "arrays/info.json": '{"task_type": "binclass"}',
     "texts/good/1.txt": "fine",
     "texts/bad/1.txt": "poor",
+    "corpus/cities.csv": "place,people\nRome,3\nOslo,1\n",
+    "corpus/columns.csv": "table,column,type\ncities,place,City\ncities,people,number\n",
 }
 LABEL = {"target": "label", "kind": "classification"}
 SPECS = [
@@ -406,6 +408,29 @@ def test_query_generator(name):
         assert "table" in str(error)
 
 
+@pytest.mark.parametrize("name", builtin(registry.vector_formats))
+def test_vector_format(name):
+    """It is a function of a path, or has one."""
+    part = registry.vector_formats.get(name)
+    assert callable(getattr(part, "read_vectors", part))
+
+
+@pytest.mark.parametrize("name", builtin(registry.measures))
+def test_measure(name):
+    """It returns one number for two vectors."""
+    a, b = np.random.default_rng(0).normal(size=(2, 8))
+    assert np.isfinite(registry.measures.get(name)(a, b))
+
+
+@pytest.mark.parametrize("name", builtin(registry.analogy_functions))
+def test_analogy_function(name):
+    """It returns a vector of the same size and changes none of its own."""
+    given = np.random.default_rng(0).normal(size=(3, 8))
+    before = given.copy()
+    assert registry.analogy_functions.get(name)(*given).shape == (8,)
+    assert (given == before).all()
+
+
 def is_bundled(name: str) -> bool:
     load = DEFINITIONS.get("datasets", name)["load"]
     return load is not None and load["use"].startswith("karat.data.readers.table:")
@@ -440,6 +465,9 @@ CONTRACTS = {
     "probe": test_probe,
     "reader": test_reader,
     "query_generator": test_query_generator,
+    "vector_format": test_vector_format,
+    "measure": test_measure,
+    "analogy_function": test_analogy_function,
 }
 
 

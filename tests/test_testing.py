@@ -221,7 +221,11 @@ def test_the_fix_of_an_unavailable_model_is_its_pip_line():
 @pytest.mark.parametrize(
     ("encoder", "modality", "found"),
     [
-        (lambda texts: [[len(text), 1.0] for text in texts], None, ["on texts", "on entities"]),
+        (
+            lambda items: [[len(item), 1.0] for item in items],
+            None,
+            ["on texts", "on entities", "on columns", "on whole tables"],
+        ),
         (lambda x: np.ones((len(x), 2)), "entity", ["on entities"]),
         (HashingVectorizer(n_features=8), "text", ["on texts"]),  # sparse vectors
         (TfidfVectorizer(), None, ["on texts", "on entities"]),  # vocabulary is no list of ids

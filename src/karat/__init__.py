@@ -23,8 +23,8 @@ _MODULES = {
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
     "karat.core.predictions": "Predictions",
-    "karat.core.registry": "composer corruption dataset encoder head predictor probe "
-    "query_generator reader splitter",
+    "karat.core.registry": "analogy_function composer corruption dataset encoder head measure "
+    "predictor probe query_generator reader splitter vector_format",
     "karat.core.task": "Suite Task",
     "karat.errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "karat.execution.evaluation": "evaluate suite",
@@ -62,16 +62,19 @@ if TYPE_CHECKING:
     from karat.compat.convert import import_results as import_results
     from karat.core.dataset import Dataset as Dataset
     from karat.core.predictions import Predictions as Predictions
+    from karat.core.registry import analogy_function as analogy_function
     from karat.core.registry import composer as composer
     from karat.core.registry import corruption as corruption
     from karat.core.registry import dataset as dataset
     from karat.core.registry import encoder as encoder
     from karat.core.registry import head as head
+    from karat.core.registry import measure as measure
     from karat.core.registry import predictor as predictor
     from karat.core.registry import probe as probe
     from karat.core.registry import query_generator as query_generator
     from karat.core.registry import reader as reader
     from karat.core.registry import splitter as splitter
+    from karat.core.registry import vector_format as vector_format
     from karat.core.task import Suite as Suite
     from karat.core.task import Task as Task
     from karat.errors import ContractError as ContractError

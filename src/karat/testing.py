@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 
 from karat.core import registry
-from karat.core.dataset import MODALITIES, Dataset
-from karat.core.files import fingerprint
+from karat.core.dataset import MODALITIES, PLURAL, Dataset
+from karat.core.files import cell_text, fingerprint
 from karat.core.predictions import Predictions, as_text
+from karat.core.table_items import ITEM_TYPES, column_items, frame_items
 from karat.corruptions.view import VECTORS, View
 from karat.corruptions.view import corrupt as see
 from karat.errors import DefinitionError, MissingExtra, did_you_mean
@@ -37,7 +38,6 @@ SEED = 42
 TOLERANCE = 1e-5
 _FIX_RUN = 'Fix the error, encode such columns in an earlier step, or set takes = ("text",).'
 _TYPES = {"classifier": "classification", "regressor": "regression"}
-_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
         A class or an object with ``transform`` (encoder) or ``predict`` (predictor), a function of
         texts, the path of a vector file, or a ``karat.models.model.Model``.
     modality
-        "table", "text" or "entity": check on this modality only. By default on all that the model
-        declares in ``takes``; if it declares none, on all, and only those that work are reported.
+        "table", "text", "entity", "column" or "frame": check on this modality only. By default on
+        all that the model declares in ``takes``; if it declares none, on all, and only those that
+        work are reported.
 
     Returns
     -------
@@ -112,7 +113,7 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
     ):
         trials = {}
         for taken, kind in product(modalities, answers):
-            where = f"on {_PLURAL[taken]}" + (f", {kind}" if model.role == "predictor" else "")
+            where = f"on {PLURAL[taken]}" + (f", {kind}" if model.role == "predictor" else "")
             trials[where] = partial(_try_model, model, _sample(taken, kind))
         checks += run_trials(trials, lambda trial: trial.ended)
     return checks
@@ -157,8 +158,8 @@ def check_metric(name: str) -> list[Check]:
 def check_corruption(name: str) -> list[Check]:
     """Return one check per requirement of a registered corruption.
 
-    It is applied to a table, to texts or, if it takes vectors, to a matrix. One that works on
-    tables only, or on texts only, is reported on these only.
+    It is applied to a table, to texts or, if it takes these, to columns, to whole tables or to a
+    matrix. One that works on tables only, or on texts only, is reported on these only.
 
     Parameters
     ----------
@@ -180,9 +181,11 @@ def check_corruption(name: str) -> list[Check]:
     """
     if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
         return run_trials({"on vectors": partial(_try_on_vectors, name)}, lambda trial: trial.ended)
+    takes = getattr(registry.corruptions.get(name), "takes", ())
+    new = [taken for taken in ITEM_TYPES if taken in takes]
     trials = {
-        f"on {_PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classification"))
-        for taken in ("table", "text")
+        f"on {PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classification"))
+        for taken in new or ("table", "text")
     }
     return run_trials(trials, lambda trial: trial.ended)
 
@@ -296,9 +299,27 @@ def _sample(modality: str, kind: str) -> Dataset:
         "table": pd.DataFrame(columns),
         "text": pd.Series(texts, dtype=object),
         "entity": pd.Series(texts, index=[f"http://example.org/entity/Q{n}" for n in i]),
+        "column": _sample_columns(pd.DataFrame(columns)),
+        "frame": _sample_frames(pd.DataFrame(columns)),
     }[modality]
     truth = weight + i % 9 if kind == "regression" else np.where(weight > 50, "high", "low")
     return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
+
+
+def _sample_columns(table: pd.DataFrame) -> pd.Series:
+    """Return 200 columns of tables, with empty, missing and repeated headers."""
+    tables = {f"table {n}": table.iloc[n : n + 1 + n % 5] for n in range(0, 200, 7)}
+    tables["table 7"] = tables["table 7"].set_axis(["", None, "a", "a", 5, "Größe 数", "x"], axis=1)
+    tables["table 14"] = tables["table 14"].assign(color=None)
+    return column_items(tables).iloc[:200]
+
+
+def _sample_frames(table: pd.DataFrame) -> pd.Series:
+    """Return 200 tables of different shapes."""
+    tables = {f"table {n}": table.iloc[n : n + 1 + n % 5, : 1 + n % 7] for n in range(200)}
+    tables["table 1"] = tables["table 1"].set_axis(["", None], axis=1)
+    tables["table 2"] = tables["table 2"].iloc[:0]
+    return frame_items(tables)
 
 
 def _looks_up(model: Model) -> bool:
@@ -500,6 +521,8 @@ def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
 
 def _cells(items: Any, target: Any) -> np.ndarray:
     """Return cells and targets as objects; missing cells are None, which equals itself."""
+    if isinstance(items, pd.Series) and isinstance(items.iloc[0], tuple(ITEM_TYPES.values())):
+        items = items.map(cell_text)
     return np.column_stack([items.astype(object).where(items.notna(), None), target])
 
 

@@ -223,7 +223,7 @@ def test_the_page_follows_events_and_polls_without_them(screen, address, place):
         screen.command("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
-@pytest.mark.parametrize("page", ["upload", "evaluate", "docs"])
+@pytest.mark.parametrize("page", ["upload", "evaluate", "geval", "docs"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_pages_fit_and_their_controls_can_be_hit(screen, address, page, width):
     screen.width(width)
@@ -238,7 +238,7 @@ def test_pages_fit_and_their_controls_can_be_hit(screen, address, page, width):
     named = (
         "return [...document.querySelectorAll('.ways [aria-current]')].map((e) => e.textContent)"
     )
-    titles = {"upload": "Upload", "evaluate": "Evaluate", "docs": "API"}
+    titles = {"upload": "Upload", "evaluate": "Evaluate", "geval": "GEval", "docs": "API"}
     assert screen.run(named) == [titles[page]]
 
 
@@ -272,7 +272,7 @@ def test_pages_are_accessible(screen, address, page, theme):
 
 def test_a_read_only_server_has_no_enabled_form(screen, place):
     with serving(place / "runs") as found:
-        for page in ("upload", "evaluate"):
+        for page in ("upload", "evaluate", "geval"):
             screen.open(f"{found}{page}")
             assert screen.run("return document.getElementById('send').matches(':disabled')")
         assert json.loads(screen.run("return document.documentElement.dataset.writable")) is False

@@ -63,8 +63,9 @@ class Sandbox:
         names: dict[str, Any] = {"Path": Path, "folder": self.folder}
         for setup in [setups] if isinstance(setups, str) else setups or []:
             if setup not in self.made:
-                self.made[setup] = dict(names)
-                exec(compile(self.setups[setup], f"setup {setup}", "exec"), self.made[setup])
+                made = dict(names)
+                exec(compile(self.setups[setup], f"setup {setup}", "exec"), made)
+                self.made[setup] = made  # a setup that needs a missing library is tried again
             names |= self.made[setup]
         return names
 

@@ -39,11 +39,28 @@ def again(predictions):
         answers=predictions.answers,
         truths=predictions.truths,
         classes=predictions.classes,
+        precision=predictions.precision,
     )
 
 
 def classified(answers, truth, classes, probabilities=None, **more):
     return Predictions(answers, truth, "classes", "classes", classes, probabilities, **more)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_probabilities_keep_their_type(dtype):
+    given = np.array([[1e-4, 1 - 1e-4], [0, 1], [1 / 3, 2 / 3]], dtype=dtype)
+    made = classified(list("bba"), list("aab"), ("a", "b"), given)
+    assert made.precision == made.probabilities.dtype == dtype
+    assert same(again(made), made)
+    rows = np.array([True, False, True, False, True, False])
+    other = classified(list("bba"), list("aab"), ("a", "b"), given.astype(float))
+    assert made.merged(other, rows).precision == dtype
+
+
+@pytest.mark.parametrize("given", [[[0, 1]], np.array([[0, 1]]), np.array([[0, 1]], np.longdouble)])
+def test_other_types_of_probabilities_become_float64(given):
+    assert classified(["b"], ["a"], ("a", "b"), given).precision == "float64"
 
 
 def test_classes_come_first_then_predictions_and_truth_and_extras_last():

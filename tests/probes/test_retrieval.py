@@ -691,3 +691,65 @@ def test_an_encoder_gets_only_train_labels(tmp_path, how):
         assert set(got.group) == tested
         if how == "kfold":  # what is found are train rows
             assert set(got.target) <= {str(i) for i in fold.train} and not set(got.target) & tested
+
+
+# -- columns of tables ----------------------------------------------------------------------
+
+#: columns a and b of one table, c and d of another; a and b have the same vector
+FOUR = {
+    "t": pd.DataFrame({"a": [1], "b": [2]}),
+    "u": pd.DataFrame({"c": [3], "d": [4]}),
+}
+PLACED = Vectors(np.array([[1, 0], [1, 0], [0.6, 0.8], [0.8, 0.6]], np.float32), np.arange(4))
+NAMES = ["t/0 a", "t/1 b", "u/0 c", "u/1 d"]
+
+
+def test_columns_of_the_same_table_are_no_candidates_by_hand():
+    types = {("t", "a"): "x", ("t", "b"): "x", ("u", "c"): "x", ("u", "d"): "y"}
+    data = Dataset.from_tables(FOUR, types)
+    probe = SameClass()
+    probe.fit(data.blind(), PLACED)
+    found = probe.answer(data, PLACED)
+    # a and b ask for c, which d precedes; c asks for a and b; no other column is of d's type
+    assert list(zip(found.group, found.target, found.rank, strict=True)) == [
+        (NAMES[0], NAMES[2], 2.0),
+        (NAMES[1], NAMES[2], 2.0),
+        (NAMES[2], NAMES[0], 1.0),
+        (NAMES[2], NAMES[1], 2.0),
+    ]
+    assert found.candidates.tolist() == [2, 2, 2, 2]
+    assert found.predictions.tolist() == [NAMES[3], NAMES[3], NAMES[0], NAMES[0]]
+    assert probe.notes and probe.notes[0].startswith("1 of 4")
+    # average precision 1/2, 1/2 and (1/1 + 2/2) / 2
+    assert score("map", found)[0] == pytest.approx(2 / 3)
+    assert score("recall@1", found)[0] == pytest.approx((0 + 0 + 1 / 2) / 3)
+
+
+def test_columns_of_train_tables_are_candidates_of_test_columns():
+    types = {("t", "a"): "x", ("t", "b"): "y", ("u", "c"): "x", ("u", "d"): "y"}
+    data = Dataset.from_tables(FOUR, types)
+    probe = SameClass()
+    probe.fit(data.take(np.array([0, 1])), PLACED)
+    found = probe.answer(data.take(np.array([2, 3])), PLACED)
+    assert found.target.tolist() == [NAMES[0], NAMES[1]]
+    assert found.rank.tolist() == [2.0, 2.0]  # a and b have the same vector
+
+
+def test_a_joinable_column_is_searched_in_other_tables_by_hand():
+    items = Dataset.from_tables(FOUR, dict.fromkeys([("t", 0), ("t", 1), ("u", 0), ("u", 1)], 0.5))
+    questions = pd.DataFrame({"query": [NAMES[0], NAMES[2]]})
+    answers = np.array([NAMES[2], NAMES[1]], dtype=object)
+    data = Dataset("joins", items.items, questions, answers, "items", "column")
+    found = Nearest().answer(data, PLACED)
+    assert found.rank.tolist() == [2.0, 2.0] and found.candidates.tolist() == [2, 2]
+    # 1/log2(3) of the ideal 1
+    assert score("ndcg@10", found)[0] == pytest.approx(1 / np.log2(3))
+    assert score("map", found)[0] == pytest.approx(0.5)
+
+
+def test_a_corpus_of_one_table_has_no_candidates():
+    items = Dataset.from_tables({"t": FOUR["t"]}, {("t", 0): 0.5, ("t", 1): 1.5})
+    questions = pd.DataFrame({"query": [NAMES[0]]})
+    data = Dataset("alone", items.items, questions, np.array([NAMES[1]], object), "items", "column")
+    with pytest.raises(DataError, match="no candidates"):
+        Nearest().answer(data, Vectors(PLACED.matrix[:2], np.arange(2)))

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import paired_cosine_distances, pairwise_distances
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
-from karat.errors import ContractError, DefinitionError
+from karat.errors import ContractError, DataError, DefinitionError
 from karat.metrics import score
 from karat.probes import similarity
 from karat.probes.similarity import MEASURES, Measure, Similarity, names
@@ -37,11 +37,39 @@ def test_kernels_are_similarities_as_they_are(name):
 @pytest.mark.parametrize("name", names())
 def test_every_name_measures(name):
     measure = Measure(name)
-    rows, table = measure.rows(A, B), measure.table(A, B)
+    size = 2 if name == "haversine" else 4
+    rows, table = measure.rows(A[:, :size], B[:, :size]), measure.table(A[:, :size], B[:, :size])
     assert rows.shape == (6,)
     assert table.shape == (6, 6)
     assert np.isfinite(rows).all()
     assert np.isfinite(table).all()
+
+
+@pytest.mark.parametrize("name", ["seuclidean", "mahalanobis"])
+def test_distances_scaled_by_all_vectors(name):
+    """The variances come from the vectors of all items, as in SciPy from all rows."""
+    X = np.vstack([A, B])
+    wanted = distance.squareform(distance.pdist(X, name))
+    measure = Measure(name)
+    measure.fit(X)
+    np.testing.assert_allclose(measure.rows(A, B), -np.diag(wanted[:6, 6:]), rtol=1e-9)
+    np.testing.assert_allclose(measure.table(A[:2], B), 1 / (1 + wanted[:2, 6:]), rtol=1e-9)
+    questions = pairs("wx", "yz", [1.0, 2.0])
+    found = Similarity(name).answer(questions, Vectors(X[:7, :2], np.arange(7))).predictions
+    wanted = distance.squareform(distance.pdist(X[:7, :2], name))
+    np.testing.assert_allclose(found, [-wanted[0, 2], -wanted[1, 3]], rtol=1e-9)
+
+
+def test_haversine_of_two_dimensions():
+    a, b = np.array([[0.0, 0.0]]), np.array([[0.0, np.pi / 2]])  # a quarter of the equator
+    assert Measure("haversine").rows(a, b) == pytest.approx([-np.pi / 2])
+    with pytest.raises(DataError, match="4"):
+        Measure("haversine").rows(A, B)
+
+
+def test_mahalanobis_needs_more_vectors_than_dimensions():
+    with pytest.raises(DataError, match="4 vectors of 4"):
+        Measure("mahalanobis").fit(A[:4])
 
 
 def test_zero_vectors_never_give_nan():
@@ -166,6 +194,22 @@ def test_penalized_questions_are_last(measure):
     assert np.isfinite(found.predictions).all()
 
 
+def test_a_random_order_of_penalized_questions():
+    group = np.array(["g", "g", "g", "g", "h", "h"])
+    data = pairs("wwwwyy", "xyzwxw", np.arange(6.0), group=group)
+    known = vectors([[1, 0], [NAN, NAN], [NAN, NAN], [4, 1]])
+    probe = Similarity(unknown="random-last")
+    able = probe.answerable(data, known)
+    assert able.tolist() == [False, False, True, True, False, False]
+    lowest = probe.answer(data.take(np.flatnonzero(able)), known).predictions.min()
+    lost = probe.unanswered(data.take(np.flatnonzero(~able))).predictions
+    assert lost.max() < lowest
+    assert lost[0] != lost[1]  # of a group with other vectors
+    assert lost[2] == lost[3]  # no question of the group has an answer
+    again = probe.unanswered(data.take(np.flatnonzero(~able))).predictions
+    assert again.tolist() == lost.tolist()
+
+
 def test_missing_items_are_ignored_or_penalized():
     # the model has the order right, and does not know the most related item
     data = pairs("wwz", "xyw", [3.0, 2.0, 1.0])
@@ -192,7 +236,7 @@ def test_a_huge_distance_still_has_something_below_it():
         ({"measure": "cosin"}, '"cosin".*"cosine"'),
         ({"measure": 3}, "3"),
         ({"bags": "match"}, "bags.*mean, matches"),
-        ({"unknown": "first"}, "unknown.*last, mean"),
+        ({"unknown": "first"}, "unknown.*last, random-last, mean"),
     ],
 )
 def test_wrong_options_are_refused(options, word):

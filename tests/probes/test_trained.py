@@ -255,6 +255,22 @@ def test_each_noise_item_is_a_separate_cluster(own):
     assert len(set(lost.predictions)) == 2
 
 
+def test_an_item_listed_twice_is_one_separate_cluster(own):
+    own(dbscan=lambda: DBSCAN(eps=3.0, min_samples=3))
+    items = pd.Series(list("vwxyz"), index=list("vwxyz"))
+    questions = pd.DataFrame({"item": list("vwxyyzz")})
+    truth = np.array(list("aaabbbb"))
+    data = Dataset("twice", items, questions, truth, "classification", "entity")
+    vectors = Vectors(np.array([[0.0], [1], [2], [90], [NAN]]), np.arange(5))
+    probe = Trained("dbscan", scale="plain")
+    able = probe.answerable(data, vectors)
+    probe.fit(data.blind().take(np.flatnonzero(able)), vectors)
+    found = probe.answer(data.take(np.flatnonzero(able)), vectors)
+    assert found.predictions.tolist() == [0, 0, 0, 1, 1]  # both rows of y are noise
+    lost = probe.unanswered(data.take(np.flatnonzero(~able)))
+    assert len(set(lost.predictions)) == 1
+
+
 class Clusterer:
     def __init__(self, clusters):
         self.clusters = clusters

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import log_loss
 
 import karat
 from karat.errors import DataError, DefinitionError
@@ -99,6 +101,38 @@ def test_scores_are_equal_and_nothing_is_written(run):
     assert (done.scores["before"] == done.scores["value"]).all()
     assert not len(done.differences) and not done.problems and not done.notes
     assert contents(run.folder.parent) == before
+
+
+class SinglePrecision(ClassifierMixin, BaseEstimator):
+    """A classifier that is always certain of the first class, in float32."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+    def predict_proba(self, X):
+        return np.tile(np.array([[1, 0]], np.float32), (len(X), 1))
+
+
+def test_log_loss_of_single_precision_probabilities(tmp_path):
+    table = pd.DataFrame({"x": np.arange(20.0), "y": list("ab") * 10})
+    data = karat.Dataset.from_table(table, "y", name="half")
+    split = {"use": "kfold", "folds": 2}
+    task = karat.Task("half", data, split=split, metrics=["logloss", "brier"])
+    (run,) = karat.evaluate(SinglePrecision(), task, output=tmp_path)
+    found = run.predictions("half")
+    assert found.precision == "float32"
+    theirs = log_loss(found.target, found.probabilities)
+    assert theirs == pytest.approx(15.9424 / 2, abs=1e-4)
+    assert run.results()["logloss"].tolist() == pytest.approx([theirs] * 2)
+    assert not len(karat.rescore(run).differences)
+    path = run.folder / "predictions" / "half" / "1" / "metadata.json"
+    path.write_text(path.read_text().replace("float32", "float8"))
+    (problem,) = karat.rescore(run).problems
+    assert problem.startswith(str(path))
 
 
 @pytest.mark.parametrize("missing", ["ignore", "penalize"])

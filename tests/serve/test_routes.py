@@ -342,7 +342,7 @@ def test_the_same_site_can_post_and_other_sites_cannot_ask_for_permission(writer
     "kind",
     ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "TEXT/Plain"],
 )
-@pytest.mark.parametrize("path", ["/evaluations", "/vectors?name=a.txt", "/runs?name=a"])
+@pytest.mark.parametrize("path", ["/evaluations", "/geval", "/vectors?name=a.txt", "/runs?name=a"])
 def test_forms_are_refused(writer, kind, path):
     answer = writer.post(f"{API}{path}", content=b'{"suite": "x"}', headers={"content-type": kind})
     assert answer.status_code == 415
@@ -355,6 +355,7 @@ WRITES = [
     ("DELETE", "/vectors/a.txt", {}),
     ("POST", "/evaluations/x/cancel", {}),
     ("POST", "/evaluations/x/resume", {}),
+    ("POST", "/geval", {"json": {"vectors": "a.txt"}}),
 ]
 
 

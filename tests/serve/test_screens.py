@@ -20,7 +20,7 @@ from karat.serve.settings import Settings
 from karat.serve.snapshots import FolderWatcher, Snapshot
 
 API = "/api/v1"
-PAGES = ("/upload", "/evaluate", "/docs")
+PAGES = ("/upload", "/evaluate", "/geval", "/docs")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -38,7 +38,7 @@ def test_pages_run_only_their_own_scripts(reader, path):
     assert reader.get(path, headers={"if-none-match": tag}).status_code == 304
 
 
-@pytest.mark.parametrize("name", ["upload", "evaluate"])
+@pytest.mark.parametrize("name", ["upload", "evaluate", "geval"])
 def test_forms_are_disabled_on_a_server_that_is_read_only(tmp_path, name):
     closed = make_form(name, Settings(tmp_path)).body
     assert '<fieldset class="all" disabled>' in closed and 'data-writable="false"' in closed
@@ -48,7 +48,7 @@ def test_forms_are_disabled_on_a_server_that_is_read_only(tmp_path, name):
 
 
 def test_every_field_has_a_label_and_a_place_for_its_error(tmp_path):
-    for name in ("upload", "evaluate"):
+    for name in ("upload", "evaluate", "geval"):
         body = make_form(name, Settings(tmp_path)).body.partition("<script>")[0]
         ids = re.findall(r'<(?:input|select)[^>]* id="(\w+)"', body)
         assert len(ids) >= 3
@@ -139,8 +139,22 @@ def examples(evaluated, tmp_path_factory, tools):
         for path in run.rglob("*.json"):
             packed.write(path, path.relative_to(folder))
     (place / "run.zip").write_bytes(archive.getvalue())
-    with tools.served(folder, token=tools.token, queue=10) as address:
+    (place / "gold" / "EntityRelatedness").mkdir(parents=True)
+    (place / "gold" / "EntityRelatedness" / "KORE.txt").write_text("0\n\t1\n\t2\n")
+    write_geval(folder)
+    options = {"token": tools.token, "queue": 10, "geval_gold": place / "gold"}
+    with tools.served(folder, **options) as address:
         yield address.rstrip("/"), place
+
+
+def write_geval(folder):
+    """Write what karat geval writes: a log, a result file, and the file of all scores."""
+    result = folder / "result_2026-01-01_00-00-00"
+    result.mkdir()
+    (result / "log.txt").write_text("TESTED CONFIGURATION\nrun id: v_2_cosine_2_1\n\nPROBLEMS\n")
+    columns = "test_name task_name gold_standard_file coverage model model_configuration metric"
+    row = "v_2_cosine_2_1 EntityRelatedness KORE 1.0 - - kendalltau_correlation 1.0"
+    (folder / "comparison.csv").write_text(f"{columns} score_value\n{row}\n")
 
 
 def read_examples(address):
@@ -151,7 +165,8 @@ def read_examples(address):
 
 
 #: calls that need something to be there, after those that make it
-WRITING = ("add_vectors", "add_run", "add_evaluation", "cancel_evaluation", "resume_evaluation")
+WRITING = ("add_vectors", "add_run", "add_geval_evaluation", "add_evaluation")
+WRITING += ("cancel_evaluation", "resume_evaluation")
 
 
 @pytest.mark.parametrize("kind", ["curl", "Python"])

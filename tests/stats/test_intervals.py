@@ -31,9 +31,11 @@ def short(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("confidence", [0.99, 0.9])
 @pytest.mark.parametrize("size", [2, 3, 10, 50])
-def test_the_bootstrap_equals_scipys(size, confidence):
-    values = short(np.random.default_rng(size).gamma(2, size=(size, 3)))
-    low, high = bootstrap(values, 77, confidence)
+@pytest.mark.parametrize("faithful", [False, True])
+def test_the_bootstrap_equals_scipys(size, confidence, faithful):
+    values = np.random.default_rng(size).gamma(2, size=(size, 3))
+    values = values if faithful else short(values)
+    low, high = bootstrap(values, 77, confidence, faithful=faithful)
     for column in range(3):
         mean = values[:, column].mean()
         theirs = stats.bootstrap(

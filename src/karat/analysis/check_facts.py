@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from karat.analysis.formatting import count
 from karat.analysis.leaderboard import fold_ratios
@@ -146,14 +145,17 @@ class Facts:
     def tested(self, task: str) -> int:
         """Return the number of distinct test questions of a task, 0 if no run records it."""
         recorded = self.tasks.get(task, {}).get("tested")
-        if recorded:
-            return int(recorded)
-        folds = {
-            job.record["fold"]: int(job.record.get("questions") or 0)
-            for job in self.jobs
-            if job.task == task and not job.record["repeat"]
-        }
-        return sum(folds.values())
+        return int(recorded) if recorded else sum(self._questions.get(task, {}).values())
+
+    @cached_property
+    def _questions(self) -> dict[str, dict[Any, int]]:
+        """The number of test questions of each fold of the first repeat, by task."""
+        found: dict[str, dict[Any, int]] = {}
+        for job in self.jobs:
+            if not job.record["repeat"]:
+                number = int(job.record.get("questions") or 0)
+                found.setdefault(job.task, {})[job.record["fold"]] = number
+        return found
 
     @cached_property
     def ratios(self) -> dict[str, float]:
@@ -263,7 +265,7 @@ def below(facts: Facts, task: str, value: float) -> np.ndarray:
     place = facts.place[task]
     sign = 1 if facts.cells.higher[place] else -1
     mean, error, counts = _errors(facts, task, facts.cells.folds[place] - sign * value)
-    t = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1))
+    t = stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
     rows = facts.tested(task)
     by_rows = np.full(len(mean), np.nan)
     if rows and is_share(facts.given.metrics[task]):
@@ -286,7 +288,7 @@ def bounds(facts: Facts, task: str, other: int) -> tuple[np.ndarray, np.ndarray,
     folds = facts.cells.folds[facts.place[task]]
     mean, error, counts = _errors(facts, task, folds - folds[other])
     # Student's t needs a degree of freedom
-    t = student.ppf((1 + CONFIDENCE) / 2, np.maximum(counts - 1, 1))
+    t = stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
     by_rows = ndtri((1 + CONFIDENCE) / 2) * _errors_of_shares(facts, task, other)
     half = np.where(counts > 1, t * error, by_rows)
     return mean, mean - half, mean + half
@@ -301,7 +303,7 @@ def detectable(facts: Facts, task: str, model: int, other: int) -> tuple[float, 
     folds = facts.cells.folds[facts.place[task]]
     _, error, counts = _errors(facts, task, folds[[model]] - folds[other])
     freedom = np.maximum(counts - 1, 1)
-    t = student.ppf((1 + CONFIDENCE) / 2, freedom) + student.ppf(POWER, freedom)
+    t = stdtrit(freedom, (1 + CONFIDENCE) / 2) + stdtrit(freedom, POWER)
     by_rows = ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)
     by_rows *= _errors_of_shares(facts, task, other)[model]
     found = [

@@ -129,7 +129,12 @@ def _imbalance(facts: Facts) -> Iterator[Hit]:
 # -- KRT1: models and their vectors -------------------------------------------------------
 
 #: the encoder of raw features, by modality, which others should beat
-RAW = {"table": "onehot", "text": "tfidf"}
+RAW = {
+    "table": "onehot",
+    "text": "tfidf",
+    "column": "column-statistics",
+    "frame": "column-statistics",
+}
 #: share of items with the vector of another item, from which it is reported
 COLLAPSED = 0.05
 #: coverage below which a score is not about the task as a whole

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
-from scipy.stats import binomtest, chi2
+from scipy.special import bdtr, chdtrc, stdtrit
 from threadpoolctl import threadpool_limits
 
 from karat.analysis.shared_items import CannotCompare, common_rows
@@ -69,10 +68,10 @@ def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
     left, right = int((one & ~other).sum()), int((other & ~one).sum())
     count = left + right
     if not count or (count < EXACT if exact is None else exact):
-        p = float(binomtest(left, count).pvalue) if count else 1.0
+        p = min(2 * float(bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
         return McNemar(left, right, float(min(left, right)), p, True)
     statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(chi2.sf(statistic, 1)), False)
+    return McNemar(left, right, statistic, float(chdtrc(1, statistic)), False)
 
 
 def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> np.ndarray:
@@ -190,8 +189,8 @@ def _log_chance(answers: Predictions) -> np.ndarray:
     if chances is None or (answers.true_codes >= chances.shape[1]).any():
         raise DataError("there are no probabilities of all classes.")
     given = chances[np.arange(len(answers)), answers.true_codes]
-    epsilon = np.finfo(float).eps
-    return np.asarray(np.log(np.clip(given, epsilon, 1 - epsilon)))
+    epsilon = np.finfo(answers.precision).eps.astype(float)
+    return np.asarray(np.log(np.clip(given.astype(float), epsilon, 1 - epsilon)))
 
 
 def _brier(answers: Predictions) -> np.ndarray:
@@ -199,7 +198,7 @@ def _brier(answers: Predictions) -> np.ndarray:
     if chances is None:
         raise DataError("there are no probabilities.")
     truth = answers.true_codes[:, None] == np.arange(chances.shape[1])
-    errors = (chances - truth) ** 2
+    errors = (chances.astype(float) - truth) ** 2
     return -errors[:, 1] if chances.shape[1] == 2 else np.asarray(-errors.sum(axis=1))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from karat.analysis.formatting import plain, records, rounded, write_tables
 from karat.analysis.pairing import Paired, pair
@@ -23,6 +22,7 @@ from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.run import Run, open_runs
 from karat.results.selection import Side, find_run, pooled_sides, unknown_model
 from karat.results.tables import ABSENT, GROUP, NoItems, describe
+from karat.stats.paired_tests import average_ranks
 
 #: relative size below which a change is rounding
 EQUAL = 1e-12
@@ -79,7 +79,7 @@ def item_losses(answers: Predictions, kind: str) -> tuple[np.ndarray, str]:
     if answers.answers == answers.truths == "numbers":
         if kind == "regression":
             return np.abs(answers.target - answers.predictions), "absolute error"
-        apart = rankdata(answers.target) - rankdata(answers.predictions)
+        apart = average_ranks(answers.target) - average_ranks(answers.predictions)
         return np.abs(apart) / max(len(answers), 1), "rank distance"
     if answers.rank is not None:
         return 1 - 1 / np.maximum(answers.rank, 1.0), "1 - 1/rank"

@@ -723,9 +723,14 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
     frame = asked.pick(frame, facts["by"])
     for each in (facts, *facts["boards"].values()) if facts["by"] in (None, GROUP) else ():
         each["tasks"] = [task for task in each["tasks"] if task in frame]
-    shared = {name: Shared(v) if isinstance(v, dict) else v for name, v in facts.items()}
-    frame.attrs.update(shared)
+    frame.attrs.update({name: _shared(value) for name, value in facts.items()})
     return frame
+
+
+def _shared(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Shared(value)
+    return SharedList(value) if isinstance(value, list) else value
 
 
 def _costs_of(given: Gathered, compared: RankedScores) -> Gathered:
@@ -743,6 +748,13 @@ class Shared(dict[Any, Any]):
     """A dictionary that is not copied when pandas deep-copies the attrs of a frame."""
 
     def __deepcopy__(self, _: Any) -> Shared:
+        return self
+
+
+class SharedList(list[Any]):
+    """A list that is not copied when pandas deep-copies the attrs of a frame."""
+
+    def __deepcopy__(self, _: Any) -> SharedList:
         return self
 
 

@@ -76,6 +76,11 @@ from karat.errors import DefinitionError, KaratError
     default=1,
 )
 @define_option
+@option(
+    "--geval-gold DIR",
+    "Gold standards of GEval in its layout.  [default: those installed or cached]",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)
 @option("--open", "Open the page in a browser.", dest="show", is_flag=True)
 def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
     """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
@@ -127,28 +132,44 @@ def _switch(name: str, text: str) -> Any:
     "Vectors to evaluate: a text file with one entity per line, or HDF5.",
     dest="vector_filename",
 )
-@option("--vector_file_format NAME", "txt, hdf5, npz, etc.  [default: txt]")
+@option(
+    "--vector_file_format NAME",
+    "txt, hdf5, npz, etc., or a registered format.  [default: txt]",
+)
 @option("--vector_size N", "Expected number of dimensions.  [default: as in the file]")
 @repeatable(
     "--tasks NAME",
-    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names, separated by commas or "
-    "repeated.  [default: _all]",
+    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names; TASK:GOLD for one gold "
+    "standard; a defined task; or package.module:Class. Separated by commas or repeated.  "
+    "[default: _all]",
 )
 @option(
     "--similarity_metric, --similarity_function NAME",
-    "A scikit-learn metric or package.module:function.  [default: cosine]",
+    "A scikit-learn metric, a registered measure or package.module:function.  [default: cosine]",
 )
 @option(
     "--top_k N",
     "Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
 )
-@option("--analogy_function package.module:function")
+@option("--analogy_function NAME", "A registered function or package.module:function.")
 @repeatable("--compare_with ID", "Earlier run. Repeatable.  [default: _all]")
 @_switch("--parallel", "Use several processes.")
 @_switch("--debugging_mode", "Print one line per job, also to the log.")
 @option("--protocol NAME", "corrected or legacy.  [default: corrected]")
 @option("--gold_directory_path DIR", "GEval data in its original layout.")
 @option("--result_directory_path DIR", "Output folder.  [default: results]")
+@repeatable(
+    "--datasets NAME",
+    "Gold standards, such as Cities or KORE, separated by commas or repeated.  [default: _all]",
+)
+@option(
+    "--missing_related NAME",
+    "Rank related entities without a vector last, tied or in random order.  [default: tied]",
+)
+@option("--result_name NAME", "Name of the folder of this run.  [default: result_ and the time]")
+@option("--workers N", "Number of processes.  [default: all cores with --parallel, or none]")
+@option("-c, --constraint NAME", "Limits of every job (karat list constraints).")
+@define_option
 @option(
     "--parameters FILE",
     "XML file with parameters; options on the command line take precedence.",
@@ -164,6 +185,8 @@ def geval(parameters: Path | None, **given: Any) -> int:
       karat geval --vector_file vectors.txt --vector_size 200 --tasks Class,Reg
       karat geval --vector_file vectors.h5 --vector_file_format hdf5 --parallel
       karat geval --parameters parameters.xml --protocol legacy
+
+    Exit code: 0, 1 if a job failed, 2 after an error or if a gold standard is missing.
     """
     from dataclasses import replace
 
@@ -171,8 +194,8 @@ def geval(parameters: Path | None, **given: Any) -> int:
     from karat.compat.geval.parameters import Parameters, from_xml
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
-    if "tasks" in chosen:
-        chosen["tasks"] = ",".join(chosen["tasks"])
+    for name in {"tasks", "datasets"} & {*chosen}:
+        chosen[name] = ",".join(chosen[name])
     if parameters is not None:
         return run(replace(from_xml(parameters), **chosen))
     if "vector_filename" not in chosen:
@@ -183,7 +206,7 @@ def geval(parameters: Path | None, **given: Any) -> int:
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
     *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
-    "query_generators",
+    *("query_generators", "vector_formats", "measures", "analogy_functions"),
 )
 logger = logging.getLogger("karat")
 
@@ -414,7 +437,7 @@ def inspect(file: Path, target: str | None, **given: Any) -> None:
       karat inspect churn.csv --target churn --positive no
       karat inspect verkauf.csv --target umsatz --separator ";" --decimal ,
     """
-    from karat.reporting.terminal import show_table
+    from karat.reporting.definitions_output import show_table
 
     show_table(file, target, pop_table_settings(given))
 
@@ -475,7 +498,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
       karat list                 list the kinds and the number of names of each
       karat list models
     """
-    from karat.reporting.terminal import list_kind, list_kinds
+    from karat.reporting.definitions_output import list_kind, list_kinds
 
     list_kind(kind, define) if kind else list_kinds([*DEFINED, *COMPONENTS], define)
 
@@ -492,7 +515,7 @@ def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
       karat show penguins
       karat show penguins -c 1h8c
     """
-    from karat.reporting.terminal import show_name
+    from karat.reporting.definitions_output import show_name
 
     show_name(name, define, constraint)
 
@@ -528,6 +551,6 @@ def cache(clear: bool) -> None:
       karat cache
       karat cache --clear
     """
-    from karat.reporting.terminal import show_cache
+    from karat.reporting.definitions_output import show_cache
 
     show_cache(clear)

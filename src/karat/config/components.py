@@ -79,6 +79,20 @@ def named_components(task: Task) -> Iterator[tuple[registry.Registry, str]]:
         yield registry.corruptions, name
     for name in task.metrics:
         yield registry.metrics, name
+    yield from _functions(probe)
+
+
+def _functions(probe: Mapping[str, Any]) -> Iterator[tuple[registry.Registry, str]]:
+    """Yield the user's similarity measures and analogy functions by registered name."""
+    head: Any = probe.get("head")
+    given = [probe.get("measure"), head.get("metric") if isinstance(head, Mapping) else None]
+    own = registry.measures.own()
+    yield from (
+        (registry.measures, name) for name in given if isinstance(name, str) and name in own
+    )
+    function = probe.get("function")
+    if isinstance(function, str) and ":" not in function:
+        yield registry.analogy_functions, function
 
 
 def _heads(head: Any) -> Iterator[str]:

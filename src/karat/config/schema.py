@@ -286,7 +286,7 @@ class Dataset(_Strict):
     weight: str | None = None
     drop: Texts = []
     fields: Texts = []
-    modality: Literal["table", "text", "entity"] = "table"
+    modality: Literal["table", "text", "entity", "column", "frame"] = "table"
     part: str | None = None
     options: Options = {}
     title: str | None = None

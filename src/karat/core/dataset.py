@@ -37,10 +37,26 @@ from karat.core.columns import (
     target_values,
 )
 from karat.core.files import fingerprint
+from karat.core.table_items import (
+    ITEM_TYPES,
+    check_cells,
+    column_items,
+    find_targets,
+    frame_items,
+    table_names,
+)
 from karat.errors import DataError, did_you_mean
 
 KINDS = ("classification", "regression", "items")
-MODALITIES = ("table", "text", "entity")
+#: the types of items, and how a message calls several of them
+PLURAL = {
+    "table": "tables",
+    "text": "texts",
+    "entity": "entities",
+    "column": "columns",
+    "frame": "whole tables",
+}
+MODALITIES = tuple(PLURAL)
 PARTS = ("train", "test")
 #: the attributes that have one value per question
 QUESTION_VALUES = ("target", "group", "part", "weight")
@@ -53,7 +69,8 @@ class Dataset:
     Attributes
     ----------
     items
-        A table (modality ``"table"``) or a series of texts or entity labels; its index are the ids.
+        A table, whose rows are the items (modality ``"table"``), or a series of texts, entity
+        labels, columns or whole tables; its index are the ids.
     questions
         One row per question, one column per field, cells are item ids or bags ``{id: weight}``.
     target
@@ -336,6 +353,60 @@ class Dataset:
         )
         return data if positive is None else data.with_positive(positive)
 
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[Any, pd.DataFrame],
+        target: Mapping[Any, Any],
+        *,
+        name: str = "tables",
+        kind: str | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Return a dataset whose items are columns or whole tables.
+
+        Parameters
+        ----------
+        tables
+            The tables by name. ``table.attrs["caption"]``, if set, is the caption.
+        target
+            ``{(table, column): value}`` asks about columns, ``{table: value}`` about tables. A
+            column is its header or its position. Columns and tables without a target are left out.
+        kind, about
+            As in ``from_table``.
+
+        Returns
+        -------
+        Dataset
+            The group of a column is its table: the columns of one table stay on one side of a
+            split.
+
+        Raises
+        ------
+        DataError
+            If a table or column is unknown, a header is ambiguous, or as in ``from_table``.
+
+        >>> cities = pd.DataFrame({"name": ["Rome", "Oslo"], "people": [2.8, 0.7]})
+        >>> target = {("cities", "name"): "city", ("cities", "people"): "population"}
+        >>> Dataset.from_tables({"cities": cities}, target, name="types")
+        <Dataset types: 2 questions about 2 column items, 2 classes>
+        """
+        if not target:
+            raise DataError(f"{name}: there is no target.")
+        columns = isinstance(next(iter(target)), tuple)
+        places, values = find_targets(tables, target, name)
+        items = (column_items if columns else frame_items)(tables).iloc[places]
+        values = pd.Series(values, dtype=object).infer_objects().to_frame("target")
+        truth, kind, classes = _target_of(values, "target", kind, name)
+        owners = [column.attrs["table"] for column in items] if columns else None
+        return cls(
+            *(name, items, pd.DataFrame({"item": items.index}, index=items.index), truth, kind),
+            "column" if columns else "frame",
+            group=None if owners is None else np.array(owners, dtype=object),
+            classes=classes,
+            about=about or {},
+        )
+
     # -- properties -------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -408,6 +479,11 @@ class Dataset:
         if self.target is not None:
             fine[self.items.index.get_indexer(pd.Index(self.target, tupleize_cols=False))] = True
         return np.flatnonzero(fine)
+
+    @cached_property
+    def tables(self) -> np.ndarray | None:
+        """The table of each item, if the items are columns; otherwise None."""
+        return table_names(self.items) if self.modality == "column" else None
 
     def frame(self) -> pd.DataFrame | pd.Series:
         """Return the items in the order of the questions; only for one field without bags."""
@@ -536,6 +612,8 @@ def _check_items(data: Dataset) -> None:
         )
     if isinstance(data.items, pd.DataFrame):
         check_names(data.items.columns, data.name)
+    elif data.modality in ITEM_TYPES:
+        check_cells(data.items, data.modality, data.name)
     if not len(data.questions):
         raise DataError(f"{data.name} is empty: it has no questions.")
     _check_fields(list(data.questions.columns), data.name)

@@ -27,6 +27,8 @@ _WHOLE = ("candidates", "question", "known")
 _TEXT = ("classes", "items")
 #: extra columns that hold text
 TEXT_EXTRAS = ("group", "key")
+#: the types that probabilities may have; others become the first
+PRECISIONS = ("float64", "float32", "float16")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,8 @@ class Predictions:
     target
         Labels (text), numbers or item ids (text), as given by ``truths``.
     classes, probabilities
-        All class labels sorted as text, and one probability column for each.
+        All class labels sorted as text, and one probability column for each. Probabilities keep
+        their type (float64, float32 or float16), because the log loss depends on it.
     group
         The group (query, main entity) of each question.
     rank
@@ -133,6 +136,16 @@ class Predictions:
         """Whether predictions and targets are classes."""
         return self.answers == self.truths == "classes"
 
+    @property
+    def precision(self) -> str:
+        """The type of the probabilities, ``float64`` without any."""
+        return PRECISIONS[0] if self.probabilities is None else self.probabilities.dtype.name
+
+    @property
+    def tolerance(self) -> float:
+        """The largest allowed difference between 1 and the sum of a row of probabilities."""
+        return sum_tolerance(self.precision)
+
     @cached_property
     def confidence(self) -> np.ndarray | None:
         """The probability of each predicted class, None without probabilities.
@@ -188,7 +201,8 @@ class Predictions:
             pair = [getattr(self, name), getattr(other, name)]
             if sum(values is None for values in pair) == 1:
                 raise ContractError(f"{name} are given for some of the questions only.")
-            both[name] = None if pair[0] is None else np.concatenate(pair)[place]
+            if pair[0] is not None:
+                both[name] = np.concatenate(pair, dtype=pair[0].dtype)[place]
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **both)
 
     # -- the file ---------------------------------------------------------------------------
@@ -208,7 +222,13 @@ class Predictions:
 
     @classmethod
     def from_csv(
-        cls, text: str, *, answers: str, truths: str, classes: Sequence[str] = ()
+        cls,
+        text: str,
+        *,
+        answers: str,
+        truths: str,
+        classes: Sequence[str] = (),
+        precision: str = PRECISIONS[0],
     ) -> Predictions:
         """Read ``predictions.csv``; the kinds of the columns come from the job's metadata."""
         header, *body = _rows(text)
@@ -222,6 +242,7 @@ class Predictions:
         columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
         columns = columns or [np.array([], dtype=object) for _ in header]
         chances = columns[: at - 1]
+        given = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         return cls(
             predictions=columns[at - 1],
@@ -229,7 +250,7 @@ class Predictions:
             answers=answers,
             truths=truths,
             classes=tuple(header[: at - 1]) if chances else tuple(classes),
-            probabilities=np.column_stack(chances) if chances else None,
+            probabilities=given,
             **{name: extras.get(name) for name in EXTRAS},
         )
 
@@ -252,9 +273,25 @@ def as_text(labels: Any) -> np.ndarray:
     return np.array([str(label) for label in values], dtype=object)
 
 
+def sum_tolerance(precision: Any) -> float:
+    """Return the largest allowed difference between 1 and the sum of a row of probabilities.
+
+    >>> sum_tolerance("float32"), sum_tolerance("float16")
+    (0.001, 0.03125)
+    """
+    return max(1e-3, float(np.sqrt(np.finfo(precision).eps)))
+
+
+def as_floats(values: Any) -> np.ndarray:
+    """Return numbers as float64, or in their own type if it is one of ``PRECISIONS``."""
+    numbers = np.asarray(values)
+    return numbers if numbers.dtype.name in PRECISIONS else numbers.astype(float)
+
+
 def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
     try:
-        numbers = np.asarray(values).astype(float, copy=False)
+        numbers = as_floats(values)
+        numbers = numbers if what == "probabilities" else numbers.astype(float, copy=False)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{what} must be numbers: {error}.") from error
     if numbers.ndim != dimensions:
@@ -271,6 +308,7 @@ def _cells(values: np.ndarray) -> list[str]:
         return list(map(repr, values.tolist()))
     from pydantic_core import to_json
 
+    values = values.astype(float, copy=False)
     # the shortest texts that read back to the same floats, as repr writes them
     size = np.abs(values)
     # in this range the JSON text equals repr, and is much faster to produce

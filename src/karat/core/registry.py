@@ -192,17 +192,27 @@ composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
 readers = Registry(
     "reader",
-    _modules("data.readers", "table text graph records")
+    _modules("data.readers", "table text graph records table_corpus")
     + _modules("compat", "taco.readers ulysses.readers"),
 )
 query_generators = Registry("query_generator", ["karat.data.query_generators"])
+#: functions that read the names and vectors of a file
+vector_formats = Registry("vector_format")
+#: functions of two vectors that return their similarity
+measures = Registry("measure")
+#: functions of the vectors a, b and c that return the vector to search for
+analogy_functions = Registry("analogy_function", ["karat.probes.analogy"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
 definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
+
+#: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
+served_systems = Registry("served_system", ["karat.compat.geval.served"])
 
 
 ALL = (
     *(models, datasets, metrics, corruptions, heads),
     *(splitters, composers, probes, readers, query_generators),
+    *(vector_formats, measures, analogy_functions),
 )
 
 
@@ -271,3 +281,6 @@ composer = _decorator(composers)
 probe = _decorator(probes)
 reader = _decorator(readers)
 query_generator = _decorator(query_generators)
+vector_format = _decorator(vector_formats)
+measure = _decorator(measures)
+analogy_function = _decorator(analogy_functions)

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.dataset import Dataset
+from karat.core.dataset import PLURAL, Dataset
 from karat.core.registry import corruption, corruptions
+from karat.core.table_items import ITEM_TYPES
 from karat.errors import DataError, DefinitionError, did_you_mean
 
 NUMBER, FLAG, CATEGORY, TEXT, DATE, OTHER = "number", "flag", "category", "text", "date", "other"
@@ -162,7 +163,6 @@ Need = Callable[[Any, Any, str], str]
 Corrupted = tuple[Any, Any]
 Function = Callable[..., Corrupted]
 
-_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 #: the default seed, as in the document of the benchmark
 _SEED = 42
 
@@ -180,7 +180,7 @@ def unmet_reason(name: str, data: Dataset) -> str:
     function = corruptions.get(name)
     takes, needs = getattr(function, "takes", ()), getattr(function, "needs", ())
     if takes and data.modality not in takes:
-        return f"it takes {_listed(takes)}, not {_PLURAL[data.modality]}"
+        return f"it takes {_listed(takes)}, not {PLURAL[data.modality]}"
     why = _unmet(name, needs, data.items, data.target, data.target_type)
     if not why and {"rows", "classes", "target"} & set(needs) and not by_row(data):
         return "it changes rows and their target, but not every question is about one item"
@@ -262,11 +262,14 @@ def _aligned(name: str, X: Any, y: Any) -> Corrupted:
 
 def _untaken(takes: Sequence[str], X: Any) -> str:
     wanted = "table" if isinstance(X, pd.DataFrame) else "text"
-    return "" if wanted in takes else f"it takes {_listed(takes)}, not {_PLURAL[wanted]}"
+    for modality, cell_type in ITEM_TYPES.items():
+        if isinstance(X, pd.Series) and len(X) and isinstance(X.iloc[0], cell_type):
+            wanted = modality
+    return "" if wanted in takes else f"it takes {_listed(takes)}, not {PLURAL[wanted]}"
 
 
 def _listed(takes: Sequence[str]) -> str:
-    return " and ".join(_PLURAL.get(each, each) for each in takes)
+    return " and ".join(PLURAL.get(each, each) for each in takes)
 
 
 def _kind_of(y: pd.Series | None) -> str:

@@ -1,14 +1,19 @@
-"""Corruptions of tables: rows, targets, missing cells, wrong numbers, cells and columns."""
+"""Corruptions of tables: rows, targets, missing cells, wrong numbers, cells and columns.
+
+Those at the end change items that are columns or whole tables: their headers, and the order and
+number of their rows and columns.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from karat.core.table_items import SharedFrame, header_text, pack
 from karat.corruptions.applicability import (
     CATEGORY,
     DATE,
@@ -402,3 +407,109 @@ def stuck_sensor(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
         source[(reading + 1 + np.arange(count(size, severity))) % size] = reading
         changed[i] = from_rows(X.iloc[:, i], source)
     return with_columns(X, changed), y
+
+
+# -- columns and whole tables ---------------------------------------------------------------
+
+_COLUMNS = ("column", "frame")
+
+
+@corrupts("header_dropped", takes=_COLUMNS)
+def header_dropped(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
+    """Remove this share of all headers."""
+    headers = _headers(X)
+    headers[affected_places(len(headers), severity, rng)] = ""
+    return _with_headers(X, headers), y
+
+
+@corrupts("header_replaced", takes=_COLUMNS)
+def header_replaced(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
+    """Replace this share of all headers by another one, drawn uniformly from all tables."""
+    headers = _headers(X)
+    codes, names = pd.factorize(headers)
+    hit = affected_places(len(headers), severity, rng)
+    if len(names) > 1:
+        others = (codes + rng.integers(1, len(names), size=len(codes))) % len(names)
+        headers[hit] = names[others[hit]]
+    return _with_headers(X, headers), y
+
+
+@corrupts("rows_shuffled", takes=_COLUMNS)
+def rows_shuffled(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
+    """Put the rows of this share of the items in a random order."""
+    hit = set(affected_places(len(X), severity, rng).tolist())
+    orders = [g.permutation(len(i)) for g, i in zip(column_generators(rng, len(X)), X, strict=True)]
+    kept = [order if place in hit else None for place, order in enumerate(orders)]
+    return _with_rows(X, kept), y
+
+
+@corrupts("rows_dropped", takes=_COLUMNS)
+def rows_dropped(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
+    """Drop this share of the rows of every item; at least one remains."""
+    kept: list[np.ndarray | None] = []
+    for generator, item in zip(column_generators(rng, len(X)), X, strict=True):
+        lost = affected_places(len(item), severity, generator)[: max(0, len(item) - 1)]
+        kept.append(np.delete(np.arange(len(item)), lost))
+    return _with_rows(X, kept), y
+
+
+@corrupts("columns_shuffled", takes=("frame",))
+def columns_shuffled(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
+    """Put the columns of this share of the tables in a random order."""
+    hit = set(affected_places(len(X), severity, rng).tolist())
+    orders = [
+        g.permutation(i.shape[1]) for g, i in zip(column_generators(rng, len(X)), X, strict=True)
+    ]
+    tables = [
+        _keep_attrs(item.iloc[:, order], item) if place in hit else item
+        for place, (item, order) in enumerate(zip(X, orders, strict=True))
+    ]
+    return pack(tables, X.index), y
+
+
+def _headers(X: pd.Series) -> np.ndarray:
+    """Return the headers of all columns, in order."""
+    found = [[i.name] if isinstance(i, pd.Series) else i.columns.tolist() for i in X]
+    return np.array([header_text(each) for part in found for each in part], dtype=object)
+
+
+def _with_headers(X: pd.Series, headers: np.ndarray) -> pd.Series:
+    """Return the items with other headers; the table of a column changes with all its columns."""
+    if len(X) and isinstance(X.iloc[0], pd.Series):
+        columns = [_keep_attrs(c.rename(h), c) for c, h in zip(X, headers, strict=True)]
+        new = {(c.attrs.get("table"), c.attrs.get("position")): c.name for c in columns}
+        return pack([_in_table(column, new) for column in columns], X.index)
+    ends = np.cumsum([item.shape[1] for item in X])[:-1]
+    parts = np.split(headers, ends)
+    tables = [_keep_attrs(i.set_axis(part, axis=1), i) for i, part in zip(X, parts, strict=True)]
+    return pack(tables, X.index)
+
+
+def _in_table(column: pd.Series, new: dict[Any, Any]) -> pd.Series:
+    """Return a column whose table has the new headers."""
+    table, old = column.attrs.get("table"), column.attrs.get("headers")
+    if old is None:
+        return column
+    headers = [new.get((table, place), header) for place, header in enumerate(old)]
+    column.attrs["headers"] = headers
+    if "frame" in column.attrs:
+        column.attrs["frame"] = SharedFrame(column.attrs["frame"].set_axis(headers, axis=1))
+    return column
+
+
+def _with_rows(X: pd.Series, kept: Sequence[np.ndarray | None]) -> pd.Series:
+    items = []
+    for item, rows in zip(X, kept, strict=True):
+        changed = item
+        if rows is not None:
+            changed = _keep_attrs(item.iloc[rows].reset_index(drop=True), item)
+            if "frame" in item.attrs:  # the rows of its table stay next to those of a column
+                whole = item.attrs["frame"].iloc[rows].reset_index(drop=True)
+                changed.attrs["frame"] = SharedFrame(whole)
+        items.append(changed)
+    return pack(items, X.index)
+
+
+def _keep_attrs(changed: Any, item: Any) -> Any:
+    changed.attrs = dict(item.attrs)
+    return changed

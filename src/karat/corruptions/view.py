@@ -17,6 +17,7 @@ import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
+from karat.core.files import cell_text
 from karat.core.registry import corruptions
 from karat.corruptions.applicability import by_row, check_severity, unmet_reason
 from karat.errors import ContractError, DefinitionError
@@ -83,7 +84,7 @@ def _differing_cells(one: pd.Series, other: pd.Series) -> np.ndarray:
         differing[present] = before != after
     except (TypeError, ValueError):  # arrays in cells, or a date that became a number
         pairs = zip(before.tolist(), after.tolist(), strict=True)
-        differing[present] = [repr(a) != repr(b) for a, b in pairs]
+        differing[present] = [cell_text(a) != cell_text(b) for a, b in pairs]
     return differing
 
 

@@ -35,16 +35,14 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
-
-import pypi_simple
-import requests
-from requests.exceptions import ChunkedEncodingError, SSLError
-from urllib3.util import Retry
 
 from karat.core.files import cache_folder, check_content, write_atomic
 from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
+
+if TYPE_CHECKING:
+    import requests
 
 KEYS = {
     "folder": ({"folder"}, {"sha256"}),
@@ -408,6 +406,8 @@ class _ResumingDownloader:
 
 def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
     """Append the missing bytes of a file; broken connections are resumed."""
+    from requests.exceptions import ChunkedEncodingError, ConnectionError
+
     for attempt in range(1, ATTEMPTS + 1):
         begin = path.stat().st_size if path.exists() else 0
         headers = {"Range": f"bytes={begin}-"} if begin else {}
@@ -427,7 +427,7 @@ def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
                             shown = without_password(response.url)
                             raise DataError(f"{shown}: larger than {MAX_BYTES} bytes, the limit")
                 return
-            except (requests.ConnectionError, ChunkedEncodingError):
+            except (ConnectionError, ChunkedEncodingError):
                 if attempt == ATTEMPTS:
                     raise
         time.sleep(BACKOFF * attempt)
@@ -435,6 +435,9 @@ def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
 
 def session(certificate: str | None = None) -> requests.Session:
     """Return a session that repeats failed requests; REQUESTS_CA_BUNDLE overrides a certificate."""
+    import requests
+    from urllib3.util import Retry
+
     http = requests.Session()
     retry = Retry(
         ATTEMPTS - 1,
@@ -454,13 +457,15 @@ def session(certificate: str | None = None) -> requests.Session:
 @contextmanager
 def readable_errors(url: str) -> Iterator[None]:
     """Turn errors of requests into a DataError of one line; skip unreachable hosts for a minute."""
+    from requests import RequestException
+
     shown = without_password(url)
     host = urlsplit(shown).netloc
     if time.monotonic() - _unreachable.get(host, -UNREACHABLE_SECONDS) < UNREACHABLE_SECONDS:
         raise DataError(f"{shown}: {UNREACHABLE}")
     try:
         yield
-    except requests.RequestException as error:
+    except RequestException as error:
         reason = _reason(error)
         if reason == UNREACHABLE:
             _unreachable[host] = time.monotonic()
@@ -472,15 +477,17 @@ def readable_errors(url: str) -> Iterator[None]:
 
 
 def _reason(error: requests.RequestException) -> str:
+    from requests.exceptions import ChunkedEncodingError, ConnectionError, SSLError, Timeout
+
     if error.response is not None:
         return f"the server answered {error.response.status_code} {error.response.reason}"
     if isinstance(error, SSLError):
         return "the server's certificate is not trusted; set REQUESTS_CA_BUNDLE to your own"
-    if isinstance(error, requests.Timeout) or "timed out" in str(error):
+    if isinstance(error, Timeout) or "timed out" in str(error):
         return f"timed out ({ATTEMPTS} attempts)"
     if isinstance(error, ChunkedEncodingError):
         return f"the connection broke before the file was complete ({error})"
-    if isinstance(error, requests.ConnectionError):
+    if isinstance(error, ConnectionError):
         return UNREACHABLE
     return f"{type(error).__name__}: {error}"
 
@@ -498,12 +505,13 @@ class Settings:
 
 def pip_settings() -> Settings:
     """Return pip's settings from the environment or its configuration files; else the default."""
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
     def setting(name: str) -> str:
         value = os.environ.get(f"PIP_{name.upper().replace('-', '_')}")
         return _pip_configuration().get(f"global.{name}", "") if value is None else value
 
-    first = setting("index-url") or pypi_simple.PYPI_SIMPLE_ENDPOINT
+    first = setting("index-url") or PYPI_SIMPLE_ENDPOINT
     # An index may also be a local folder (file:…), which has none of our datasets.
     extra = [index for index in setting("extra-index-url").split() if index.startswith("http")]
     return Settings((first, *extra), setting("cert") or None)
@@ -522,6 +530,8 @@ def _pip_configuration() -> dict[str, str]:
 
 def find_address(source: Source, settings: Settings) -> str:
     """Return the URL of an index source's file, from the first index that has it."""
+    import pypi_simple
+
     reasons = []
     for index in settings.indexes:
         shown = without_password(index)
@@ -559,13 +569,9 @@ def fetch_first(
     written to about.json in the folder of a downloaded file.
     """
     parsed = [parse_source(source) for source in sources]
-    reasons: dict[Source, str] = {}
-    find = {"folder": find_in_folders, "package": find_in_package}
-    for source in parsed:
-        try:
-            return find.get(source.kind, _find_in_cache)(source), source
-        except DataError as error:
-            reasons[source] = str(error)
+    found, reasons = _find_local(parsed)
+    if found is not None:
+        return found
     for source in parsed:
         if source.remote:
             try:
@@ -573,6 +579,25 @@ def fetch_first(
             except DataError as error:
                 reasons[source] = str(error)
     raise Unavailable(_unavailable(name, reasons))
+
+
+def is_local(sources: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a file is on this machine, so that nothing has to be downloaded."""
+    return _find_local([parse_source(source) for source in sources])[0] is not None
+
+
+def _find_local(
+    sources: Iterable[Source],
+) -> tuple[tuple[Path, Source] | None, dict[Source, str]]:
+    """Return the first file on this machine and its source, or why there is none."""
+    reasons: dict[Source, str] = {}
+    find = {"folder": find_in_folders, "package": find_in_package}
+    for source in sources:
+        try:
+            return (find.get(source.kind, _find_in_cache)(source), source), reasons
+        except DataError as error:
+            reasons[source] = str(error)
+    return None, reasons
 
 
 def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:

@@ -25,6 +25,7 @@ import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
+from karat.core.files import cell_text
 from karat.core.predictions import as_text
 from karat.execution.splits import Fold
 
@@ -448,8 +449,8 @@ def _coded(column: pd.Series) -> np.ndarray:
     """Return a number per distinct cell; -1 for missing cells."""
     try:
         codes = pd.factorize(column)[0]
-    except TypeError:  # unhashable cells are compared by their repr
-        codes = pd.factorize(column.map(repr))[0]
+    except TypeError:  # lists, arrays, columns or tables in cells
+        codes = pd.factorize(np.array([cell_text(cell) for cell in column], dtype=object))[0]
     return np.asarray(codes, dtype=np.int64)
 
 

@@ -326,7 +326,7 @@ class _Attempt:
         facts: dict[str, Any] = {}
         if view == CLEAN or self.task.keep_predictions == "all":
             stored = self._with_keys(answers.predictions, solver, test, shown)
-            self._store(stored, answers, test, "" if view == CLEAN else f"{view.name}/")
+            self._store(view, stored, answers, test)
         else:
             facts = {"stored": False, "confusion": _confusion(answers.predictions)}
         return {
@@ -338,8 +338,9 @@ class _Attempt:
             "reasons": {name: encodable(why) for name, (_, why) in results.items() if why},
         }
 
-    def _store(self, stored: Predictions, answers: Answers, test: Dataset, folder: str) -> None:
-        """Add the files of a view."""
+    def _store(self, view: View, stored: Predictions, answers: Answers, test: Dataset) -> None:
+        """Keep the files of a view: predictions, their metadata, and items without a vector."""
+        folder = "" if view == CLEAN else f"{view.name}/"
         self.files[f"{folder}predictions.csv"] = stored.to_csv()
         self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
         if answers.missing:
@@ -406,6 +407,7 @@ class _Attempt:
             "answers": predictions.answers,
             "truths": predictions.truths,
             "classes": list(predictions.classes),
+            **({} if predictions.precision == "float64" else {"precision": predictions.precision}),
             **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
         }

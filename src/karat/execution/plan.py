@@ -26,8 +26,9 @@ from karat.config.components import (
     hash_user_components,
     with_task_name,
 )
-from karat.core.dataset import Dataset
+from karat.core.dataset import PLURAL, Dataset
 from karat.core.files import encodable
+from karat.core.table_items import ITEM_TYPES
 from karat.core.task import Task
 from karat.corruptions.view import View, reason_not_applicable
 from karat.data.query_generators import generate_queries
@@ -43,8 +44,6 @@ from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
 from karat.models.model import Model, model_identity
-
-_PLURAL = {"table": "tables", "text": "texts", "entity": "entities"}
 
 log = logging.getLogger(__name__)
 
@@ -193,8 +192,9 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
     if model.unavailable or data is None:
         return model.unavailable or planned.unavailable
     if model.takes is not None and data.modality not in model.takes:
-        takes = " and ".join(_PLURAL.get(m, m) for m in model.takes)
-        return f"the model takes {takes}, not {_PLURAL[data.modality]}"
+        takes = " and ".join(PLURAL.get(m, m) for m in model.takes)
+        hint = "; TableSentences writes them as text for it" if _writes(model, data) else ""
+        return f"the model takes {takes}, not {PLURAL[data.modality]}{hint}"
     if model.role != "predictor":
         return ""
     probe: Any = planned.task.probe
@@ -219,6 +219,11 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
         if data.kind == "regression" and is_classifier(model.prototype):
             return "the model is a classifier and the task is a regression"
     return ""
+
+
+def _writes(model: Model, data: Dataset) -> bool:
+    """Return whether a sentence encoder could take columns or tables that are written as text."""
+    return data.modality in ITEM_TYPES and model.takes is not None and "text" in model.takes
 
 
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:

@@ -13,7 +13,7 @@ from karat.core.embeddings import Vectors, embed, fit_embed
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
 from karat.models.model import Model, fit_weighted, object_identity
-from karat.probes.heads.estimators import predict_checked
+from karat.probes.heads.outputs import predict_checked
 from karat.probes.trained import Probe
 
 #: returns changed vectors, such as rounded ones

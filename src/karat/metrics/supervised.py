@@ -275,11 +275,12 @@ def acc_best(predictions: Predictions) -> float:
 def logloss(predictions: Predictions) -> float:
     """Mean negative logarithm of the predicted probability of the target class.
 
-    Probabilities are clipped by the machine epsilon, as in scikit-learn.
+    Probabilities are clipped by the machine epsilon of their type, as in scikit-learn: the loss of
+    a row is at most 36.0 in float64, 15.9 in float32 and 6.9 in float16.
     """
     chances = _chances(predictions)
     given = chances[np.arange(len(predictions)), _true_codes(predictions)]
-    epsilon = np.finfo(float).eps
+    epsilon = np.finfo(predictions.precision).eps.astype(float)
     return -_mean(np.log(np.clip(given, epsilon, 1 - epsilon)), predictions)
 
 
@@ -320,7 +321,7 @@ def _chances(predictions: Predictions) -> np.ndarray:
     chances = np.asarray(predictions.probabilities, dtype=float)
     if (chances < 0).any() or (chances > 1).any():
         raise Undefined("some probabilities are below 0 or above 1.")
-    if wrong := int((np.abs(chances.sum(axis=1) - 1) > 1e-3).sum()):
+    if wrong := int((np.abs(chances.sum(axis=1) - 1) > predictions.tolerance).sum()):
         raise Undefined(f"the probabilities of {wrong} of {len(chances)} rows do not sum to 1.")
     return chances
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.metaestimators import available_if
 
 from karat.core import registry
 from karat.core.dataset import MODALITIES
@@ -33,7 +32,6 @@ from karat.errors import (
 from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
 from karat.models.contrib.sentence_models import SentenceTransformerObject, is_sentence_transformer
 from karat.models.model import Model, TextEncoder, model_identity, sklearn_tags
-from karat.models.text_encoders import WordVectors
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
 
@@ -59,13 +57,25 @@ class FunctionEncoder(TextEncoder):
 
 @dataclass(eq=False, repr=False)
 class EncodeEncoder(TextEncoder):
-    """Encoder that calls the ``encode`` method of an object."""
+    """Encoder that calls the ``encode`` method of an object.
+
+    It takes what the object declares in ``takes``, otherwise texts and entities. Columns and whole
+    tables are passed as a list, like texts.
+    """
 
     model: Any
+
+    def __post_init__(self) -> None:
+        self.takes = getattr(self.model, "takes", None) or TextEncoder.takes
 
     def encode(self, texts: list[str]) -> Any:
         """Return the vectors of the texts."""
         return self.model.encode(texts)
+
+    def transform(self, items: Any) -> Any:
+        """Return one row per item."""
+        tables = (pd.Series, pd.DataFrame)
+        return self.model.encode([i if isinstance(i, tables) else str(i) for i in items])
 
 
 def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:
@@ -182,7 +192,11 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
             )
         return VectorLookup(list(thing), np.stack(rows))
     keyed = keyed_vectors(thing)
-    return pykeen_result(thing) if keyed is None else WordVectors(*keyed)
+    if keyed is None:
+        return pykeen_result(thing)
+    from karat.models.text_encoders import WordVectors
+
+    return WordVectors(*keyed)
 
 
 def _role(prototype: Any) -> str:
@@ -313,10 +327,10 @@ class FittedPredictor:
         """Return the pipeline's predictions."""
         return self.pipeline.predict(X)
 
-    @available_if(lambda self: hasattr(self.pipeline, "predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the pipeline's class probabilities."""
-        return self.pipeline.predict_proba(X)
+    @property
+    def predict_proba(self) -> Any:
+        """The pipeline's function of class probabilities, if it has one."""
+        return self.pipeline.predict_proba
 
 
 def _passes(check: Any, pipeline: Any) -> bool:

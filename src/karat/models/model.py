@@ -21,17 +21,67 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import cloudpickle
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from karat.core.files import file_hash
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
 
-class StatelessEncoder(BaseEstimator):
+class Parameterized:
+    """Parameters from the signature of ``__init__``, as scikit-learn's BaseEstimator has them.
+
+    Encoders that fit nothing use this base: importing scikit-learn takes longer than many of their
+    tasks. Its functions ``clone``, ``Pipeline`` and ``get_tags`` accept them.
+    """
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        parameters = inspect.signature(cls).parameters.values()
+        return {
+            p.name: p.default for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        }
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; ``deep`` includes those of parameters that have some."""
+        found = {}
+        for name in sorted(self._defaults()):
+            value = found[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, ``name__inner`` those of a parameter, and return the object."""
+        for key, value in params.items():
+            name, nested, inner = key.partition("__")
+            if name not in self._defaults():
+                known = ", ".join(sorted(self._defaults()))
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has: {known}."
+                )
+            if nested:
+                getattr(self, name).set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = self._defaults()
+        given = self.get_params(deep=False).items()
+        changed = [f"{name}={value!r}" for name, value in given if value is not defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+class StatelessEncoder(Parameterized):
     """Base of pretrained encoders: their vectors are computed once and cached.
 
     Implement ``transform(items)``; ``takes`` lists the supported modalities.
@@ -211,6 +261,8 @@ def sklearn_tags(thing: Any) -> Any | None:
     >>> sklearn_tags(StatelessEncoder()).requires_fit
     False
     """
+    if getattr(type(thing), "__sklearn_tags__", None) is StatelessEncoder.__sklearn_tags__:
+        return SimpleNamespace(requires_fit=False, estimator_type=None)  # without scikit-learn
     try:
         return thing.__sklearn_tags__()
     except Exception:  # a mixin without BaseEstimator has the method, but it fails
@@ -246,10 +298,10 @@ def _weight_parameter(estimator: Any) -> str | None:
 
 
 def _copy(prototype: Any) -> Any:
-    from sklearn.base import clone
-
     if not hasattr(prototype, "get_params"):
         return copy.deepcopy(prototype)
+    from sklearn.base import clone
+
     try:
         return clone(prototype)
     except (RuntimeError, TypeError):  # its __init__ changes a parameter
@@ -257,7 +309,7 @@ def _copy(prototype: Any) -> Any:
 
 
 _BY_VALUE = ("__main__", "__mp_main__")
-_VECTORS = ("karat.models", "karat.core.columns")
+_VECTORS = ("karat.models", "karat.core.columns", "karat.core.table_items")
 
 
 def model_identity(model: Model) -> str | None:
@@ -455,8 +507,7 @@ def _file(value: Any) -> str:
     try:
         path = Path(value)
         if path.is_file():
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            return file_hash(path)
         # a single word is not taken for a folder
         if path.is_dir() and (isinstance(value, Path) or len(path.parts) > 1):
             stats = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in path.rglob("*")]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -138,17 +138,19 @@ class RandomEncoder(StatelessEncoder):
         ids = items.index if framed else pd.RangeIndex(len(items))
         keys = pd.util.hash_array(np.asarray(ids.astype(str), dtype=object)).astype(np.uint64)
         with np.errstate(over="ignore"):
-            keys = _mix(keys + np.uint64(self.random_state or 0) * np.uint64(0x9E3779B97F4A7C15))
+            keys = mix_bits(
+                keys + np.uint64(self.random_state or 0) * np.uint64(0x9E3779B97F4A7C15)
+            )
             steps = np.arange(1, 2 * self.dimensions + 1, dtype=np.uint64)
-            bits = _mix(keys[:, None] + steps[None, :] * np.uint64(0x9E3779B97F4A7C15))
+            bits = mix_bits(keys[:, None] + steps[None, :] * np.uint64(0x9E3779B97F4A7C15))
         uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         radius, angle = uniform[:, : self.dimensions], uniform[:, self.dimensions :]
         # Box-Muller transform
         return (np.sqrt(-2 * np.log(radius)) * np.cos(2 * np.pi * angle)).astype(np.float32)
 
 
-def _mix(x: np.ndarray) -> np.ndarray:
-    # finalizer of splitmix64
+def mix_bits(x: np.ndarray) -> np.ndarray:
+    """Return numbers that look random, by the finalizer of splitmix64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -560,7 +562,7 @@ class RowSentences(TransformerMixin, BaseEstimator):
         The parameters of the class.
     """
 
-    takes = ("table",)
+    takes: ClassVar[tuple[str, ...]] = ("table",)
 
     encoder: Any = "karat.models.text_encoders:UniversalSentenceEncoder"
     options: dict[str, Any] | None = None
@@ -571,17 +573,21 @@ class RowSentences(TransformerMixin, BaseEstimator):
         self.encoder_ = model.prototype
         if not model.stateless:
             self.encoder_ = clone(model.prototype, safe=False)
-            self.encoder_.fit(_texts(items), y)
+            self.encoder_.fit(self.sentences(items), y)
         return self
 
     def transform(self, items: pd.DataFrame) -> Any:
         """Encode the rows' sentences."""
         if not hasattr(self, "encoder_"):
             self.encoder_ = self._model().prototype
-        texts = _texts(items)
+        texts = self.sentences(items)
         if "text" in getattr(self.encoder_, "by_text", ()):
             return self.encoder_.encode(texts.tolist())
         return self.encoder_.transform(texts)
+
+    def sentences(self, items: Any) -> pd.Series:
+        """Return the sentence of each item."""
+        return pd.Series(rows_as_sentences(items), index=items.index, dtype=object)
 
     def _model(self) -> Model:
         return wrapped_model(self.encoder, self.options)
@@ -594,7 +600,3 @@ class RowSentences(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.requires_fit = not self._model().stateless
         return tags
-
-
-def _texts(items: pd.DataFrame) -> pd.Series:
-    return pd.Series(rows_as_sentences(items), index=items.index, dtype=object)

@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from karat.core.files import package_file
 from karat.errors import DefinitionError
-from karat.models.model import PackagedEncoder
+from karat.models.model import PackagedEncoder, Parameterized
 from karat.models.vector_files import Lookup, VectorLookup, rows_of
 
 
 @dataclass(eq=False, repr=False)
-class TfIdf(TransformerMixin, BaseEstimator):
+class TfIdf(Parameterized):
     """Weighted word counts, learned on the train texts of each fold."""
 
     takes = ("text", "entity")

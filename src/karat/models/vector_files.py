@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import hashlib
 import itertools
 import json
 import math
@@ -26,9 +25,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from karat.core.files import check_array, check_content, check_parquet, read_feather
+from karat.core import registry
+from karat.core.files import check_array, check_content, check_parquet, file_hash, read_feather
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
-from karat.models.model import TextEncoder, import_extra
+from karat.models.model import TextEncoder, import_extra, object_identity
 from karat.models.vector_text import (
     plain_suffix,
     read_decompressed,
@@ -429,16 +429,14 @@ class VectorFile(Lookup):
     Feather and safetensors; ``.gz`` and ``.zst`` are decompressed.
 
     ``size`` is the expected dimension of the vectors. ``format`` overrides the file name's suffix:
-    ``txt``, ``csv``, ``hdf5``, ``npz``, ``bin``, ``parquet``, ``feather`` or ``safetensors``.
+    ``txt``, ``csv``, ``hdf5``, ``npz``, ``bin``, ``parquet``, ``feather``, ``safetensors``, or the
+    name of a registered format: a function of the path that returns the names and the vectors, or a
+    class with a class method ``read_vectors(path, size)`` that does.
     """
 
     def __init__(self, path: str, size: int | None = None, format: str | None = None) -> None:
-        if format is not None and format not in VECTOR_FILE_FORMATS:
-            hint = did_you_mean(format, VECTOR_FILE_FORMATS)
-            raise DefinitionError(
-                f'unknown vector file format "{format}".{hint} '
-                f"Expected one of: {', '.join(VECTOR_FILE_FORMATS)}."
-            )
+        if format is not None:
+            check_format(format)
         self.path = path
         self.size = size
         self.format = format
@@ -446,7 +444,9 @@ class VectorFile(Lookup):
     @property
     def suffix(self) -> str:
         """The suffix that selects the reader: from ``format``, or from the file name."""
-        return VECTOR_FILE_FORMATS[self.format] if self.format else plain_suffix(Path(self.path))
+        if self.format:
+            return VECTOR_FILE_FORMATS.get(self.format, self.format)
+        return plain_suffix(Path(self.path))
 
     def vocabulary(self) -> tuple[pd.Index, np.ndarray]:
         """Return all ids and vectors of the file."""
@@ -472,8 +472,11 @@ class VectorFile(Lookup):
         """Return the hash of the file's content, its suffix and the size."""
         path = _existing(self.path)
         names = names_file(path) if self.suffix == ".safetensors" else None
-        hashes = [_hash(file) for file in (path, names) if file]
-        return " ".join([*hashes, self.suffix, str(self.size or "")]).rstrip()
+        hashes = [file_hash(file) for file in (path, names) if file]
+        own = self.format is not None and self.format not in VECTOR_FILE_FORMATS
+        code = object_identity(registry.vector_formats.get(str(self.format))) if own else ""
+        parts = [*hashes, self.suffix, code or "", str(self.size or "")]
+        return " ".join(part for part in parts if part)
 
     def _look_up(self, names: pd.Index) -> np.ndarray:
         # angle brackets are ignored in the file and in the data
@@ -494,6 +497,16 @@ class VectorFile(Lookup):
         return {"path": self.path, "size": self.size, "format": self.format}
 
 
+def check_format(name: str) -> None:
+    """Raise a DefinitionError unless a vector file format is built in or registered."""
+    if name not in VECTOR_FILE_FORMATS and ":" not in name and name not in registry.vector_formats:
+        known = [*VECTOR_FILE_FORMATS, *registry.vector_formats]
+        raise DefinitionError(
+            f'unknown vector file format "{name}".{did_you_mean(name, known)} '
+            f"Expected one of: {', '.join(known)}."
+        )
+
+
 def _existing(path: str) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
@@ -501,16 +514,13 @@ def _existing(path: str) -> Path:
     return file
 
 
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_vectors(
     path: Path, size: int | None = None, suffix: str | None = None
 ) -> tuple[list[str], np.ndarray]:
     """Return the ids and float32 vectors of a file; raise DataError if it is invalid."""
-    read = VECTOR_FILE_READERS.get(suffix or plain_suffix(path), read_text)
+    suffix = suffix or plain_suffix(path)
+    own = suffix and not suffix.startswith(".")
+    read = _own_reader(suffix, size) if own else VECTOR_FILE_READERS.get(suffix, read_text)
     try:
         ids, vectors = read(path)
     except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:
@@ -523,6 +533,24 @@ def read_vectors(
             name = ids[int((~np.isfinite(vectors).all(axis=1)).argmax())]
             raise DataError(f'{path}: the vector of "{name}" contains NaN or infinity.')
     return ids, vectors
+
+
+def _own_reader(name: str, size: int | None) -> Callable[[Path], Read]:
+    """Return the reader of a registered format, with its result and its errors checked."""
+    part = registry.vector_formats.get(name)
+
+    def read(path: Path) -> Read:
+        try:
+            found = part.read_vectors(path, size) if hasattr(part, "read_vectors") else part(path)
+            ids, vectors = found
+            return [str(name) for name in ids], np.asarray(vectors, dtype=np.float32)
+        except (DataError, DefinitionError, OSError):
+            raise
+        except Exception as error:  # the code of a user may raise anything
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f'{path}: the vector file format "{name}" failed: {reason}.') from error
+
+    return read
 
 
 def _check_size(path: Path, vectors: np.ndarray, size: int | None) -> None:

@@ -194,7 +194,8 @@ class Nearest:
 
     Each question is a query and one of its answers. With ``queries: among`` all other items are
     candidates; with ``queries: apart`` no query is a candidate, including those of the train side
-    and of questions without vectors. Ties count against the encoder.
+    and of questions without vectors. The columns of a query's own table are never candidates. Ties
+    count against the encoder.
     """
 
     def __init__(self, queries: str = "among") -> None:
@@ -222,17 +223,24 @@ class Nearest:
         out = self._left_out(test, vectors, wanted)
         asked, rows = _by_query(test, wanted)
         best = np.empty(len(test), dtype=np.intp)
-        rank = np.empty(len(test))
+        rank, others = np.empty(len(test)), np.empty(len(test), dtype=np.intp)
         matrix = unit_rows(vectors.at(np.arange(len(test.items))), np.float64)
         for i, scores in enumerate(similarities(matrix[asked], matrix)):
             scores[out] = scores[asked[i]] = -np.inf
+            if test.tables is not None:
+                scores[test.tables == test.tables[asked[i]]] = -np.inf
+            others[rows[i]] = np.isfinite(scores).sum()
+            if not others[rows[i][0]]:
+                query = test.items.index[asked[i]]
+                raise DataError(f'{test.name}: there are no candidates for the query "{query}".')
             best[rows[i]] = nearest(scores)
             rank[rows[i]] = answer_ranks(scores, wanted[rows[i]])
-        return self._predictions(test, test.items.index.to_numpy()[best], rank)
+        return self._predictions(test, test.items.index.to_numpy()[best], rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the answers behind every candidate."""
-        return self._predictions(test, np.full(len(test), ""), np.full(len(test), np.inf))
+        others = np.full(len(test), getattr(self, "candidates_", len(test.items) - 1))
+        return self._predictions(test, np.full(len(test), ""), np.full(len(test), np.inf), others)
 
     def _left_out(self, test: Dataset, vectors: Vectors, wanted: np.ndarray) -> np.ndarray:
         """Return which items are not candidates: those without vectors and, if apart, queries."""
@@ -248,10 +256,11 @@ class Nearest:
             raise DataError(f"{test.name}: there are no candidates apart from the queries.")
         return out
 
-    def _predictions(self, test: Dataset, answers: np.ndarray, rank: np.ndarray) -> Predictions:
-        others = getattr(self, "candidates_", len(test.items) - 1)
+    def _predictions(
+        self, test: Dataset, answers: np.ndarray, rank: np.ndarray, others: np.ndarray
+    ) -> Predictions:
         queries = test.questions[test.fields[0]].to_numpy()
-        return ranked_items(test, answers, rank, np.full(len(test), others), queries)
+        return ranked_items(test, answers, rank, others, queries)
 
 
 def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.ndarray]:
@@ -338,7 +347,7 @@ class SameClass(_ByClass):
     The train items are the candidates and each test item is a query. If the train target is hidden
     (``split: all``), the test items are both, and a query is not its own answer. At most
     ``queries`` random queries are used, since a query has as many answers as its class has items.
-    An item may have several classes.
+    An item may have several classes. The columns of a query's own table are not candidates.
     """
 
     name = "same-class"
@@ -361,17 +370,17 @@ class SameClass(_ByClass):
         among = self.train_ or items
         chosen = self._draw(items, among, test.name)
         best = np.empty(len(chosen), dtype=np.intp)
-        found, ranks = [], []
+        found, ranks, others = [], [], []
         scored = similarities(items.matrix[chosen], among.matrix)
         for i, (query, scores) in enumerate(zip(chosen, scored, strict=True)):
-            wanted = among.of(items.classes(query))
-            if among is items:
-                scores[query] = -np.inf
-                wanted = wanted[wanted != query]
+            hidden = items.hidden(query, among)
+            wanted = items.answers(query, among)
+            scores[hidden] = -np.inf
             best[i] = nearest(scores)
             order, rank = ranked(scores, wanted)
             found.append(wanted[order])
             ranks.append(rank)
+            others.append(len(among.ids) - len(hidden))
         sizes = [len(rank) for rank in ranks]
         return Predictions(
             predictions=np.repeat(among.ids[best], sizes),
@@ -380,12 +389,14 @@ class SameClass(_ByClass):
             truths="items",
             group=np.repeat(items.ids[chosen], sizes),
             rank=np.concatenate(ranks),
-            candidates=np.full(sum(sizes), len(among.ids) - (among is items)),
+            candidates=np.repeat(others, sizes),
         )
 
     def _draw(self, items: _Items, among: _Items, name: str) -> np.ndarray:
         """Draw queries among the items with at least one answer."""
         usable = np.flatnonzero(items.sizes(among) > (among is items))
+        if items.tables is not None:
+            usable = usable[[len(items.answers(int(query), among)) > 0 for query in usable]]
         if not len(usable):
             raise DataError(f"{name}: no candidate has the class of any query.")
         lost = len(items.ids) - len(usable)
@@ -404,6 +415,7 @@ class _Items:
         positions, item = np.unique(data.mentions(data.fields[0]).rows, return_inverse=True)
         self.ids = as_text(data.items.index[positions])
         self.matrix = unit_rows(vectors.at(positions), np.float64)
+        self.tables = None if data.tables is None else data.tables[positions]
         codes, self._names = pd.factorize(np.asarray(data.target))
         # an item may have several classes, and a class may be repeated
         item, self._code = np.divmod(np.unique(item * len(self._names) + codes), len(self._names))
@@ -414,6 +426,16 @@ class _Items:
 
     def classes(self, item: int) -> np.ndarray:
         return self._names[self._code[self._starts[item] : self._starts[item + 1]]]
+
+    def hidden(self, query: int, among: _Items) -> np.ndarray:
+        """Return the items that are no candidates of a query: itself, and columns of its table."""
+        if self.tables is not None and among.tables is not None:
+            return np.flatnonzero(among.tables == self.tables[query])
+        return np.array([query] if among is self else [], dtype=np.intp)
+
+    def answers(self, query: int, among: _Items) -> np.ndarray:
+        """Return the candidates of a query's classes."""
+        return np.setdiff1d(among.of(self.classes(query)), self.hidden(query, among))
 
     def of(self, classes: np.ndarray) -> np.ndarray:
         """Return which items have one of these classes, ascending."""

@@ -16,12 +16,13 @@ from karat.core.columns import Bags
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
-from karat.core.registry import load_object, probe
-from karat.errors import DefinitionError, did_you_mean
-from karat.probes.heads.estimators import checked_similarity, distance_names
+from karat.core.registry import measures, probe
+from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 #: takes two matrices and returns one number per pair of rows
 Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
+#: distances that divide by the variances or the covariance of all vectors
+SCALED = ("seuclidean", "mahalanobis")
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -60,25 +61,34 @@ class Measure:
 
     def __init__(self, given: str | Callable[..., Any]) -> None:
         self.given = given
-        if isinstance(given, str) and ":" in given:
-            given = load_object(given)
+        if isinstance(given, str) and not _is_name(given) and (":" in given or given in measures):
+            given = measures.get(given)
         if not isinstance(given, str) and not callable(given):
             raise DefinitionError(f"probe: measure must be a name or a function, got {given!r}.")
         self.own = None if isinstance(given, str) else given
         self.name = given if isinstance(given, str) else ""
-        if self.own is None and self.name not in names():
+        #: variances or covariance of the vectors, for the distances that divide by them
+        self.arguments: dict[str, np.ndarray] | None = None
+        if self.own is None and not _is_name(self.name):
+            known = [*names(), *measures]
             raise DefinitionError(
                 f'probe: unknown similarity measure "{self.name}".'
-                f"{did_you_mean(self.name, names())} Available: {', '.join(names())}; "
+                f"{did_you_mean(self.name, known)} Available: {', '.join(known)}; "
                 f'or write "package.module:function".'
             )
+
+    def fit(self, matrix: np.ndarray) -> None:
+        """Estimate the variances or the covariance that some distances divide by."""
+        self.arguments = metric_arguments(self.name, _as_float64(matrix))
 
     def rows(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the similarity of each row of one matrix to the same row of the other."""
         if self.name in MEASURES:
             return MEASURES[self.name](a, b)
-        pairs = zip(_as_float64(a), _as_float64(b), strict=True)
-        return np.array([self._one(one, other) for one, other in pairs], dtype=float)
+        a, b = _as_float64(a), _as_float64(b)
+        distance = self._distances(a, b)
+        pairs = zip(a, b, strict=True)
+        return np.array([self._one(one, other, distance) for one, other in pairs], dtype=float)
 
     def table(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the similarity of every row of one matrix to every row of the other, at least -1.
@@ -88,25 +98,37 @@ class Measure:
         """
         a, b = _as_float64(a), _as_float64(b)
         if self.own is not None:
-            return np.array([[self._one(one, other) for other in b] for one in a])
+            own = self.own
+            return np.array([[checked_similarity(own, one, other) for other in b] for one in a])
         if self.name in _kernels():
             from sklearn.metrics.pairwise import pairwise_kernels
 
             return np.asarray(pairwise_kernels(a, b, metric=_kernels()[self.name]))
         if self.name == "cosine":
             return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
-        distances = _distances(self.name)(a, b)
+        distances = self._distances(a, b)(a, b)
         return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
 
-    def _one(self, a: np.ndarray, b: np.ndarray) -> float:
+    def _one(self, a: np.ndarray, b: np.ndarray, distance: Rows) -> float:
         if self.own is None:
             if self.name in _kernels():
                 return float(self.table(a[None], b[None])[0, 0])
-            return -float(_distances(self.name)(a[None], b[None])[0, 0])
+            return -float(distance(a[None], b[None])[0, 0])
         return checked_similarity(self.own, a, b)
+
+    def _distances(self, a: np.ndarray, b: np.ndarray) -> Rows:
+        """Return the distance, fitted on these vectors unless it was fitted before."""
+        if self.arguments is not None:
+            return _distances(self.name, self.arguments)
+        both = np.concatenate([a, b]) if self.name in SCALED else a
+        return _distances(self.name, metric_arguments(self.name, both))
 
 
 @lru_cache(maxsize=1)
+def _is_name(name: str) -> bool:
+    return name in MEASURES or name in names()  # the second imports scikit-learn
+
+
 def names() -> list[str]:
     """Return the names of all measures: ours, and scikit-learn's distances and kernels."""
     return list(dict.fromkeys([*MEASURES, *distance_names(), *sorted(_kernels())]))
@@ -119,14 +141,14 @@ def _kernels() -> dict[str, str]:
     return {"dot": "linear", **{n: n for n in PAIRWISE_KERNEL_FUNCTIONS if n != "cosine"}}
 
 
-def _distances(name: str) -> Rows:
+def _distances(name: str, arguments: dict[str, np.ndarray]) -> Rows:
     from scipy.spatial.distance import cdist
     from sklearn.metrics.pairwise import pairwise_distances
 
-    if name in ("l1", "l2", "manhattan", "nan_euclidean", "p"):
+    if name in ("l1", "l2", "manhattan", "nan_euclidean", "p", "haversine"):
         return partial(pairwise_distances, metric=name)
     # a zero vector has the distance of an unrelated one
-    return lambda a, b: np.nan_to_num(cdist(a, b, metric=name), nan=1.0)
+    return lambda a, b: np.nan_to_num(cdist(a, b, metric=name, **arguments), nan=1.0)
 
 
 def _as_float64(matrix: np.ndarray) -> np.ndarray:
@@ -140,7 +162,7 @@ ITEMS = 4096
 #: how to compare bags: by their mean vectors, or by each item's best match in the other bag
 BAGS = ("mean", "matches", "weighted-matches")
 #: the predicted similarity of questions without vectors, if they are penalized
-UNKNOWN = ("last", "mean")
+UNKNOWN = ("last", "random-last", "mean")
 
 
 @probe("similarity")
@@ -154,7 +176,8 @@ class Similarity:
 
     If a task penalizes missing vectors, such questions are less similar than all others
     (``unknown: last``, for rankings) or have the mean similarity (``unknown: mean``, for
-    correlations).
+    correlations). With ``last`` they are tied; with ``random-last`` they have a random order,
+    always the same, except in groups without any vector, where they stay tied.
     """
 
     def __init__(
@@ -179,13 +202,17 @@ class Similarity:
             raise DefinitionError(
                 f"probe: similarity needs two fields; {data.name} has {len(data.fields)}."
             )
-        return vectors.answerable(data)
+        found = vectors.answerable(data)
+        self.groups_ = None if data.group is None else np.unique(np.asarray(data.group)[found])
+        return found
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Do nothing: the probe is stateless."""
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarity of each question's two items."""
+        if self.measure.name in SCALED:
+            self.measure.fit(vectors.matrix[~np.isnan(vectors.matrix[:, 0])])
         scores = self._means(test, vectors) if self.bags == "mean" else self._matches(test, vectors)
         self.lowest_, self.mean_ = float(scores.min()), float(scores.mean())
         return self._predictions(test, scores)
@@ -211,8 +238,15 @@ class Similarity:
         """Return a similarity below all others, or the mean of them."""
         lowest = getattr(self, "lowest_", 0.0)
         below = min(lowest - 1.0, np.nextafter(lowest, -np.inf))
-        value = below if self.unknown == "last" else getattr(self, "mean_", 0.0)
-        return self._predictions(test, np.full(len(test), value))
+        value = getattr(self, "mean_", 0.0) if self.unknown == "mean" else below
+        scores = np.full(len(test), value)
+        if self.unknown == "random-last":
+            order = np.random.default_rng(0).permutation(len(test))
+            groups = getattr(self, "groups_", None)
+            known = True if groups is None else np.isin(np.asarray(test.group), groups)
+            # steps that floating point can represent at this size
+            scores -= np.where(known, order * max(1.0, np.spacing(abs(below))), 0.0)
+        return self._predictions(test, scores)
 
     def _predictions(self, test: Dataset, scores: np.ndarray) -> Predictions:
         return Predictions(
@@ -265,3 +299,53 @@ def _best(
     (rows, bags), (columns, others) = one, other
     best = np.maximum.reduceat(scores[:, columns] * others.weights, others.starts, axis=1)
     return np.asarray(np.add.reduceat(best[rows] * bags.weights[:, None], bags.starts, axis=0))
+
+
+def distance_names() -> list[str]:
+    """Return the distances of scikit-learn that need at most the vectors as an argument."""
+    from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
+    from sklearn.neighbors import VALID_METRICS
+
+    other = {"precomputed", "wminkowski"}  # a matrix of distances, weights
+    return sorted({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"], "mahalanobis"} - other)
+
+
+def metric_arguments(name: str, X: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arguments of a distance between these vectors; most have none.
+
+    ``seuclidean`` divides by the variance of each dimension, ``mahalanobis`` by the covariance;
+    ``haversine`` needs two dimensions, latitude and longitude in radians.
+    """
+    rows, columns = X.shape
+    if name == "haversine" and columns != 2:
+        raise DataError(
+            f"the metric haversine needs vectors of 2 dimensions (latitude and longitude in "
+            f"radians), got {columns}; choose another metric."
+        )
+    if name == "seuclidean":
+        variance = X.var(axis=0, ddof=1) if rows > 1 else np.ones(columns)
+        return {"V": np.where(variance > 0, variance, 1.0)}
+    if name != "mahalanobis":
+        return {}
+    covariance = np.atleast_2d(np.cov(X.T)) if rows > columns else np.zeros((columns, columns))
+    if np.linalg.matrix_rank(covariance) < columns:
+        raise DataError(
+            f"the metric mahalanobis needs a covariance that can be inverted, which {rows} vectors "
+            f"of {columns} dimensions do not give; choose another metric, such as seuclidean."
+        )
+    return {"VI": np.linalg.inv(covariance)}
+
+
+def checked_similarity(function: Callable[..., Any], one: np.ndarray, other: np.ndarray) -> float:
+    """Return the similarity of two vectors by a custom function; it must be a finite number."""
+    value = function(one, other)
+    try:
+        valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        name = getattr(function, "__name__", "the function")
+        raise ContractError(
+            f"{name} must return one finite similarity for two vectors, got {value!r}."
+        )
+    return float(value)

@@ -15,7 +15,7 @@ from karat.core.predictions import Predictions
 from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
-from karat.probes.heads.estimators import (
+from karat.probes.heads.outputs import (
     baseline,
     flag_outliers,
     predict_checked,
@@ -193,19 +193,20 @@ class Trained:
                     f"{name}.fit_predict must return one integer per question; it returned "
                     f"{clusters.dtype} of the shape {clusters.shape}."
                 )
-            # each question that the head marks as noise (-1) becomes a separate cluster
+            # each item that the head marks as noise (-1) becomes a separate cluster
             noise = clusters < 0
             clusters = clusters.astype(np.intp)
-            clusters[noise] = clusters.max(initial=-1) + 1 + np.arange(noise.sum())
+            alone = _distinct_items(test.take(np.flatnonzero(noise)))
+            clusters[noise] = clusters.max(initial=-1) + 1 + alone
             return self._clustering(clusters, test)
         return predict_checked(self.head_, X, test, type(self.head_).__name__)
 
     def unanswered(self, test: Dataset) -> Predictions:
-        """Return the baseline; in a clustering, a separate cluster per question."""
+        """Return the baseline; in a clustering, a separate cluster per item."""
         if hasattr(self.head_, "outlier_scores"):
             return predict_frequencies(test, self.shares_)
         if self.truth_ is None:
-            return self._clustering(-1 - np.arange(len(test)), test)
+            return self._clustering(-1 - _distinct_items(test), test)
         return baseline(self.truth_, test)
 
     def _clustering(self, clusters: np.ndarray, test: Dataset) -> Predictions:
@@ -250,3 +251,12 @@ class Trained:
         if fit:
             self.scaler_ = StandardScaler().fit(X)
         return np.asarray(self.scaler_.transform(X))
+
+
+def _distinct_items(data: Dataset) -> np.ndarray:
+    """Return a number per question, equal for questions about the same items."""
+    bags = [data.mentions(name) for name in data.fields]
+    if not len(data) or any(len(each.rows) != len(data) for each in bags):
+        return np.arange(len(data))
+    rows = np.column_stack([each.rows for each in bags])
+    return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1]).ravel()

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from karat.analysis.formatting import count, plain, short
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
 from karat.results.run import Run
 from karat.results.tables import describe
+from karat.stats.paired_tests import average_ranks
 
 # -- compact JSON and the index of a page ----------------------------------------------------
 
@@ -321,7 +321,7 @@ def _errors(answers: Predictions, kind: str) -> np.ndarray:
         return np.zeros(len(answers))
     if _numeric(answers):
         pair = [answers.target, answers.predictions]
-        target, predicted = pair if kind == "regression" else map(rankdata, pair)
+        target, predicted = pair if kind == "regression" else map(average_ranks, pair)
         return np.nan_to_num(np.abs(target - predicted), nan=np.inf, posinf=np.inf)
     if answers.rank is not None:
         return np.nan_to_num(answers.rank - 1, nan=np.inf, posinf=np.inf)

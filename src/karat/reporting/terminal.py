@@ -1,19 +1,16 @@
-"""Leaderboards, plans, progress and definitions on a terminal."""
+"""Leaderboards, plans and progress on a terminal."""
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 import os
 import shlex
 import sys
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pandas as pd
@@ -24,17 +21,8 @@ from rich.text import Text
 from karat.analysis.formatting import count
 from karat.analysis.leaderboard import leaderboard, split_groups
 from karat.analysis.robustness import robustness
-from karat.config.catalog import Catalog, load_user_table
-from karat.core import registry
-from karat.core.columns import cell_as_text, column_type
-from karat.core.dataset import Dataset
-from karat.core.files import cache_folder
-from karat.data.load_dataset import DataSpec
-from karat.data.readers.table_files import OPTIONS, infer_columns, read_frame, read_parts
-from karat.errors import FAILURES, DefinitionError, unknown
-from karat.execution.embedding_cache import VectorCache
-from karat.execution.plan import Decline, Plan
-from karat.metrics.metric import Metric
+from karat.core.columns import column_type
+from karat.errors import FAILURES, DefinitionError
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
@@ -48,8 +36,12 @@ from karat.reporting.leaderboard_output import (
     robustness_table,
 )
 from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
-from karat.results.rescore import Rescored
 from karat.results.run import Run
+
+if TYPE_CHECKING:
+    from karat.core.dataset import Dataset
+    from karat.execution.plan import Decline, Plan
+    from karat.results.rescore import Rescored
 
 
 def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> None:
@@ -179,23 +171,23 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
     """
     console = plain_console()
     summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
-    _print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
+    print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
     complete = _show_jobs(console, plan, verbose)
     complete &= _show_reasons(console, plan.declined, verbose)
     if plan.lost_tasks:
         tasks = count(len({decline.task for decline in plan.lost_tasks}), "task")
-        _print_lines(console, f"\n {tasks} with unusable data")
+        print_lines(console, f"\n {tasks} with unusable data")
         complete &= _show_reasons(console, plan.lost_tasks, verbose)
     if plan.skipped_corruptions:
-        _print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
+        print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
         complete &= _show_reasons(console, plan.skipped_corruptions, verbose)
     for planned in plan.tasks:
         duplicates, tested = planned.twins
         if duplicates:
             text = f"{duplicates} of {tested} test rows also occur in the training data"
-            _print_lines(console, f"\n {planned.task.name}: {text}")
+            print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
-        _print_lines(console, "\n --verbose lists every job and reason.")
+        print_lines(console, "\n --verbose lists every job and reason.")
 
 
 def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
@@ -260,49 +252,8 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         yield f"weights: from {data.weight.min():g} to {data.weight.max():g}"
 
 
-def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> None:
-    """Print the type, missing and distinct values and an example of each column of a file."""
-    keys = {**settings, "target": target}
-    test = keys.pop("test", None)
-    files: Any = file if test is None else {"train": file, "test": Path(test)}
-    spec = DataSpec(file.name.partition(".")[0], infer=True, **keys)
-    spec.check_options(*OPTIONS)
-    data = None if target is None else load_user_table(file, target, settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always" if data is None else "ignore")  # shown when it was loaded
-        frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
-        frame = infer_columns(frame, spec)
-    table = Grid(box=None, header_style="bold")
-    for name in ("column", "type", "missing", "distinct", "example", "use"):
-        table.add_column(name, justify="right" if name in ("missing", "distinct") else "left")
-    for name in frame.columns:
-        table.add_row(*map(Text, _column_cells(frame[name], spec)))
-    console = plain_console()
-    console.print(table)
-    _print_lines(console, f"\n {count(len(frame), 'row')}, {count(frame.shape[1], 'column')}")
-    if data is not None:
-        _print_lines(console, *(f" {line}" for line in describe_dataset(data)))
-
-
-def _shortened(text: str) -> str:
-    shown = Text(text)
-    shown.truncate(30, overflow="ellipsis")
-    return shown.plain
-
-
-def _column_cells(column: pd.Series, spec: DataSpec) -> Iterator[str]:
-    """Yield the cells of a column's row: name, type, counts, an example, and what it is used as."""
-    present = column.dropna()
-    yield str(column.name)
-    yield column_type(column)
-    yield f"{int(column.isna().sum()):,}"
-    yield f"{present.astype(str).nunique():,}"
-    yield _shortened(cell_as_text(present.iloc[0])) if len(present) else ""
-    uses = {spec.target: "target", spec.weight: "weight", spec.part: "part", spec.group: "group"}
-    yield "dropped" if column.name in spec.drop else uses.get(str(column.name), "feature")
-
-
-def _print_lines(console: Console, *lines: str) -> None:
+def print_lines(console: Console, *lines: str) -> None:
+    """Print lines as they are, without markup and line breaks."""
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
 
@@ -330,16 +281,16 @@ def _show_reasons(console: Console, declines: Sequence[Decline], verbose: bool) 
         first, *rest = reason.splitlines() or [""]
         if len(reasons) > 1:
             first, rest = first.removesuffix(" Tried:"), []
-        _print_lines(console, f"\n   {first}", *(f"   {line}" for line in rest))
+        print_lines(console, f"\n   {first}", *(f"   {line}" for line in rest))
         together: dict[tuple[str, ...], list[str]] = {}
         for model, tasks in pairs.items():
             # the same task can be listed once per corruption
             together.setdefault(tuple(dict.fromkeys(tasks)), []).append(model)
         for several, models in together.items():
             most = (None, None) if verbose else (MAX_MODELS, MAX_TASKS)
-            _print_lines(console, f"     {_some(models, most[0])} · {_some(several, most[1])}")
+            print_lines(console, f"     {_some(models, most[0])} · {_some(several, most[1])}")
     if len(listed) < len(reasons):
-        _print_lines(console, f"\n   {count(len(reasons) - len(listed), 'more reason')}")
+        print_lines(console, f"\n   {count(len(reasons) - len(listed), 'more reason')}")
     return len(listed) == len(reasons)
 
 
@@ -451,73 +402,6 @@ def _number(value: float) -> str:
     return "none" if math.isnan(value) else repr(float(value))
 
 
-_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
-_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
-
-
-def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:
-    """Print every kind with the number of its names."""
-    catalog = Catalog(define)
-    table = Grid(box=None, show_header=False)
-    for kind in kinds:
-        names = _names(catalog, kind)
-        examples = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
-        table.add_row(f"karat list {kind}", str(len(names)), Text(examples, style="dim"))
-    plain_console().print(table)
-
-
-def list_kind(kind: str, define: Sequence[Path]) -> None:
-    """Print the names of one kind with a line of description each."""
-    catalog = Catalog(define)
-    table = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name in _names(catalog, kind):
-        about, more = _about(catalog, kind, name)
-        table.add_row(Text(name, style="bold"), Text(about), Text(more, style="dim"))
-    plain_console().print(table)
-
-
-def show_name(name: str, define: Sequence[Path], constraint: str | None = None) -> None:
-    """Print all definitions of a name with the origin of every value.
-
-    With a constraint, also print the limits of a task under it.
-    """
-    catalog = Catalog(define)
-    console = plain_console()
-    sections = catalog.definitions.names_everywhere(name)
-    limits = list(_limits(catalog, name, constraint)) if constraint is not None else []
-    for section in sections:
-        text = catalog.definitions.show(section, name)
-        console.print(Text(f"{section}:\n  {name}:", style="bold"), soft_wrap=True)
-        console.print(Text(indent(text.rstrip("\n"), "    ")), soft_wrap=True)
-        if section == "tasks" and limits:
-            console.print(Text(f"  under {constraint}:", style="bold"), soft_wrap=True)
-            for line in limits:
-                console.print(Text(f"    {line}"), soft_wrap=True)
-    registered = [kind for kind, parts in _REGISTRIES.items() if name in parts]
-    for kind in registered:
-        parts = _REGISTRIES[kind]
-        console.print(Text(f"{kind}: {name}", style="bold"), Text(f"  ({parts.origin(name)})"))
-        console.print(_document(parts.get(name)), markup=False)
-    if not sections and not registered:
-        names = {n for kind in (*_DEFINED, *_REGISTRIES) for n in _names(catalog, kind)}
-        message = unknown("name", name, names).messages[0]
-        raise DefinitionError(message.replace("karat list names", "karat list"))
-
-
-def _limits(catalog: Catalog, task: str, constraint: str) -> Iterator[str]:
-    """Yield the limits of a task; its own limits override those of the constraint."""
-    is_task = task in catalog.definitions.names("tasks")
-    own = catalog.definitions.get("tasks", task) if is_task else {}
-    given = catalog.definitions.get("constraints", constraint)
-    for key in ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
-        for values, origin in ((own, "the task"), (given, constraint)):
-            if values.get(key) is not None:
-                yield f"{key}: {values[key]}   # {origin}"
-                break
-        else:
-            yield f"{key}: null   # no limit"
-
-
 def print_model_checks(checks: Sequence[Any], model: str) -> int:
     """Print which requirements a model meets; return the exit code."""
     console = plain_console()
@@ -531,53 +415,3 @@ def print_model_checks(checks: Sequence[Any], model: str) -> int:
     line = f"\n{model} {result}: {passed} of {len(checks)} checks passed."
     console.print(line, markup=False, soft_wrap=True)
     return 0 if passed == len(checks) else 2
-
-
-def show_cache(clear: bool) -> None:
-    """Print or clear the cache of vectors."""
-    cache = VectorCache(cache_folder())
-    if clear:
-        print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
-        return
-    entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
-    table = Grid(box=None, header_style="bold")
-    for name in ("model", "dataset", "rows × dimensions", "MB"):
-        table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
-    for entry in entries:
-        shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
-        names = (Text(entry.about[key]) for key in ("model", "dataset"))
-        table.add_row(*names, shape, f"{entry.bytes / 2**20:.1f}")
-    console = plain_console()
-    if entries:
-        console.print(table)
-    total = sum(entry.bytes for entry in entries) / 2**20
-    noun = "entry" if len(entries) == 1 else "entries"
-    line = f"{len(entries)} {noun}, {total:.1f} MB in {cache.root}"
-    console.print(line, markup=False, soft_wrap=True)
-
-
-def _names(catalog: Catalog, kind: str) -> list[str]:
-    defined = catalog.definitions.names(kind) if kind in _DEFINED else []
-    return sorted({*defined, *_REGISTRIES.get(kind, ())})
-
-
-def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
-    if kind in _DEFINED and name in catalog.definitions.names(kind):
-        given = catalog.definitions.get(kind, name)
-        about = given.get("title") or given.get("description") or ""
-        more = {
-            "models": given.get("extra") and f"pip install karat[{given['extra']}]",
-            "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
-            "suites": f"{len(given.get('tasks') or [])} tasks",
-            "datasets": given.get("license"),
-        }.get(kind)
-        return about, more or ""
-    part = _REGISTRIES[kind].get(name)
-    if isinstance(part, Metric):
-        better = "higher is better" if part.higher_is_better else "lower is better"
-        return part.about, better
-    return _document(part).partition("\n")[0], ""
-
-
-def _document(part: Any) -> str:
-    return inspect.getdoc(getattr(part, "compute", part)) or ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
+from karat.results.compact import Compact, read_compact, stamp_records, write_compact
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
@@ -137,7 +138,15 @@ def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
         return runs
     if isinstance(runs, pd.DataFrame):
         return _of_table(runs)
-    return _of_runs(as_runs(runs), pool)[0]
+    opened = [FrozenRun(run.folder) if type(run) is Run else run for run in as_runs(runs)]
+    if not opened or not all(isinstance(run, FrozenRun) for run in opened):
+        return _of_runs(opened, pool)[0]
+    # these do not change: all parts of a report use the same scores
+    kept = opened[0].__dict__.setdefault("_gathered", {})
+    key = (pool, *map(id, opened))
+    if key not in kept:
+        kept[key] = _of_runs(opened, pool)[0]
+    return cast(Gathered, kept[key])
 
 
 def named_scores(
@@ -506,15 +515,27 @@ def _check_once(
 
 
 class FrozenRun(Run):
-    """A run that caches its records and scores on first access."""
+    """A run that caches its records and scores on first access.
+
+    They come from the file of all records; if that is missing or stale, it is made again.
+    """
+
+    @cached_property
+    def _compact(self) -> Compact | None:
+        return read_compact(self.folder)
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return super().records()
+        if self._compact is not None:
+            return cast(list[dict[str, Any]], self._compact.records)  # mappings, never changed
+        stamp = stamp_records(self.folder)
+        records = super().records()
+        write_compact(self.folder, stamp, records)
+        return records
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        return super().scores()
+        return super().scores() if self._compact is None else self._compact.scores()
 
     def records(self) -> list[dict[str, Any]]:
         """Return the cached records, in the order of the plan."""

@@ -23,15 +23,14 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.core.predictions import ANSWERS, EXTRAS, TEXT_EXTRAS, TRUTHS, Predictions
+from karat.core.predictions import ANSWERS, EXTRAS, PRECISIONS, TEXT_EXTRAS, TRUTHS, Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, score
-from karat.probes.heads.estimators import TOLERANCE
 from karat.results.run import Run
 from karat.results.selection import find_run
 
-_FACTS = ("answers", "truths", "classes")
+_FACTS = ("answers", "truths", "classes", "precision")
 _PAIR = ["predictions", "truth"]
 COLUMNS = ("task", "fold", "view", "metric", "before", "value", "why")
 #: maximum length of a message in a table
@@ -64,8 +63,10 @@ def _facts(path: Path) -> dict[str, Any]:
         read = json.loads(_text(path))
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}.") from error
-    facts = {name: read.get(name) if isinstance(read, dict) else None for name in _FACTS}
-    for name, known in (("answers", ANSWERS), ("truths", TRUTHS)):
+    read = read if isinstance(read, dict) else {}
+    facts = {name: read.get(name) for name in _FACTS}
+    facts["precision"] = read.get("precision", PRECISIONS[0])
+    for name, known in (("answers", ANSWERS), ("truths", TRUTHS), ("precision", PRECISIONS)):
         if facts[name] not in known:
             allowed = ", ".join(known)
             raise DataError(f'{path}: "{name}" must be one of {allowed}, got {facts[name]!r}.')
@@ -164,8 +165,8 @@ def _check_probabilities(path: Path, text: str, found: Predictions) -> None:
     values = found.probabilities
     if values is None or not len(values):
         return
-    sums = values.sum(axis=1)
-    wrong = ~((np.abs(sums - 1) <= TOLERANCE) & (values >= -TOLERANCE).all(axis=1))
+    sums, tolerance = values.sum(axis=1, dtype=float), found.tolerance
+    wrong = ~((np.abs(sums - 1) <= tolerance) & (values >= -tolerance).all(axis=1))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(

@@ -10,6 +10,7 @@
         missing/<task>.txt                        items without a vector, over all folds
         logs/<task>/<fold>.txt                    warnings, output and traceback
         scores/results.csv, scores.csv            tables, built from the records
+        scores/jobs.json                          all records in one file, of a large run
         <kind>/<task>/<fold>/                     artifacts that the model's definition names
 
 A model may have a method ``artifacts(names)`` that returns contents by ``"kind/file"``: text,
@@ -39,6 +40,7 @@ import pandas as pd
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
+from karat.results.compact import stamp_records, write_compact
 from karat.results.tables import (
     FOLDER,
     NEEDED,
@@ -274,7 +276,9 @@ class Run:
 
     def finish(self) -> None:
         """Rebuild the tables from the records."""
+        stamp = stamp_records(self.folder)
         records = self.records()
+        write_compact(self.folder, stamp, records)
         table = results_table(self.about, records)
         scores = self.folder / "scores"
         text = table.to_csv(index=False)
@@ -370,7 +374,7 @@ class Run:
             with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
                 text = file.read()
         kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
-        return Predictions.from_csv(text, **kinds)
+        return Predictions.from_csv(text, **kinds, precision=facts.get("precision", "float64"))
 
     def missing(self, task: str) -> list[str]:
         """Return the items of a task without a vector, over all folds."""

@@ -26,6 +26,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import as_text
+from karat.core.table_items import ITEM_TYPES, item_text
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -50,13 +51,21 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = []
     for record in records:
         job = (record["task"], record["model"], record["repeat"], record["fold"])
-        for step in record["history"]:
-            rows.append((*job, "", 0.0, 0, step["epoch"], step["metric"], step["value"]))
-        for view in record["views"]:
-            seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
-            rows += [(*job, *seen, name, value) for name, value in view["scores"].items()]
+        rows += [(*job, *row) for row in score_rows(record["history"], record["views"])]
     table = pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
     return table.astype({"value": float, "severity": float})
+
+
+def score_rows(
+    history: Sequence[Mapping[str, Any]], views: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield corruption, severity, draw, epoch, metric and value of each score of a job."""
+    for step in history:
+        yield "", 0.0, 0, step["epoch"], step["metric"], step["value"]
+    for view in views:
+        seen = (view["corruption"], view["severity"], view.get("draw", 0), FINAL_EPOCH)
+        for name, value in view["scores"].items():
+            yield *seen, name, value
 
 
 def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -420,7 +429,7 @@ def item_keys(data: Dataset) -> np.ndarray:
     ['Ann', 'Bob']
     """
     names = data.questions.index
-    if data.modality == "entity" and has_one_item_each(data):
+    if data.modality in ("entity", *ITEM_TYPES) and has_one_item_each(data):
         names = data.items.index[data.mentions(data.fields[0]).rows]
     texts = np.array([encodable(text) for text in as_text(names.to_numpy())], dtype=object)
     if len(set(texts.tolist())) < len(texts):
@@ -524,7 +533,8 @@ def _texts(data: Dataset, field: str) -> list[str]:
 def _named(data: Dataset, places: np.ndarray) -> list[str]:
     if data.modality == "table":
         return [str(name) for name in data.items.index[places]]
-    return [str(text) for text in data.items.iloc[places]]
+    items = data.items.iloc[places]
+    return [item_text(item) if data.modality in ITEM_TYPES else str(item) for item in items]
 
 
 def _written(column: pd.Series) -> Any:

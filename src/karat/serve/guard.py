@@ -52,6 +52,8 @@ HEADERS = {
 #: headers of a response without a body
 UNMODIFIED = (b"etag", b"vary", b"cache-control", b"content-security-policy")
 UPLOAD_PATHS = (f"{BASE}/vectors", f"{BASE}/runs")
+#: paths whose body is JSON
+ORDER_PATHS = (f"{BASE}/evaluations", f"{BASE}/geval")
 #: content types that a form on another website can send without permission
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 #: responses that depend on the scanned folder, the query and the Accept header only
@@ -464,7 +466,7 @@ def check_request(scope: Any, settings: Settings) -> None:
         hint = "send the file as it is; it may be a compressed file"
         raise ApiError(415, "compressed bodies are not accepted", hint)
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    json_only = scope["path"] == f"{BASE}/evaluations" and kind != "application/json"
+    json_only = scope["path"] in ORDER_PATHS and kind != "application/json"
     if kind in FORM_TYPES or json_only:
         hint = "send application/json, or application/octet-stream for files"
         raise ApiError(415, "wrong content type", hint)

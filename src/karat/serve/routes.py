@@ -49,6 +49,7 @@ from karat.results.tables import SCORE_COLUMNS
 from karat.serve.guard import (
     BASE,
     NO_STORE,
+    ORDER_PATHS,
     Guard,
     Json,
     Turns,
@@ -78,6 +79,7 @@ from karat.serve.submissions import (
     DefinedNames,
     Evaluation,
     Evaluations,
+    GevalOrder,
     Order,
     Uploads,
 )
@@ -137,6 +139,9 @@ class Service:
 
     def describe(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the public fields of an evaluation, and the progress of its runs."""
+        if isinstance(evaluation.order, GevalOrder):
+            facts = self.evaluations.geval.describe(evaluation.id)
+            return {**self.evaluations.describe(evaluation), "runs": [], "models": [], **facts}
         runs = evaluation.order.find_runs(self.watcher.snapshot().runs, self.settings.constraint)
         models = sorted({run.model for run in runs.values()})
         progress = {"runs": list(runs), "models": models, "progress": count_jobs(runs)}
@@ -154,6 +159,7 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
 RunName = Annotated[str, PathParameter(min_length=1, description="Name of the run's folder.")]
 FileName = Annotated[str, PathParameter(min_length=1, description="Name of the vector file.")]
+ResultName = Annotated[str, PathParameter(min_length=1, description="Name of the result folder.")]
 EvaluationName = Annotated[str, PathParameter(min_length=1, description="Id of the evaluation.")]
 #: None is the default but cannot be sent: it does not belong in the schema
 MaybeText = Text | SkipJsonSchema[None]
@@ -266,6 +272,13 @@ class SuiteQuery(BaseModel):
     suite: Text = described("Name of a suite or of a task.", ...)
 
 
+class GevalComparisonQuery(BaseModel):
+    """Parameters of a comparison of GEval runs."""
+
+    run: Text = described("Id of a run.", ...)
+    compare_with: Texts = described("Ids of other runs; default: all. Repeatable.", [])
+
+
 class NameQuery(BaseModel):
     """The parameter of uploads."""
 
@@ -311,7 +324,7 @@ Progress = answer(
 States = Literal["queued", "running", "finished", "failed", "cancelled", "stopped"]
 EvaluationState = answer(
     "Evaluation",
-    {str: "id created started ended said", Order: "order", States: "status"}
+    {str: "id created started ended said", Order | GevalOrder: "order", States: "status"}
     | {int | None: "code position", list[str]: "runs models", Progress: "progress"},
 )
 VectorFile = answer("VectorFile", {str: "name model", Number: "bytes"})
@@ -323,6 +336,24 @@ Compared = answer(
     {str: "first second verdict", float | None: "rope", list[str]: "notes", Dict: "overall"}
     | {list[Dict]: "tasks"},
 )
+GevalOptions = answer(
+    "GevalOptions",
+    {list[Dict]: "tasks gold_standards", str: "message"}
+    | {list[str]: "formats similarity_metrics analogy_functions protocols"},
+)
+GevalTable = answer("GevalTable", {list[str]: "columns", list[list[Any]]: "rows", int: "total"})
+GevalFacts = {str: "name run vectors tasks started similarity_metric top_k vector_size protocol"}
+GevalSummary = answer("GevalSummary", GevalFacts)
+GevalResult = answer(
+    "GevalResult",
+    {str: f"{GevalFacts[str]} log", list[str]: "problems", Dict: "ignored"}
+    | {GenericAlias(dict, (str, GevalTable)): "tables"},
+)
+GevalRun = answer(
+    "GevalRun",
+    {str: "id", list[str]: "tasks", int: "gold_standards scores", float | None: "coverage"},
+)
+GevalComparison = answer("GevalComparison", {str: "run", list[Dict]: "values ranks"})
 LiveBundle = answer("Bundle", {str: "title", list[Dict]: "models tasks", Progress: "progress"})
 Predictions = answer_list(
     "Predictions",
@@ -441,7 +472,7 @@ def endpoint(method: str, path: str, model: Any, *types: str, status: int = 200)
     else:
         body = {"requestBody": {"required": True, **content}}
         options = {"dependencies": [Depends(require_token)], "openapi_extra": types and body}
-        if types or path == "/evaluations":  # the others read no body
+        if types or BASE + path in ORDER_PATHS:  # the others read no body
             options["responses"] = {413: {"model": Error, "description": "The body is too large"}}
 
     def register(function: Callable[..., Any]) -> Any:
@@ -725,6 +756,44 @@ def get_evaluation(id: EvaluationName, service: Shared) -> Response:
     return Json(service.describe(service.evaluations.get(id)))
 
 
+@endpoint("GET", "/geval", GevalOptions)
+def list_geval_options(service: Shared) -> Response:
+    """List GEval's tasks, formats, measures and gold standards on this server."""
+    return Json(service.evaluations.geval.options())
+
+
+@endpoint("GET", "/geval/results", answer_list("GevalResults", GevalSummary))
+def list_geval_results(query: Queried[Paging], service: Shared) -> Response:
+    """List the result folders of GEval evaluations, newest first."""
+    return Json(query.page(service.evaluations.geval.results()))
+
+
+@endpoint("GET", "/geval/results/{result}", GevalResult)
+def get_geval_result(result: ResultName, service: Shared) -> Response:
+    """Get the result files of a GEval evaluation as JSON, with the comparison."""
+    return Json(service.evaluations.geval.result(result))
+
+
+@endpoint("GET", "/geval/results/{result}/files.zip", None, "application/zip")
+def get_geval_files(result: ResultName, service: Shared) -> Response:
+    """Get the result files of a GEval evaluation as a zip."""
+    packed = service.evaluations.geval.archive(result)
+    headers = {"content-disposition": f'attachment; filename="{result}.zip"'}
+    return Response(packed, 200, headers, "application/zip")
+
+
+@endpoint("GET", "/geval/runs", answer_list("GevalRuns", GevalRun))
+def list_geval_runs(query: Queried[Paging], service: Shared) -> Response:
+    """List the GEval runs whose scores are stored, oldest first."""
+    return Json(query.page(service.evaluations.geval.runs()))
+
+
+@endpoint("GET", "/geval/comparison", GevalComparison)
+def get_geval_comparison(query: Queried[GevalComparisonQuery], service: Shared) -> Response:
+    """Compare a GEval run with earlier ones: all scores, and its ranks."""
+    return Json(service.evaluations.geval.comparison(query.run, query.compare_with))
+
+
 # -- endpoints that write -------------------------------------------------------------------
 
 
@@ -779,6 +848,14 @@ def add_evaluation(order: Order, service: Shared) -> Response:
     return _accepted(service, service.evaluations.submit(order))
 
 
+@endpoint("POST", "/geval", EvaluationState, status=202)
+def add_geval_evaluation(order: GevalOrder, service: Shared) -> Response:
+    """Start an evaluation with GEval's parameters."""
+    service.uploads.find_vectors(order.vectors, field="vectors")
+    service.evaluations.geval.check(order)
+    return _accepted(service, service.evaluations.submit(order))
+
+
 @endpoint("POST", "/evaluations/{id}/cancel", EvaluationState, status=202)
 def cancel_evaluation(id: EvaluationName, service: Shared) -> Response:
     """Cancel an evaluation; finished jobs are kept."""
@@ -829,6 +906,7 @@ def icon() -> Response:
 
 @pages.get("/upload")
 @pages.get("/evaluate")
+@pages.get("/geval")
 def form(request: Request, service: Shared) -> Response:
     """Return the page for uploads or for evaluations."""
     made = make_form(request.url.path.removeprefix("/"), service.settings)
@@ -845,6 +923,7 @@ def docs_page(request: Request, service: Shared) -> Response:
     evaluations = [each.id for each in service.evaluations.all()]
     vectors = [each["name"] for each in service.uploads.list_vectors()]
     values = example_values(service.watcher.snapshot(), evaluations, vectors)
+    values = values.with_geval(service.evaluations.geval)
     base = f"http://{request.headers['host']}"
     made = make_api_page(request.app.openapi(), values, base)
     return HTMLResponse(made.body, headers=made.headers)
@@ -859,13 +938,20 @@ def old_docs_page() -> Response:
 # -- errors and the application -------------------------------------------------------------
 
 
+#: example of a body by path
+BODIES = {
+    f"{BASE}/evaluations": '{"suite": "quickstart", "models": ["onehot"]}',
+    f"{BASE}/geval": '{"vectors": "vectors.txt", "tasks": ["Class", "EntRel"]}',
+}
+
+
 async def handle_error(request: Request, error: Exception) -> Response:
     """Return any exception as the JSON of an error, FastAPI's lists of mistakes too."""
     if isinstance(error, RequestValidationError):
         place, *names = error.errors()[0]["loc"]
         kind = {"query": "parameter", "path": "path"}.get(place, "body")
         where = f'{kind} "{".".join(map(str, names))[:100]}"' if names else kind
-        hint = '{"suite": "quickstart", "models": ["onehot"]}' if kind == "body" else "see /docs"
+        hint = BODIES.get(request.url.path, "see /docs") if kind == "body" else "see /docs"
         message = f"invalid {where}: {error.errors()[0]['msg'][:200]}"
         error = ApiError(400, message, hint, field=str(names[0])[:100] if names else "")
     elif isinstance(error, StarletteHTTPException):

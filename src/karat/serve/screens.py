@@ -27,7 +27,13 @@ from karat.serve.settings import MEGABYTE, Settings
 from karat.serve.snapshots import POLICY, ServedRun, Snapshot
 
 #: pages in the order of the navigation
-SCREENS = {"/": "Leaderboard", "/upload": "Upload", "/evaluate": "Evaluate", "/docs": "API"}
+SCREENS = {
+    "/": "Leaderboard",
+    "/upload": "Upload",
+    "/evaluate": "Evaluate",
+    "/geval": "GEval",
+    "/docs": "API",
+}
 #: scripts of the report that these pages use too
 TOOLS = ("10_tools.js", "12_state.js")
 #: number of jobs in which an example for the API is searched
@@ -52,7 +58,7 @@ class Screen:
 
 
 def make_form(name: str, settings: Settings) -> Screen:
-    """Return the page "upload" or "evaluate"."""
+    """Return the page "upload", "evaluate" or "geval"."""
     writable = settings.token is not None
     suffixes = ", ".join(VECTOR_FILE_SUFFIXES)
     body = Template(_asset(f"{name}.html")).substitute(
@@ -137,6 +143,14 @@ class Values:
         """Return the value of a parameter; its name in capitals if there is none."""
         value = self.by_call.get(call, {}).get(name)
         return value or self.general.get(name) or name.upper()
+
+    def with_geval(self, server: Any) -> Values:
+        """Return the same values with a result and a run of GEval, if there are some."""
+        results, runs = server.results(), server.runs()
+        own = {"result": results[0]["name"]} if results else {}
+        compared = {"run": runs[0]["id"]} if runs else {}
+        by_call = {**self.by_call, "get_geval_comparison": compared}
+        return Values(by_call, {**self.general, **own})
 
 
 def example_values(snapshot: Snapshot, evaluations: list[str], vectors: list[str]) -> Values:
@@ -254,8 +268,10 @@ class Call:
             words += ["-H", '"Authorization: Bearer $KARAT_TOKEN"']
         if self._content:
             words += ["-H", shlex.quote(f"Content-Type: {self._content}")]
-            order = ["-d", shlex.quote(ORDER)]
+            order = ["-d", shlex.quote(ORDERS.get(self.id, ""))]
             words += order if self._is_json else ["--data-binary", f"@{FILES[self.id]}"]
+        if self._is_zip:
+            words += ["-o", PACKED, "-w", "'%{size_download} bytes\\n'"]
         return " ".join([*words, shlex.quote(self.url(values, base))])
 
     def python(self, values: Values, base: str) -> str:
@@ -264,7 +280,7 @@ class Call:
         lines = ["import json", "from urllib.request import urlopen", ""]
         opened = f"urlopen({url})"
         if self.writes:
-            body = f"json.dumps({ORDER}).encode()" if self._is_json else ""
+            body = f"json.dumps({ORDERS[self.id]}).encode()" if self._is_json else ""
             body = body or (f'open("{FILES[self.id]}", "rb").read()' if self._content else "None")
             kind = f', "Content-Type": "{self._content}"' if self._content else ""
             lines = ["import json, os", "from urllib.request import Request, urlopen", ""]
@@ -280,6 +296,8 @@ class Call:
         if self.id == "follow_events":
             yield from ("for line in response:", "    print(line.decode(), end='')")
             yield from ("    if line.startswith(b'data:'):", "        break")
+        elif self._is_zip:
+            yield f'print(open("{PACKED}", "wb").write(response.read()), "bytes")'
         else:
             read = "json.load(response)" if "application/json" in answer else ""
             yield f"print({read or 'response.read().decode()'})"
@@ -289,12 +307,21 @@ class Call:
         return next(iter(self.operation.get("requestBody", {}).get("content", {})), "")
 
     @property
+    def _is_zip(self) -> bool:
+        answer = next(iter(self.operation["responses"].values()))
+        return "application/zip" in answer.get("content", {})
+
+    @property
     def _is_json(self) -> bool:
         return self._content == "application/json"
 
 
-#: bodies of the examples: an evaluation, and files by call
-ORDER = '{"suite": "quickstart", "models": ["onehot"], "tasks": ["penguins"]}'
+#: bodies of the examples by call: evaluations and files
+ORDERS = {
+    "add_evaluation": '{"suite": "quickstart", "models": ["onehot"], "tasks": ["penguins"]}',
+    "add_geval_evaluation": '{"vectors": "vectors.txt", "tasks": ["EntRel"]}',
+}
+PACKED = "geval.zip"
 FILES = {"add_vectors": "vectors.txt", "add_run": "run.zip"}
 
 

@@ -84,6 +84,7 @@ class Settings:
     constraint: str = "served"
     workers: int = 1
     define: tuple[Path, ...] = ()
+    geval_gold: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -23,15 +23,16 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.core import registry
 from karat.core.files import write_atomic
 from karat.data.download import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -56,6 +57,8 @@ MAX_TOTAL = 20
 SPEED_GRACE, DRAFT_LIFETIME = 5.0, 86_400.0
 #: prefix of models that are uploaded vector files
 UPLOAD = "upload:"
+#: prefix of the folders with GEval's files
+RESULT = "result_"
 
 QUEUED, RUNNING, FINISHED = "queued", "running", "finished"
 FAILED, CANCELLED, STOPPED = "failed", "cancelled", "stopped"
@@ -344,6 +347,41 @@ class Order(BaseModel):
         return {run.id: run for run in found.values()}
 
 
+class GevalOrder(BaseModel):
+    """A requested evaluation with GEval's parameters."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    vectors: DefinedName = Field(description="Name of an uploaded vector file.")
+    tasks: list[DefinedName] = Field(
+        [],
+        max_length=100,
+        description="GEval's tasks, TASK:GOLD, or tasks defined on the server; default: all six.",
+    )
+    vector_file_format: str = Field(
+        "", max_length=200, description="Default: by the suffix of the file."
+    )
+    vector_size: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="Expected number of dimensions; default: as in the file."
+    )
+    similarity_metric: DefinedName = Field("cosine", description="Name of a similarity measure.")
+    top_k: int = Field(2, ge=1, le=10_000, description="An analogy is right within this rank.")
+    analogy_function: str = Field(
+        "", max_length=200, description="Name of a function; default: b - a + c."
+    )
+    compare_with: list[DefinedName] = Field(
+        [], max_length=1000, description="Ids of earlier runs; default: all."
+    )
+    protocol: Literal["corrected", "legacy"] = Field(
+        "corrected", description="legacy: as in published tables."
+    )
+
+    @property
+    def models(self) -> list[str]:
+        """The uploaded file as a model."""
+        return [UPLOAD + self.vectors]
+
+
 class DefinedNames:
     """The names that are defined on this server, read once."""
 
@@ -429,6 +467,36 @@ def run_arguments(order: Order, settings: Settings, uploads: Uploads) -> list[st
     ]
 
 
+def geval_arguments(
+    order: GevalOrder, names: Mapping[str, Sequence[str]], folder: str, settings: Settings
+) -> list[str]:
+    """Return the arguments of ``karat geval`` for an order, in the folder of the vector file.
+
+    ``names`` are the tasks whose gold standards are here, and the stored ids of earlier runs.
+    """
+    given = {
+        "vector_file": order.vectors,
+        "vector_file_format": order.vector_file_format,
+        "vector_size": order.vector_size,
+        "similarity_metric": order.similarity_metric,
+        "top_k": order.top_k,
+        "analogy_function": order.analogy_function,
+        "protocol": order.protocol,
+        "result_directory_path": settings.folder.absolute(),
+        "result_name": folder,
+        "gold_directory_path": settings.geval_gold and settings.geval_gold.absolute(),
+        "constraint": settings.constraint,
+        "workers": settings.workers,
+    }
+    return [
+        "geval",
+        *(f"--{key}={value}" for key, value in given.items() if value not in (None, "")),
+        *(f"--tasks={task}" for task in names["tasks"]),
+        *(f"--compare_with={run}" for run in names["compare_with"]),
+        *(f"--define={path.absolute()}" for path in settings.define),
+    ]
+
+
 # -- the queue of evaluations ---------------------------------------------------------------
 
 
@@ -436,7 +504,7 @@ class Evaluation(BaseModel):
     """An evaluation and its state, as stored in a file."""
 
     id: str
-    order: Order
+    order: Order | GevalOrder
     status: str = QUEUED
     created: str = ""
     started: str = ""
@@ -460,7 +528,12 @@ class Evaluations:
         self._closed = False
         self._thread: threading.Thread | None = None
 
-    def submit(self, order: Order) -> Evaluation:
+    @cached_property
+    def geval(self) -> Any:
+        """GEval's tasks on this server."""
+        return registry.served_systems.get("geval")(self.settings)
+
+    def submit(self, order: Order | GevalOrder) -> Evaluation:
         """Add an evaluation to the queue."""
         with self._changed:
             self._check_queue()
@@ -521,6 +594,7 @@ class Evaluations:
             return ""
         # clients do not see paths of this machine
         shown = {self.settings.folder: "DIR", **{path: path.name for path in self.settings.define}}
+        shown |= {self.settings.geval_gold: "GOLD"} if self.settings.geval_gold else {}
         for path, name in shown.items():
             text = text.replace(str(path.absolute()), name)
         return text[-MAX_OUTPUT:]
@@ -587,15 +661,15 @@ class Evaluations:
         return next((each for each in self._known.values() if each.status == QUEUED), None)
 
     def _run(self, evaluation: Evaluation) -> tuple[str, int | None]:
-        arguments = run_arguments(evaluation.order, self.settings, self.uploads)
+        arguments, options = self._command(evaluation)
         with self._log(evaluation).open("wb") as log:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "karat", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_environment(),
                 start_new_session=True,
+                **options,
             )
         evaluation.child = _process(child.pid)
         self._write(evaluation)
@@ -608,6 +682,21 @@ class Evaluations:
                 return self._interrupt, child.wait()
         # exit code 1: some jobs failed, which the results show
         return (FINISHED if child.returncode in (0, 1) else FAILED), child.returncode
+
+    def _command(self, evaluation: Evaluation) -> tuple[list[str], dict[str, Any]]:
+        """Return the arguments of karat, and the environment and folder of the child process."""
+        order, environment = evaluation.order, _environment()
+        if isinstance(order, Order):
+            return run_arguments(order, self.settings, self.uploads), {"env": environment}
+        # run ids contain the path of the vector file, which clients must not see
+        folder = self.uploads.find_vectors(order.vectors).absolute().parent
+        environment |= {"KARAT_OFFLINE": "1", "COLUMNS": "120"}
+        names = {
+            "tasks": self.geval.available_tasks(order.tasks),
+            "compare_with": self.geval.stored_ids(order.compare_with),
+        }
+        arguments = geval_arguments(order, names, RESULT + evaluation.id, self.settings)
+        return arguments, {"env": environment, "cwd": folder}
 
     def _end(self, evaluation: Evaluation, status: str) -> None:
         evaluation.status, evaluation.ended, evaluation.child = status, _utc(time.time()), []

@@ -11,8 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import t as student
+from scipy.special import ndtr, ndtri, stdtrit
 
 from karat.core.torch_random import resamples
 from karat.errors import DefinitionError
@@ -26,7 +25,7 @@ Bounds = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Resampling:
-    """Confidence, number of resamples, and whether intervals are unclipped as in the original."""
+    """Confidence, number of resamples, and whether intervals are exactly those of the original."""
 
     confidence: float = 0.99
     times: int = 10_000
@@ -66,7 +65,7 @@ def describe(
         columns = np.flatnonzero(counts == count)
         values = np.stack([table[there[:, i], i] for i in columns], axis=1)
         mean = values.mean(axis=0)
-        pair = np.stack(bootstrap(values, seed, how.confidence, how.times))
+        pair = np.stack(bootstrap(values, seed, how.confidence, how.times, how.faithful))
         if not how.faithful:
             pair = np.clip(np.where(np.isnan(pair), mean, pair), *limits)
         made[:, columns] = mean, spread(values), *pair
@@ -79,23 +78,28 @@ def spread(values: np.ndarray) -> np.ndarray:
 
 
 def bootstrap(
-    values: np.ndarray, seed: int, confidence: float = 0.99, times: int = 10_000
+    values: np.ndarray,
+    seed: int,
+    confidence: float = 0.99,
+    times: int = 10_000,
+    faithful: bool = False,
 ) -> Bounds:
     """Return the interval of each column's mean as in Ulysses SentEval; NaN if all are equal.
 
     It resamples mean minus resampled mean, corrects for bias and acceleration (BCa), and adds the
     bounds to the mean. That reflects the usual interval, so that a bound may lie outside the range
-    of the values. For a single fold both bounds are its value.
+    of the values. For a single fold both bounds are its value. A resample with every value once
+    counts as equal to the mean; ``faithful`` lets rounding decide that, as in the original.
     """
-    mean = values.mean(axis=0)
+    mean = np.ascontiguousarray(values.T).mean(axis=1)
     if len(values) == 1:
         return mean, mean.copy()
-    above = mean - resampled_means(values, resamples(len(values), times, seed))
+    means = _means_as_summed if faithful else resampled_means
+    above = mean - means(values, resamples(len(values), times, seed))
     varies = np.ptp(values, axis=0) > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         alpha = (1 - confidence) / 2
-        near = TIE * np.ptp(values, axis=0)
-        # a resample with every value once equals the mean up to rounding
+        near = (0.0 if faithful else TIE) * np.ptp(values, axis=0)
         below = ((above < -near).mean(axis=0) + (above <= near).mean(axis=0)) / 2
         bias = ndtri(below)
         apart = values.mean(axis=0) - values
@@ -115,6 +119,12 @@ def resampled_means(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     starts = np.arange(0, times * size + 1, size, dtype=drawn.dtype)
     counted = csr_array((np.ones(times * size), drawn.ravel(), starts), (times, size))
     return np.asarray(counted @ values) / size
+
+
+def _means_as_summed(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Return the same, summed in the order of each resample, to the last bit as SciPy does."""
+    columns = np.ascontiguousarray(values.T)
+    return np.stack([column[drawn].mean(axis=1) for column in columns], axis=1)
 
 
 def _quantile(ordered: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -161,7 +171,7 @@ def pooled_corrected(
     freedom = np.array([[len(values) - 1] for values in tasks])
     whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
     degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)
-    half = student.ppf((1 + confidence) / 2, degrees) * np.sqrt(whole) / len(tasks)
+    half = stdtrit(degrees, (1 + confidence) / 2) * np.sqrt(whole) / len(tasks)
     return mean - half, mean + half
 
 

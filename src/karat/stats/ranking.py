@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
-from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from karat.stats.paired_tests import ALPHA, CONFIDENCE
+from karat.stats.paired_tests import ALPHA, CONFIDENCE, average_ranks
 
 #: pairs that share fewer tasks are not tested: with five, no sign pattern is rarer than 5 %
 FEWEST_TASKS = 6
@@ -79,7 +77,7 @@ def rank_each(values: list[np.ndarray], takes: np.ndarray) -> np.ndarray:
     ranks = np.full(takes.shape, np.nan)
     for t, taking in enumerate(takes.T):
         if taking.sum() > 1:
-            ranks[taking, t] = rankdata(-_worst_for_failed(values[t][taking]).mean(axis=1))
+            ranks[taking, t] = average_ranks(-_worst_for_failed(values[t][taking]).mean(axis=1))
     return ranks
 
 
@@ -408,7 +406,7 @@ def elo(ranks: np.ndarray, anchor: int | None = None) -> Ratings:
     rated = _comparable(ranks)
     if rated.any() and (anchor is None or rated[anchor]):
         place = None if anchor is None else int(np.count_nonzero(rated[:anchor]))
-        found[:, rated] = _rated(rankdata(ranks[rated], axis=0, nan_policy="omit"), place)
+        found[:, rated] = _rated(average_ranks(ranks[rated]), place)
     return Ratings(*found)
 
 
@@ -441,6 +439,8 @@ def _linked(wins: np.ndarray) -> np.ndarray:
     """Return the largest group of models with a chain of wins from each to every other."""
     if not len(wins):
         return np.zeros(0, dtype=bool)
+    from scipy.sparse.csgraph import connected_components
+
     _, groups = connected_components(wins > 0, directed=True, connection="strong")
     return np.asarray(groups == np.bincount(groups).argmax())
 

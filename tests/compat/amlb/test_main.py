@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import log_loss, roc_auc_score
 
 from karat.compat.amlb import Overrides, files_of, read_overrides
 from karat.compat.amlb import __main__ as command
+from karat.compat.convert import export_results
 from karat.errors import DefinitionError
 from karat.results.run import open_runs
 
@@ -167,6 +170,10 @@ def test_resume(call):
         ("-f 7", "7"),
         ("-Xf.trees=3", '"trees"'),
         ("-Xsed=3", '"seed"'),
+        ("-Xbenchmarks.metrics.binary=['aucc']", '"auc"'),
+        ("-Xbenchmarks.metrics.binary=3", "list of metrics"),
+        ("-Xconfig=nowhere.yaml", "nowhere.yaml"),
+        ("-k maybe", "maybe"),
         ("-Xseed=x", "seed=x"),
         ("--logging loud", '"loud"'),
         ("-t shop -Xt.cores=0", "cores"),
@@ -188,11 +195,121 @@ def test_missing_and_unknown_arguments(call, capsys):
 
 
 def test_ignored_options_give_notes(call):
-    arguments = "constantpredictor:latest own free -u user -o out -t shop -f 0 -k -s skip"
+    arguments = "constantpredictor:latest own free -u user -o out -t shop -f 0 -s skip -Xtest_mode"
     code, _, err = call(*arguments.split(), "--openml-run-tag", "x", "--profiling")
     assert code == 0
-    for option in ("-k", "constantpredictor:latest", "--openml-run-tag", "--profiling"):
+    for option in ("constantpredictor:latest", "--openml-run-tag", "--profiling"):
         assert f"note: {option}" in err
+    assert "test_mode" in err
+
+
+def test_scores_of_all_runs_are_kept_in_one_file(call):
+    arguments = "own free -u user -o out -t shop --logging error".split()
+    for model, options, count in (
+        ("constantpredictor", ["-f", "0"], 1),
+        ("constantpredictor", ["--resume"], 2),
+        ("DecisionTree", ["-k", "true"], 4),
+        ("DecisionTree", ["-k", "false"], 4),
+    ):
+        assert call(model, *arguments, *options)[0] == 0
+        kept = pd.read_csv("out/results.csv")
+        assert len(kept) == count and kept["framework"].iloc[-1] == model
+    tree, _, constant = sorted(open_runs(["out"]), key=lambda run: run.folder.name)
+    rows = pd.concat([tree.results(), constant.results()])
+    names = ["framework", "fold", "result", "auc"]
+    kept, rows = (t[names].sort_values(names, ignore_index=True) for t in (kept, rows))
+    pd.testing.assert_frame_equal(kept, rows, check_dtype=False)
+
+
+def test_a_file_with_other_columns_is_not_changed(call):
+    Path("out").mkdir()
+    Path("out/results.csv").write_text("a,b\n1,2\n")
+    with pytest.warns(UserWarning, match=r"results\.csv has no column id"):
+        code, _, _ = call(*"constantpredictor own free -u user -o out -t shop -f 0".split())
+    assert code == 0 and Path("out/results.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_the_defaults_of_the_arguments():
+    given = vars(command.parser().parse_args(["RandomForest"]))
+    assert (given["benchmark"], given["constraint"], given["mode"]) == ("test", "test", "local")
+    assert (given["parallel"], given["setup"], given["keep_scores"]) == (1, "auto", True)
+    assert given["task"] == given["fold"] == given["extra"] == []
+
+
+def test_predictions_without_probabilities_are_one_hot(call):
+    Path("hard.py").write_text(
+        BREAKING.replace("Breaking", "Hard")
+        .replace('raise ValueError("no")', "self.classes_ = sorted(set(y))")
+        .replace("return X", "return [self.classes_[0]] * len(X)")
+    )
+    Path("user/frameworks.yaml").write_text("hard: {module: 'hard:Hard'}")
+    assert call(*"hard own free -u user -o out -t shop -f 0 --logging error".split())[0] == 0
+    (run,) = open_runs(["out"])
+    found = pd.read_csv(run.folder / "predictions/shop/0/predictions.csv")
+    assert set(found["B"]) == {1} and set(found["a"]) == {0} and set(found["predictions"]) == {"B"}
+
+
+def test_a_forest_gives_the_numbers_of_the_original(call):
+    """Their wrapper: numbered words, mean-imputed numbers, and scikit-learn's forest."""
+    table = SHOP.assign(age=SHOP["age"].astype(float))
+    table.loc[::7, "age"] = np.nan
+    train, test = table[:60], table[60:]
+    for name, part in (("train", train), ("test", test)):
+        part.to_csv(f"{name}.csv", index=False)
+    Path("pair.yaml").write_text("- {name: pair, dataset: {train: train.csv, test: test.csv}}")
+    arguments = "RandomForest pair.yaml test -o out -Xseed=7 -Xf.n_estimators=20 --logging error"
+    assert call(*arguments.split())[0] == 0
+    (file,) = export_results("out", "amlb-new", "export")
+    row = pd.read_csv(file).iloc[0]
+    numbers = [
+        np.column_stack([part["age"].fillna(train["age"].mean()), part["job"] == "b"])
+        for part in (train, test)
+    ]
+    forest = RandomForestClassifier(20, random_state=7).fit(numbers[0], train["Class"])
+    probabilities = forest.predict_proba(numbers[1])
+    assert row["auc"] == pytest.approx(roc_auc_score(test["Class"] == "a", probabilities[:, 1]))
+    assert row["logloss"] == pytest.approx(log_loss(test["Class"], probabilities))
+    assert (row["models_count"], row["seed"], row["type"]) == (20, 7, "binary")
+
+
+def test_data_folders_are_removed_after_the_run(here):
+    arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
+    assert command.amlb(arguments) == 0
+    assert "KARAT_DATA" not in os.environ
+
+
+def test_inference_is_timed_and_exported(call):
+    arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
+    key = "inference_time_measurements"
+    assert call(*arguments, f"-X{key}.enabled=True", f"-X{key}.batch_sizes=[1, 10]")[0] == 0
+    kept = pd.read_csv("out/results.csv")
+    assert list(kept.columns[-2:]) == ["inference_10_seconds", "inference_1_seconds"]
+    (file,) = export_results("out", "amlb-new", "export")
+    row = pd.read_csv(file).iloc[0]
+    assert list(row.index[-2:]) == ["infer_batch_size_df_1", "infer_batch_size_df_10"]
+    assert row["infer_batch_size_df_1"] == kept["inference_1_seconds"].iloc[0] > 0
+    assert read_overrides([f"{key}.enabled"]).run == {"inference": (1, 10, 100, 1000, 10000)}
+    assert read_overrides([f"{key}.enabled=False"]).run == {"inference": ()}
+
+
+def test_configuration_of_the_user_folder(call):
+    Path("user/config.yaml").write_text(
+        "seed: 5\nbenchmarks:\n  metrics: {binary: [acc, f1], regression: [mae]}\n"
+        "monitoring: {interval_seconds: 10}\n"
+    )
+    arguments = "constantpredictor own free -u user --logging error".split()
+    code, _, err = call(*arguments, "-o", "out")
+    assert code == 0 and "monitoring.interval_seconds" in err
+    (run,) = open_runs(["out"])
+    table = run.results()
+    assert table["metric"].tolist() == ["acc", "acc", "mae", "mae"]
+    assert table["seed"].tolist() == [5, 6, 5, 6]
+    assert table.loc[table["task"] == "shop", "f1"].notna().all() and "auc" not in table
+    Path("more.yaml").write_text("benchmarks: {metrics: {binary: auc}}")
+    options = ["-X", "config=more.yaml", "-Xseed=9", "-t", "shop", "-o", "other"]
+    assert call(*arguments, *options)[0] == 0
+    table = open_runs(["other"])[0].results()
+    assert table["metric"].tolist() == ["auc", "auc"] and table["seed"].tolist() == [9, 10]
 
 
 def test_override_values_are_literals_or_text():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -202,7 +203,8 @@ def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
     assert path.name == "results.csv"
     table = pd.read_csv(path, keep_default_na=False, dtype=str)
     columns = AMLB_COLUMNS if shape == "amlb" else NEW
-    assert list(table.columns) == [*columns, "auc", "logloss", "r2", "rmse"]
+    metrics = ["auc", "logloss", "r2", "rmse"]
+    assert list(table.columns) == [*columns, *metrics, *(["type"] if shape == "amlb" else [])]
     back = karat.import_results(path, tmp_path / "out").runs
     assert {run.model for run in back} == {run.model for run in ours}
     for run in ours:
@@ -235,6 +237,54 @@ def test_current_columns_negate_errors(ours, tmp_path):
     assert (halves["result"] == -halves["logloss"]).all()
     assert set(line["type"]) == {"regression"} and set(halves["type"]) == {"binary"}
     assert (table["training_duration"] <= table["duration"]).all()
+
+
+@pytest.mark.parametrize("shape", ["amlb", "amlb-new"])
+def test_their_report_code_can_read_an_export(ours, tmp_path, shape):
+    """What amlb_report relies on: read_csv, str and int columns, a unique index, groups by type."""
+    (path,) = export_results(ours, shape, tmp_path)
+    table = pd.read_csv(path)
+    assert table["fold"].dtype == int and table["result"].dtype == float
+    assert {type(name) for name in [*table["id"], *table["metric"]]} == {str}
+    assert set(table["task"].str.lower()) == {"halves", "line"}
+    done = table.set_index(["task", "fold", "framework"])
+    assert done.index.is_unique and len(done) == 3 * 2 * 2
+    # failed jobs are those with an info and without a result, and have a type and a metric
+    failed = done[done["info"].notna()]
+    assert set(failed.index.get_level_values("framework")) == {"broken"}
+    assert failed["result"].isna().all() and failed["info"].str.startswith("RuntimeError").all()
+    types = table.groupby("task")["type"].agg(set)
+    assert types["halves"] == {"binary"} and types["line"] == {"regression"}
+    groups = table.groupby(["type", "task", "framework"])["result"].mean().unstack()
+    assert groups.shape == (2, 3) and groups["broken"].isna().all()
+
+
+def test_the_report_code_ranks_current_results_by_higher_is_better(ours, tmp_path):
+    (path,) = export_results(ours, "amlb-new", tmp_path)
+    table = pd.read_csv(path)
+    table = table[table["framework"] != "broken"]
+    ranks = table.pivot_table(index="task", columns="framework", values="result")
+    ranks = ranks.rank(axis=1, ascending=False)
+    assert (ranks["onehot"] == 1).all() and (ranks["dummy"] == 2).all()
+
+
+def test_export_of_raw_losses_names_the_other_format(ours, tmp_path):
+    with pytest.warns(karat.KaratWarning, match="logloss and rmse.*amlb-new"):
+        export_results(ours, "amlb", tmp_path)
+
+
+def test_an_openml_task_is_named_by_its_address(ours, tmp_path):
+    path = put(tmp_path, DOCUMENTED)
+    runs = karat.import_results(path, tmp_path / "out").runs
+    (back,) = export_results(runs, "amlb", tmp_path / "back")
+    assert set(pd.read_csv(back)["id"]) == set(pd.read_csv(path)["id"])
+    facts = json.loads((ours[0].folder / "run.json").read_text())
+    facts["tasks"][0]["id"] = "openml.org/t/59"
+    copy = tmp_path / ours[0].folder.name
+    shutil.copytree(ours[0].folder, copy)
+    (copy / "run.json").write_text(json.dumps(facts))
+    (back,) = export_results(copy, "amlb-new", tmp_path / "again")
+    assert set(pd.read_csv(back)["id"]) == {"openml.org/t/59", "l"}
 
 
 def test_results_csv_of_karat_is_imported_with_its_views(ours, tmp_path):

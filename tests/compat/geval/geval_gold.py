@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from karat.compat.geval import FrameworkManager, gold
@@ -17,6 +18,8 @@ RESULT_FILES = {
     *("classification_Cities", "regression_Cities", "clustering_teams_cluster"),
     *("documentSimilarity_LP50", "entityRelatedness_KORE", "semanticAnalogies"),
 }
+#: the gold standards of the folder
+GOLD_NAMES = ("Cities", "teams_cluster", "LP50", "KORE", "currency_entities")
 #: entities without a vector
 LOST = ("City_3", "Orphan", "Main_2", "Rel_0_0", "Country_7")
 
@@ -95,6 +98,11 @@ def write_text(path: Path, stock: dict[str, np.ndarray]) -> Path:
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def read_compared(path: Path) -> pd.DataFrame:
+    """Return a table of the comparison, whose cells are separated by blanks."""
+    return pd.read_csv(path, sep=" ", keep_default_na=False, na_values=[""])
 
 
 def run_geval(place: Path, repeats: int = 1, **given: object) -> Path:

@@ -11,7 +11,7 @@ from karat.compat.geval.earlier_runs import COMPARED, Store, compared, next_numb
 from karat.compat.geval.gold import ranking
 from karat.errors import DataError, DefinitionError
 
-from .geval_gold import vectors, write_gold, write_text
+from .geval_gold import read_compared, vectors, write_gold, write_text
 
 
 def row(value, task="Classification", metric="accuracy", coverage=1.0, model="NB"):
@@ -109,15 +109,15 @@ def test_second_run_is_compared_with_the_first(tmp_path):
     FrameworkManager().evaluate(str(path), **asked)
     write_text(path, vectors(lost=()))  # now every entity has a vector
     second = FrameworkManager().evaluate(str(path), **asked)
-    values = pd.read_csv(second / "comparison_values.csv")
+    values = read_compared(second / "comparison_values.csv")
     assert values["test_name"].nunique() == 2
     tau = values[values["metric"] == "kendalltau_correlation"]
     assert tau["score_value"].tolist() == pytest.approx([0.5, 1.0])
-    assert tau["coverage"].tolist() == pytest.approx([7 / 12, 1.0])
-    ranked = pd.read_csv(second / "comparison_ranking.csv").set_index("metric")
+    assert tau["coverage"].tolist() == pytest.approx([2 / 3, 1.0])
+    ranked = read_compared(second / "comparison_ranking.csv").set_index("metric")
     assert ranked.loc["kendalltau_correlation", "ranking"] == 1
-    assert ranked.loc["kendalltau_correlation", "lowest_coverage"] == pytest.approx(7 / 12)
+    assert ranked.loc["kendalltau_correlation", "lowest_coverage"] == pytest.approx(2 / 3)
     chosen = FrameworkManager().evaluate(
         str(path), **asked, compare_with=[values["test_name"].iloc[0]]
     )
-    assert pd.read_csv(chosen / "comparison_values.csv")["test_name"].nunique() == 2
+    assert read_compared(chosen / "comparison_values.csv")["test_name"].nunique() == 2

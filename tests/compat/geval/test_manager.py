@@ -11,9 +11,18 @@ from scipy.stats import pearsonr, spearmanr
 from karat.compat.geval import FrameworkManager
 from karat.compat.geval import manager as command
 from karat.compat.geval.parameters import Parameters
-from karat.errors import DataError, DefinitionError
+from karat.errors import DataError, DefinitionError, KaratWarning
 
-from .geval_gold import RESULT_FILES, iri, run_geval, vectors, write_hdf5, write_text
+from .geval_gold import (
+    GOLD_NAMES,
+    RESULT_FILES,
+    iri,
+    read_compared,
+    run_geval,
+    vectors,
+    write_hdf5,
+    write_text,
+)
 
 FREE = ["Clu", "DocSim", "EntRel", "SemAn"]  # tasks without a trained head
 
@@ -94,7 +103,7 @@ def test_coverage_and_missing_entities(result):
     assert text == iri("City_3") + "\n"
     lost = read(result, "entityRelatedness_KORE_ignoredData.csv")
     assert lost.to_numpy().tolist() == [
-        [iri("Main_2"), iri("Main_2")],
+        [iri("Main_2"), ""],
         [iri("Rel_0_0"), iri("Main_0")],
     ]
     quads = read(result, "semanticAnalogies_currency_entities_ignoredData.csv")
@@ -113,7 +122,12 @@ def test_each_missing_entity_is_its_own_cluster(result):
     # 11 cities and 7 countries are matched, 3 of 21 rows are not
     assert float(table.loc["KMeans", "clustering_accuracy"]) == pytest.approx(18 / 21)
     assert float(table.loc["KMeans", "adjusted_rand_index"]) < 1
-    assert table.loc["Ward hierarchical clustering", "model_configuration"] == "metric=euclidean"
+    assert table["model_configuration"].to_dict() == {
+        "DBSCAN": "metric=cosine",
+        "KMeans": "metric=euclidean, n_clusters=2",
+        "Agglomerative clustering": "metric=cosine, n_clusters=2",
+        "Ward hierarchical clustering": "metric=euclidean, n_clusters=2",
+    }
 
 
 def test_relatedness_is_keyed_by_name(result):
@@ -122,7 +136,7 @@ def test_relatedness_is_keyed_by_name(result):
     assert float(table.loc[iri("Main_1"), "kendalltau_correlation"]) == pytest.approx(1.0)
     # the most related entity of Main_0 is missing and ranked last: 3 of 6 pairs are swapped
     assert float(table.loc[iri("Main_0"), "kendalltau_correlation"]) == pytest.approx(0.0)
-    values = read(result, "comparison_values.csv").set_index("metric")["score_value"]
+    values = read_compared(result / "comparison_values.csv").set_index("metric")["score_value"]
     assert float(values["kendalltau_correlation"]) == pytest.approx(0.5)
     assert float(values["kendalltau_correlation_penalised"]) == pytest.approx(1 / 3)
 
@@ -144,7 +158,8 @@ def test_document_similarity_by_hand_and_correctly_labeled(result):
 
     gold_scores = [4.0, 2.5, 1.5]  # the pairs with document 4 are not covered
     table = read(result, "documentSimilarity_LP50_results.csv").set_index("conf")
-    assert table["coverage"].astype(float).tolist() == [0.5, 0.5]
+    # of 8 annotations, only the one of City_3 has no vector
+    assert table["coverage"].astype(float).tolist() == [7 / 8, 7 / 8]
     for conf, weighted in (("without_weights", False), ("with_weights", True)):
         pairs = ((0, 1), (0, 2), (1, 2))
         found = [similarity(documents[i], documents[j], weighted) for i, j in pairs]
@@ -195,10 +210,12 @@ def test_scores_do_not_depend_on_other_tasks(place):
 
 def test_command(place, capsys):
     folders = {"gold_directory_path": place / "gold", "result_directory_path": place / "command"}
-    asked = Parameters(str(place / "my vectors.txt"), tasks=["EntRel", "SemAn"], **folders)
+    asked = Parameters(
+        str(place / "my vectors.txt"), tasks=["EntRel", "SemAn"], datasets=GOLD_NAMES, **folders
+    )
     assert command.run(asked) == 0
     out = capsys.readouterr().out
-    assert "KORE" in out and "kendalltau_correlation" in out and "currency_entities" in out
+    assert "KORE" in out and "kendalltau_correlation" in out and "currency" in out
 
     def broken(a, b, c):
         raise ValueError("no")
@@ -207,6 +224,122 @@ def test_command(place, capsys):
     out = capsys.readouterr().out
     assert "KORE" in out and "failed" in out and "accuracy_over_all" not in out
     assert command.run(replace(asked, tasks=["SemAn"], analogy_function=broken)) == 1
+
+
+def test_a_missing_gold_standard_is_an_error_after_the_others(place, capsys):
+    folders = {"gold_directory_path": place / "gold", "result_directory_path": place / "absent"}
+    asked = Parameters(str(place / "my vectors.txt"), tasks=["SemAn"], **folders)
+    assert command.run(asked) == 2
+    err = capsys.readouterr().err
+    for name in ("capital_country_entities", "all_capital_country_entities", "city_state_entities"):
+        assert f"SemanticAnalogies {name}" in err
+    assert "currency_entities" not in err
+    (folder,) = (place / "absent").glob("result_*")
+    assert len(read(folder, "semanticAnalogies_results.csv")) == 1  # nothing is lost
+    with pytest.warns(KaratWarning, match="city_state_entities"):
+        run(place, tasks=["SemAn"], datasets=["currency_entities", "city_state_entities"])
+    with pytest.raises(DefinitionError, match="KORE"):
+        run(place, tasks=["SemAn"], datasets="KORE")
+
+
+def test_comparison_files_are_separated_by_blanks(result):
+    for name in ("comparison_values.csv", "comparison_ranking.csv"):
+        text = (result / name).read_text()
+        assert "," not in text.splitlines()[0]
+    values = read_compared(result / "comparison_values.csv")
+    names = values[["task_name", "model", "model_configuration"]].drop_duplicates()
+    found = {tuple(row) for row in names.to_numpy().tolist()}
+    # as in GEval, except for top_k
+    assert ("Classification", "NB", "-") in found
+    assert ("EntityRelatedness", "-", "-") in found
+    assert ("DocumentSimilarity", "with_weights", "-") in found
+    assert ("SemanticAnalogies", "-", "top_k=2") in found
+    assert ("Clustering", "KMeans", "metric=euclidean, n_clusters=2") in found
+    assert not values["model"].isna().any() and not values["model_configuration"].isna().any()
+
+
+def test_a_file_of_ignored_data_when_nothing_is_missing(place):
+    write_text(place / "whole.txt", vectors(lost=()))
+    found = run(place, "whole.txt", tasks=FREE, out="whole", datasets=GOLD_NAMES)
+    texts = {path.name: path.read_text() for path in found.glob("*ignoredData*")}
+    assert texts == {
+        "clustering_teams_cluster_ignoredData.txt": "",
+        "documentSimilarity_LP50_ignoredData.txt": "",
+        "entityRelatedness_KORE_ignoredData.csv": "entity,related_to\n",
+        "semanticAnalogies_currency_entities_ignoredData.csv": (
+            "entity_1,entity_2,entity_3,entity_4\n"
+        ),
+    }
+    for path in found.glob("*_results.csv"):
+        assert set(pd.read_csv(path)["coverage"]) == {1.0}, path.name
+
+
+def test_coverage_counts_main_entities_and_annotations(result):
+    # Main_2 of three main entities is missing; the missing Rel_0_0 does not count
+    related = read(result, "entityRelatedness_KORE_results.csv")["coverage"]
+    assert set(related.astype(float)) == {2 / 3}
+    log = (result / "log.txt").read_text()
+    assert "2 of 3 main entities" in log and "7 of 8 annotations" in log
+
+
+def test_a_missing_entity_listed_twice_is_one_singleton(place, tmp_path):
+    rows = [f"{iri(f'City_{i}')}\t0" for i in range(12)]
+    rows += [f"{iri(f'Country_{i}')}\t1" for i in (*range(8), 7, 7)]  # City_3, Country_7 missing
+    text = "\n".join(["DBpedia_URI\tcluster", *rows]) + "\n"
+    (tmp_path / "Clustering").mkdir()
+    (tmp_path / "Clustering" / "teams_cluster.tsv").write_text(text)
+    asked = {"tasks": ["Clu"], "datasets": ["teams_cluster"], "gold_directory_path": tmp_path}
+    found = run(place, out="twice", **asked)
+    table = read(found, "clustering_teams_cluster_results.csv").set_index("model_name")
+    assert table.loc["KMeans", "num_clusters"] == 4
+    # 11 cities and 7 countries of 22 rows are in the matched clusters
+    assert float(table.loc["KMeans", "clustering_accuracy"]) == pytest.approx(18 / 22)
+
+
+def test_the_random_tail_of_the_document(place, tmp_path):
+    """Ten missing best-related entities: tied at the end, or in a random order at the end."""
+    names = ["Main", *(f"Rel_{i}" for i in range(20))]
+    (tmp_path / "EntityRelatedness").mkdir()
+    lines = [iri(names[0]), *(f"\t{iri(name)}" for name in names[1:])]
+    (tmp_path / "EntityRelatedness" / "KORE.txt").write_text("\n".join(lines) + "\n")
+    angles = {iri(name): 0.1 * i for i, name in enumerate(names) if i == 0 or i > 10}
+    stock = {name: np.array([np.cos(a), np.sin(a)]) for name, a in angles.items()}
+    write_text(place / "tail.txt", stock)
+    asked = {"tasks": ["EntRel"], "gold_directory_path": tmp_path, "out": "tail"}
+    taus = []
+    for rule in ("tied", "random", "random"):
+        found = run(place, "tail.txt", missing_related=rule, **asked)
+        (row,) = read(found, "entityRelatedness_KORE_results.csv").to_dict("records")
+        taus.append(float(row["kendalltau_correlation"]))
+    # of 190 pairs, 45 are in order, 100 are not, and the 45 of two missing ones are tied
+    assert taus[0] == pytest.approx((45 - 100) / np.sqrt(190 * 145))
+    # or they are in any order
+    assert taus[1] == taus[2]
+    assert (45 - 100 - 45) / 190 <= taus[1] <= (45 - 100 + 45) / 190
+    assert abs(taus[1] * 190 - round(taus[1] * 190)) < 1e-9  # no ties
+
+
+def test_metrics_that_divide_by_the_variance(place):
+    tasks = ["Clu", "DocSim", "EntRel"]
+    found = run(place, tasks=tasks, similarity_metric="seuclidean", out="variance")
+    names = {path.name.split("_")[0] for path in found.glob("*_results.csv")}
+    assert names == {"clustering", "documentSimilarity", "entityRelatedness"}
+    # 18 vectors of 6 dimensions have a covariance, the 5 of the documents have none
+    found = run(place, tasks=tasks, similarity_metric="mahalanobis", out="variance")
+    assert len(read(found, "clustering_teams_cluster_results.csv")) == 4
+    assert not (found / "documentSimilarity_LP50_results.csv").exists()
+    assert "5 vectors of 6 dimensions" in (found / "log.txt").read_text()
+
+
+def test_haversine_needs_two_dimensions(place):
+    with pytest.raises(DataError, match=r"haversine.*2 dimensions.*6"):
+        run(place, tasks=["EntRel"], similarity_metric="haversine", out="globe")
+    flat = {name: vector[:2] for name, vector in vectors().items()}
+    write_text(place / "flat.txt", flat)
+    found = run(place, "flat.txt", tasks=["EntRel"], similarity_metric="haversine", out="globe")
+    taus = read(found, "entityRelatedness_KORE_results.csv")["kendalltau_correlation"]
+    # Main is at (1, 0) and Rel_i at (cos 0.3i, sin 0.3i): the distance grows with i
+    assert taus.astype(float).tolist() == pytest.approx([0.0, 1.0])
 
 
 def test_parallel_gives_the_same_files(place, result):

@@ -3,7 +3,7 @@
 import pytest
 
 from karat.compat.geval import FrameworkManager
-from karat.compat.geval.parameters import TASKS, Parameters, from_xml, task_names
+from karat.compat.geval.parameters import TASKS, Parameters, from_xml, gold_names, task_names
 from karat.errors import DataError, DefinitionError
 
 DOCUMENT = """<?xml version="1.0"?>
@@ -42,7 +42,37 @@ def test_documented_file(write, tmp_path):
         similarity_metric="euclidean",
         top_k=3,
         compare_with=["_all"],  # an empty value means the default
+        datasets=["_all"],
     )
+
+
+def test_the_parameters_of_a_file_are_indexed_by_tag(write):
+    """GEval's example scripts read each value by the name of its element."""
+    given = FrameworkManager().get_parameters_xmlFile(write(DOCUMENT.format(file="v.txt")))
+    tags = ("vector_filename", "vector_file_format", "vector_size", "tasks", "similarity_function")
+    tags += ("top_k", "parallel", "debugging_mode", "compare_with")
+    values = ["v.txt", "TXT", 200, ["Classification", "SemAn"], "euclidean", 3, False, False]
+    assert [given[tag] for tag in tags] == [*values, "_all"]
+    assert given["vector_file"] == given.get("vectors_file") == "v.txt"
+    assert "similarity_function" in given and "similarity" not in given
+    assert Parameters(**given) == given  # evaluate(**given)
+    with pytest.raises(KeyError):
+        given["similarity"]
+
+
+def test_gold_standards_by_name_in_any_case():
+    assert gold_names("datasets", "kore, CITIES") == ["Cities", "KORE"]
+    assert gold_names("datasets", ["LP50", "_all"]) == ["_all"]
+    for wrong in ("Citys", []):
+        with pytest.raises(DefinitionError):
+            gold_names("datasets", wrong)
+
+
+@pytest.mark.parametrize("tag", ["vector_size", "top_k", "parallel", "debugging_mode"])
+def test_a_value_of_another_type(write, tag):
+    text = f"<parameters><vector_file>v.txt</vector_file><{tag}>maybe</{tag}></parameters>"
+    with pytest.raises(DefinitionError, match=tag):
+        from_xml(write(text))
 
 
 def test_both_spellings_of_a_tag(write):

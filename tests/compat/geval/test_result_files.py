@@ -18,7 +18,7 @@ from karat.compat.geval.gold import COMPARED, trial_of
 from karat.config.catalog import Catalog
 from karat.errors import DataError
 
-from .geval_gold import RESULT_FILES, run_geval
+from .geval_gold import RESULT_FILES, read_compared, run_geval
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def result(tmp_path_factory):
 
 def compared(path) -> pd.DataFrame:
     keys = ["task_name", "gold_standard_file", "model", "model_configuration", "metric"]
-    table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    table = read_compared(path)
     table = table.fillna({name: "" for name in keys})
     return table.set_index(keys)["score_value"].dropna().sort_index()
 
@@ -161,7 +161,7 @@ def test_means_of_each_repeat(runs, exported):
     part = scores[scores["task"] == "cities-nb"].groupby("repeat")["value"].mean()
     table = read(exported / "first" / "classification_Cities_results.csv")
     assert table["accuracy"].tolist() == part.tolist()
-    errors = read(exported / "comparison_values.csv").query("task_name == 'Regression'")
+    errors = read_compared(exported / "comparison_values.csv").query("task_name == 'Regression'")
     assert errors["score_value"].iloc[0] == pytest.approx(
         scores[scores["task"] == "cities-rating-linear"]["value"].mean(), rel=1e-12
     )
@@ -173,7 +173,7 @@ def test_one_row_per_main_entity(runs, exported):
     assert table["entity_name"].tolist() == IDS[:3]
     part = np.asarray(answers.group) == IDS[1]
     by_hand = kendalltau(answers.predictions[part], answers.target[part]).statistic
-    assert table["kendalltau_correlation"][1] == by_hand
+    assert table["kendalltau_correlation"][1] == pytest.approx(by_hand, rel=1e-12)
     final = runs[0].scores().query("task == 'kore' and metric == 'kendall_covered'")["value"]
     assert table["kendalltau_correlation"].mean() == pytest.approx(final.iloc[0], rel=1e-12)
 
@@ -208,7 +208,8 @@ def test_round_trip_of_the_comparison(runs, exported, tmp_path):
         ]
         assert shares[0] == shares[1] and len(shares[0]) == 1
     export_results(back, "geval", tmp_path / "again")
-    one, other = (read(f / "comparison_values.csv") for f in (exported, tmp_path / "again"))
+    folders = (exported, tmp_path / "again")
+    one, other = (read_compared(folder / "comparison_values.csv") for folder in folders)
     pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
 
 
@@ -257,3 +258,26 @@ def test_every_task_of_the_suite_has_a_geval_name():
         assert trial is not None and trial.name == task.name, task.name
         theirs = set(trial.metrics) & set(task.metrics)
         assert theirs, task.name
+
+
+def test_import_of_original_comparison(tmp_path):
+    """GEval writes "-" for nothing, has a spelling mistake, and names Ward's metric wrongly."""
+    start = "v_200_cosine_2_1 Clustering teams_cluster 1.0"
+    lines = [
+        " ".join(COMPARED),
+        f'{start} KMeans "metric=enclidean, n_clusters=2" v_measure_score 0.5',
+        f'{start} "Ward hierarchical clustering" "metric=cosine, n_clusters=2" v_measure_score 0.6',
+        "v_200_cosine_2_1 EntityRelatedness KORE 1.0 - - kendalltau_correlation 0.7",
+        "v_200_cosine_2_1 DocumentSimilarity LP50 1.0 with_weights - harmonic_mean 0.8",
+        "v_200_cosine_2_1 SemanticAnalogies currency_entities 1.0 - - accuracy 0.9",
+    ]
+    (tmp_path / "comparison.csv").write_text("\n".join(lines) + "\n")
+    (run,) = karat.import_results(tmp_path / "comparison.csv", tmp_path / "out").runs
+    found = run.scores().set_index("task")["value"].to_dict()
+    assert found == {
+        "teams-kmeans": 0.5,
+        "teams-ward": 0.6,
+        "kore": 0.7,
+        "lp50-weighted": 0.8,
+        "currency": 0.9,
+    }

@@ -49,7 +49,11 @@ def test_1_auroc_of_probabilities():
     value = task.evaluate([Numbers()]).loc[0, "own"]
     y_true, chances = task.recorded
     assert value == pytest.approx(roc_auc_score(y_true, chances[:, 1]))
-    assert value != pytest.approx(roc_auc_score(y_true, chances.argmax(axis=1)))
+    hard = roc_auc_score(y_true, chances.argmax(axis=1))
+    assert value != pytest.approx(hard)
+    # the balanced accuracy is AUROC of hard labels
+    theirs = own(TabEBClassificationTask, noisy(), metric="balacc")
+    assert theirs.evaluate([Numbers()]).loc[0, "own"] == pytest.approx(hard)
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [9, 10, 11], list("cab"), [1.0, 2.0, 4.0]])
@@ -149,7 +153,7 @@ def test_3_skrub_encoder_keeps_infinity():
 
 
 # 2 (first 500 rows, 16 for training) and 6 (wrong metric): see test_tasks.py
-# 4 (saving) and 13 (leaderboard): see test_tabeb_interface.py
+# 4 (saving) and 13 (leaderboard): see test_interface.py
 # 5: options become an attribute called "key"
 
 

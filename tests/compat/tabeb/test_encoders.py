@@ -27,10 +27,27 @@ def test_base_class_is_abstract():
         Half()
 
 
+def test_name_and_device():
+    class Plain(TabEBBaseEncoder):
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X, y=None):
+            return X[["x"]].to_numpy()
+
+    assert (Plain().device, Plain("cpu").device) == (None, "cpu")
+    assert task().evaluate([Plain("cpu")])["encoder"].tolist() == ["Plain"]
+    named = Plain()
+    named.name = "own name"
+    assert task().evaluate([named])["encoder"].tolist() == ["own name"]
+
+
 def test_normalize():
     encoder = Scaled()
     rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
-    assert encoder.normalize(rows) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [0, -1]]))
+    assert encoder.normalize(rows).tolist() == [[0.6, 0.8], [0, 0], [0, -1]]
+    assert encoder.normalize(rows.astype(np.float32)).dtype == np.float32
+    assert encoder.normalize([[3, 4]]).tolist() == [[0.6, 0.8]]
     for wrong in (np.ones(3), np.ones((2, 2, 2))):
         with pytest.raises(ValueError, match=str(wrong.ndim)):
             encoder.normalize(wrong)
@@ -55,6 +72,10 @@ def test_skrub_encoder():
     encoder = get_model("skrub_encoder", cardinality_threshold=1)
     assert encoder.fit(TABLE) is encoder and encoder.name == "skrub_encoder"
     assert encoder.vectorizer_.cardinality_threshold == 1
+    holes = pd.DataFrame({"x": [1.0, None, 3.0] * 9})
+    filled = get_model("skrub_encoder").fit_transform(holes)
+    # skrub's single precision is kept
+    assert filled.dtype == np.float32 and filled[:3, 0].tolist() == [1.0, 0.0, 3.0]
     with pytest.raises(DefinitionError, match='"cardinality"'):
         get_model("skrub_encoder", cardinality=1)
     seeded = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)
@@ -89,8 +110,19 @@ def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
     assert Fake.made[-1] == (2, "vectors.bin", "regression", None)  # from its parameter task
     with pytest.raises(DefinitionError, match="'regr'"):
         get_model("carte_encoder", task="regr")
-    with pytest.raises(DefinitionError, match='"n_jobs"'):
-        get_model("carte_encoder", n_jobs=2)
+    with pytest.raises(DefinitionError, match='"njobs"'):
+        get_model("carte_encoder", njobs=2)
+
+
+def test_carte_encoder_takes_all_parameters_of_tabeb():
+    files = {"pretrain_model_path": "weights.pt", "lm_path": "vectors.bin"}
+    other = {"num_models": 2, "device": "cpu", "n_jobs": 2, "disable_pbar": True}
+    encoder = get_model("carte_encoder", **files, **other, random_state=0, task="classification")
+    assert (encoder.task, encoder.random_state) == ("classification", 0)
+    assert encoder.options == {
+        **{"pretrained": "weights.pt", "fasttext": "vectors.bin"},
+        **{"num_model": 2, "device": "cpu"},
+    }
 
 
 def test_carte_encoder_without_torch(monkeypatch):

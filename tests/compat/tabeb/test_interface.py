@@ -48,8 +48,7 @@ def task(kind: str = "regression", names: tuple[str, ...] = ("one",), **options)
     made = cls(data_name_list=list(names), protocol="original", **options)
     for i, name in enumerate(names):
         target = TABLE["x"] * (i + 1) if kind == "regression" else (TABLE["x"] >= 20).astype(int)
-        made.data_dict[name] = TABLE.assign(y=target)
-        made.metadata[name] = {"target_name": "y", "task": kind}
+        made.data_dict[name] = (TABLE.assign(y=target), {"target_name": "y", "task": kind})
     return made
 
 
@@ -62,6 +61,21 @@ def test_karat_models():
     with pytest.raises(DefinitionError, match="^ridge"):
         get_model("ridge")
     assert get_model("karat.models.tabular_encoders:OneHotTable").min_frequency == 0.005
+
+
+def test_encoder_of_a_module(tmp_path, monkeypatch):
+    (tmp_path / "twice_encoder.py").write_text(
+        "from karat.compat.tabeb.interface import TabEBBaseEncoder\n\n"
+        "class Twice(TabEBBaseEncoder):\n"
+        "    def __init__(self, factor=2):\n        self.factor = factor\n\n"
+        "    def fit(self, X, y=None):\n        return self\n\n"
+        "    def transform(self, X, y=None):\n"
+        "        return X[['x']].to_numpy() * self.factor\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    encoder = get_model("twice_encoder:Twice", factor=3)
+    assert encoder.fit(TABLE).transform(TABLE)[-1, 0] == 3 * (ROWS - 1)
+    assert task().evaluate([encoder])["one"].notna().all()
 
 
 def test_unavailable_model(monkeypatch):
@@ -192,13 +206,17 @@ def test_invalid_score_files_are_reported_before_the_run(tmp_path):
 
 def test_score_file_of_tabeb(tmp_path):
     path = tmp_path / "scores_regression.parquet"
-    old = pd.DataFrame({"encoder": ["old"], "one": [0.5], "regression_average": [0.5]})
-    old.to_parquet(path)
+    scores = pd.DataFrame({"encoder": ["a", "b"], "one": [0.5, 0.4]})
+    for name, order in (("regression", ["b", "a"]), ("classification", ["a", "b"])):
+        file = tmp_path / f"scores_{name}.parquet"
+        scores.assign(**{f"{name}_average": scores["one"]}).to_parquet(file)
+        assert get_leaderboard([name], tmp_path)["encoder"].tolist() == order
+    scores.assign(own_average=scores["one"]).to_parquet(tmp_path / "scores_own.parquet")
     with pytest.warns(UserWarning, match="higher_is_better"):
-        assert get_leaderboard(["regression"], tmp_path)["encoder"].tolist() == ["old"]
+        assert get_leaderboard(["own"], tmp_path)["encoder"].tolist() == ["a", "b"]
     with pytest.warns(UserWarning, match="other settings"):
         task().evaluate([Scaled()], save_dir=tmp_path)
-    assert read_scores(path)["encoder"].tolist() == ["old", "scaled"]
+    assert read_scores(path)["encoder"].tolist() == ["a", "b", "scaled"]
 
 
 def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
@@ -249,6 +267,12 @@ def test_leaderboard_of_one_task(tmp_path):
         board = get_leaderboard(asked, tmp_path)
         assert list(board.columns) == [*frame.columns, "regression_rank"]
         assert board["regression_rank"].isna().all()  # a single encoder has no rank
+
+
+def test_leaderboard_of_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task().evaluate([Scaled()], save_dir=".")
+    assert get_leaderboard(["regression"])["encoder"].tolist() == ["scaled"]
 
 
 def test_failures_rank_last_and_missing_encoders_below(tmp_path):

@@ -12,8 +12,10 @@ from sklearn.neighbors import LocalOutlierFactor
 from karat.compat.tabeb import (
     TabEBAnomalyDetectionTask,
     TabEBBaseTask,
+    TabEBClassificationTask,
     TabEBDeduplicationTask,
     TabEBRankingTask,
+    TabEBRegressionTask,
 )
 from karat.compat.tabeb.protocol import describe
 from karat.errors import ContractError
@@ -27,6 +29,35 @@ def test_regressor_on_integer_classes():
     task = own(TabEBBaseTask, frame, task="own", metric="rmse")
     task.get_head = LinearRegression
     assert task.evaluate([Numbers()]).loc[0, "own"] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cls", "base", "protocol", "expected"),
+    [
+        (TabEBRegressionTask, LinearRegression, "original", [np.float32, np.float64]),
+        (TabEBRegressionTask, LinearRegression, "corrected", [np.float64, np.float64]),
+        (TabEBClassificationTask, LogisticRegression, "original", [np.float64, np.float64]),
+    ],
+)
+def test_precision_of_the_vectors_of_a_head(cls, base, protocol, expected):
+    """The least squares of TabEB get the vectors in the precision of the encoder."""
+    seen = []
+
+    class Single(Numbers):
+        name = "single"
+
+        def transform(self, X, y=None):
+            return super().transform(X).astype(np.float32)
+
+    class Head(base):
+        def fit(self, X, y):
+            seen.append(X.dtype)
+            return super().fit(X, y)
+
+    kind = "regression" if cls is TabEBRegressionTask else "classification"
+    frame = pd.DataFrame({"x": X, "y": X // 30})
+    own(with_head(cls, Head()), frame, kind, protocol=protocol).evaluate([Single(), Numbers()])
+    assert seen == expected
 
 
 def rows_with_outliers() -> pd.DataFrame:

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDRegressor
 from sklearn.metrics import root_mean_squared_error
+from sklearn.model_selection import GroupShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -95,8 +96,7 @@ def classification(folder: Path, **options) -> TabEBClassificationTask:
 def own(cls: type, frame: pd.DataFrame, kind: str = "classification", **options):
     """Return a task on a frame with the target y, without any file."""
     made = cls(data_name_list=["own"], **options)
-    made.data_dict["own"] = frame
-    made.metadata["own"] = {"target_name": "y", "task": kind}
+    made.data_dict["own"] = (frame, {"target_name": "y", "task": kind})
     return made
 
 
@@ -107,12 +107,57 @@ def with_head(cls: type, head) -> type:
 
 @pytest.mark.parametrize("task", ALL, ids=lambda t: t.__name__)
 def test_documented_settings(task):
-    taken = inspect.signature(task).parameters
-    known = {"data_dir": None, "seed": 42, "max_rows": None, "n_train": None}
-    assert {name: taken[name].default for name in known} == known
     made = task()
-    assert (made.seed, made.protocol, made.split) == (42, "corrected", ["train", "test"])
+    assert (made.data_dir, made.seed, made.split) == ("", 42, ["train", "test"])
+    assert (made.protocol, made.max_rows, made.n_train) == ("corrected", None, None)
     assert made.data_loaded_ is False and made.data_dict == {} and made.metadata == {}
+
+
+def test_documented_order_of_the_settings_of_the_base_class():
+    given = ("own", "r2", ["test"], ["line"], "folder", 7)
+    names = ("task", "metric", "split", "data_name_list", "data_dir", "seed")
+    task = TabEBBaseTask(*given)
+    assert tuple(getattr(task, name) for name in names) == given
+    parameters = inspect.signature(TabEBBaseTask).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    assert keywords == ["max_rows", "n_train", "protocol", "group"]
+    task = TabEBBaseTask()
+    assert (task.task, task.metric, task.data_name_list) == ("classification", "accuracy", [])
+
+
+@pytest.mark.parametrize("task", [t for t in ALL if t is not TabEBBaseTask])
+def test_settings_of_the_six_tasks_are_given_by_name(task):
+    with pytest.raises(TypeError):
+        task("data")
+
+
+def test_documented_content_of_data_dict(folder):
+    task = regression(folder)
+    task.load_data()
+    frame, metadata = task.data_dict["line"]
+    assert frame.equals(table("regression")) and metadata["target_name"] == "y"
+    assert task.metadata["line"] is metadata
+    assert [list(part) for part in task._load_data("line", folder)] == [
+        *(list(frame), list(metadata))
+    ]
+
+
+def test_documented_result_of_get_splits(folder):
+    task = regression(folder)
+    task.load_data()
+    frame, metadata = task.data_dict["line"]
+    sides = task.get_splits(frame, data_metadata=metadata, num_train=16, random_state=3)
+    X_train, X_test, y_train, y_test = sides
+    assert (len(X_train), len(X_test)) == (16, 44)
+    assert isinstance(y_train, np.ndarray) and isinstance(y_test, np.ndarray)
+    assert (y_train == 2 * X_train["x"] + 1).all() and (y_test == 2 * X_test["x"] + 1).all()
+
+
+def test_get_splits_gives_the_split_of_evaluate():
+    task = own(TabEBRegressionTask, table("regression"), "regression")
+    _, _, y_train, y_test = task.get_splits(*task.data_dict["own"])
+    error = np.sqrt(np.mean((y_test - y_train.mean()) ** 2))
+    assert task.evaluate([Constant()]).loc[0, "own"] == pytest.approx(error)
 
 
 def test_documented_tasks():
@@ -134,7 +179,7 @@ def test_the_documented_frame(folder):
     frame = task.evaluate([Constant(), Numbers()])
     assert list(frame.columns) == ["encoder", "line", "steep", "regression_average"]
     assert frame["encoder"].tolist() == ["constant", "numbers"]
-    _, _, y_train, y_test = task.get_splits(task.data_dict["line"], task.metadata["line"])
+    _, _, y_train, y_test = task.get_splits(*task.data_dict["line"])
     mean = np.sqrt(np.mean((y_test - y_train.mean()) ** 2))
     assert frame.loc[0, "line"] == pytest.approx(mean)
     means = frame[["line", "steep"]].mean(axis=1)
@@ -144,10 +189,25 @@ def test_the_documented_frame(folder):
     json.dumps(frame.attrs)  # pandas writes them into a Parquet file
 
 
+def test_documented_order_of_the_arguments_of_evaluate(folder, tmp_path):
+    class Fitted(Numbers):
+        def fit(self, X, y=None, weight=None):
+            assert weight == 3
+            return self
+
+        def transform(self, X, y=None):
+            return np.full((len(X), 1), np.nan)
+
+    place = tmp_path / "saved"
+    frame = regression(folder).evaluate([Fitted()], "train", {"weight": 3}, 0, place)
+    assert frame.attrs["config"]["split"] == "train" and frame["line"].notna().all()
+    assert [path.name for path in place.iterdir()] == ["scores_regression.parquet"]
+
+
 def test_score_of_the_training_side(folder):
     task = regression(folder)
     inside = task.evaluate([Constant()], split="train").loc[0, "line"]
-    _, _, y_train, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
+    _, _, y_train, _ = task.get_splits(*task.data_dict["line"])
     assert inside == pytest.approx(np.std(y_train))
     with pytest.raises(DefinitionError, match="'tst'"):
         task.evaluate([Constant()], split="tst")
@@ -234,13 +294,39 @@ def test_input_of_an_encoder(folder):
     task = regression(folder)
     task.evaluate([Looking()])
     ((columns, rows, truth),) = Looking.seen
-    X_train, X_test, y_train, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
+    X_train, X_test, y_train, _ = task.get_splits(*task.data_dict["line"])
     assert columns == ["name", "x"]  # never the target
     assert rows == sorted(X_train.index) and not set(rows) & set(X_test.index)
     assert truth == y_train.tolist()
     Looking.seen.clear()
     own(TabEBClusteringTask, table("classification")).evaluate([Looking()])
     assert Looking.seen[0][2] is None
+
+
+def test_cells_of_any_type():
+    class Brightness(Numbers):
+        name = "brightness"
+
+        def transform(self, X, y=None):
+            return [[picture.mean()] for picture in X["picture"]]
+
+    frame = pd.DataFrame({"picture": [np.full((2, 2), value) for value in X], "y": X})
+    task = own(TabEBRegressionTask, frame, "regression", protocol="original")
+    assert task.evaluate([Brightness()]).loc[0, "own"] == pytest.approx(0, abs=1e-9)
+
+
+def test_missing_cells_of_an_encoder():
+    class Looking(Numbers):
+        def fit(self, X, y=None):
+            assert X["note"].isna().all() and X["x"].isna().sum() <= 1
+            return self
+
+        def transform(self, X, y=None):
+            return X[["x"]].fillna(0).to_numpy()
+
+    frame = table("regression").assign(note=None)
+    frame.loc[3, "x"] = np.nan
+    assert own(TabEBRegressionTask, frame, "regression").evaluate([Looking()])["own"].notna().all()
 
 
 def test_out_of_fold_vectors_of_supervised_encoders(folder):
@@ -346,15 +432,20 @@ def test_own_tables():
     frame = own(TabEBRegressionTask, table("regression"), "regression").evaluate([Constant()])
     assert frame["own"].notna().all()
     task = TabEBRegressionTask(data_name_list=["own"])
+    for wrong in (table("regression"), (table("regression"), None), (table("regression"), {})):
+        task.data_dict["own"] = wrong
+        with pytest.warns(UserWarning, match="^own: .*target_name"):
+            task.evaluate([Constant()])
     task.data_dict["own"] = table("regression")
-    with pytest.warns(UserWarning, match="^own: .*target_name"):
-        task.evaluate([Constant()])
+    with pytest.raises(DataError, match="data_dict"):
+        task.metadata["own"]
+    with pytest.raises(TypeError):
+        TabEBRegressionTask().metadata["own"] = {"target_name": "y"}
     with pytest.warns(UserWarning, match="'regresion'"):
         own(TabEBRegressionTask, table("regression"), "regresion").evaluate([Constant()])
     plain = own(TabEBRegressionTask, table("regression"))
-    plain.metadata["own"] = {"target_name": "y"}  # the kind is inferred
-    with pytest.warns(UserWarning, match="60 distinct"):
-        plain.get_splits(plain.data_dict["own"], plain.metadata["own"])
+    with pytest.warns(UserWarning, match="60 distinct"):  # the kind is inferred
+        plain.get_splits(table("regression"), {"target_name": "y"})
 
 
 def test_karat_datasets_replace_missing_files(folder):
@@ -412,7 +503,7 @@ def test_sample_of_rows(folder):
         task = regression(folder, max_rows=20, protocol=protocol)
         task.load_data()
         assert task.data_loaded_ is True and task.metadata["line"]["repeated"] is False
-        X_train, X_test, _, _ = task.get_splits(task.data_dict["line"], task.metadata["line"])
+        X_train, X_test, _, _ = task.get_splits(*task.data_dict["line"])
         assert len(X_train) + len(X_test) == 20
         return {*X_train.index, *X_test.index}
 
@@ -456,6 +547,19 @@ def test_groups_are_not_split(folder, protocol):
     assert known(n_train=n_train, group="entity") == 0
     write(folder, "line", "regression", repeated=True)
     assert known(n_train=n_train) == 0
+
+
+@pytest.mark.parametrize("entity", [str, int, "w{:02}".format])
+def test_groups_of_the_original_split(entity):
+    """Entities are numbered in sorted order, as groupby does."""
+    frame = table("regression").assign(name=[entity(39 - i % 40) for i in range(ROWS)])
+    metadata = {"target_name": "y", "task": "regression", "entity_name": "name", "repeated": True}
+    task = TabEBRegressionTask(protocol="original", n_train=16)
+    X_train, X_test, _, _ = task.get_splits(frame, metadata)
+    groups = frame.groupby("name").ngroup()
+    splitter = GroupShuffleSplit(n_splits=1, test_size=24, random_state=42)
+    train, test = next(splitter.split(frame, groups=groups))
+    assert X_train.index.tolist() == train.tolist() and X_test.index.tolist() == test.tolist()
 
 
 def test_group_by_equal_rows():
@@ -610,6 +714,15 @@ def test_head_params(folder):
         task.evaluate([Numbers()], head_param={"k": 1})
 
 
+def test_head_with_at_most_100_iterations(folder):
+    assert TabEBClassificationTask().get_head().max_iter == 100
+    task = with_head(TabEBRegressionTask, SGDRegressor(random_state=0))(
+        data_dir=folder, data_name_list=["line"]
+    )
+    frame = task.evaluate([Numbers()], head_params={"max_iter": 100})
+    assert "max_iter=100," in frame.attrs["config"]["head"] and frame.loc[0, "line"] < 1
+
+
 def test_invalid_head(folder):
     with pytest.raises(ContractError, match="get_head"):
         with_head(TabEBClassificationTask, LogisticRegression)(data_dir=folder).evaluate(
@@ -665,6 +778,44 @@ def test_ranking_by_cosine():
     places = np.arange(1, 25)
     assert found.loc[1, "own"] == pytest.approx(np.mean(places / (24 + places)))
     assert task.get_score(["q", "q"], [1, 4]) == pytest.approx((1 + 2 / 4) / 2)
+
+
+def two_directions() -> pd.DataFrame:
+    return pd.DataFrame({"x": np.repeat([0.0, 90.0], 30), "y": np.repeat([0, 1], 30)})
+
+
+def test_ranking_of_the_first_rows():
+    # 24 training rows of each class are relevant
+    found = own(TabEBRankingTask, two_directions(), metric="recall@6").evaluate([Angle()])
+    assert found.loc[0, "own"] == 6 / 24
+
+
+def test_ranking_without_labels():
+    class Unsupervised(TabEBRankingTask):
+        unsupervised = True
+
+    class Blind(Angle):
+        def fit(self, X, y=None):
+            assert y is None
+            return self
+
+    found = own(Unsupervised, two_directions()).evaluate([Blind()])
+    assert found.loc[0, "own"] == 1.0
+    assert found.attrs["data"] == [{"dataset": "own", "train": 60, "test": 60}]
+
+
+def test_micro_and_weighted_f1():
+    truth, answers = [0, 0, 0, 1], [0, 0, 1, 1]
+    # F1 of the classes is 4 / 5 and 2 / 3
+    weighted = TabEBAnomalyDetectionTask().get_score(truth, answers)
+    assert weighted == pytest.approx((3 * 4 / 5 + 2 / 3) / 4)
+    assert TabEBAnomalyDetectionTask(metric="f1_micro").get_score(truth, answers) == 3 / 4
+
+
+def test_duplicates_above_the_best_threshold():
+    # above 0.6 three pairs are duplicates, two of them are right
+    task = TabEBDeduplicationTask(metric="f1_best")
+    assert task.get_score([1, 1, 0, 0], [0.9, 0.6, 0.7, 0.1]) == pytest.approx(2 * 2 / (3 + 2))
 
 
 def test_deduplication_by_cosine():

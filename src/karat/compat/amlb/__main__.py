@@ -6,14 +6,16 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from karat.compat.amlb.definitions import Overrides, files_of, read_overrides
+from karat.compat.amlb.definitions import Overrides, files_of, read_config, read_overrides
+from karat.compat.amlb.result_files import keep_scores
 from karat.config.catalog import Catalog
-from karat.core.task import Suite
+from karat.core.task import Suite, Task
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
 from karat.execution.progress import choose_progress
@@ -46,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
     add("-u", "--userdir", type=Path, metavar="DIR", help=f"Definition files.  [{HOME}]")
     add("-p", "--parallel", type=int, default=1, metavar="N", help="Number of parallel jobs.")
     add("-s", "--setup", default="auto", choices=["auto", "skip", "force", "only"])
-    add("-k", "--keep-scores", nargs="?", const="true", metavar="true|false")
+    keep = "Add the rows to results.csv of the output folder.  [true]"
+    add("-k", "--keep-scores", nargs="?", type=_boolean, const=True, default=True, help=keep)
     add("-e", "--exit-on-error", action="store_true", help="Stop at the first failed job.")
     add("--logging", default="console:info", metavar="LEVEL", help="debug, info, warning ...")
     add("--resume", action="store_true", help="Resume unfinished runs in the output folder.")
@@ -65,12 +68,15 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     _check_supported(given)
     _print_notes(given)
-    changes = read_overrides(given.extra)
-    _add_data_folders([folder for folder in (given.indir, given.userdir) if folder is not None])
+    with _data_folders([each for each in (given.indir, given.userdir) if each is not None]):
+        return _run(given, _changes(given))
+
+
+def _run(given: argparse.Namespace, changes: Overrides) -> int:
     catalog, name = _catalog(given)
     model = _model(catalog, given.framework, changes)
     suite = _suite(catalog, name, given.task)
-    tasks = tuple(replace(task, **changes.task) for task in suite)
+    tasks = tuple(_changed(task, changes) for task in suite)
     suite = Suite(suite.name, tasks, suite.models)
     spelled = {task.name.lower(): task.name for task in suite}
     options = make_options(
@@ -88,6 +94,8 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     level = _level(given.logging)
     plan = plan_suite([model], suite, catalog, options)
     runs = run_suite(plan, suite, options, choose_progress(level == 0, level == 2))
+    if given.keep_scores:
+        keep_scores(runs, given.outdir / "results.csv")
     return show_runs(runs, None, quiet=level == 0)
 
 
@@ -110,9 +118,6 @@ def _check_supported(given: argparse.Namespace) -> None:
 def _print_notes(given: argparse.Namespace) -> None:
     tagged = ":" in given.framework and not given.framework.partition(":")[2][:1].isupper()
     notes = {
-        "-k: scores are always saved; karat leaderboard reads all runs of a folder.": (
-            given.keep_scores is not None
-        ),
         "--openml-run-tag is ignored: nothing is sent to OpenML.": given.openml_run_tag is not None,
         "--profiling: results.csv always has seconds, CPU seconds and memory.": given.profiling,
         f"{given.framework}: the tag is ignored; the installed version is run.": tagged,
@@ -121,7 +126,9 @@ def _print_notes(given: argparse.Namespace) -> None:
         sys.stderr.write(f"note: {text}\n")
 
 
-def _add_data_folders(folders: Sequence[Path]) -> None:
+@contextmanager
+def _data_folders(folders: Sequence[Path]) -> Iterator[None]:
+    """Add folders to ``KARAT_DATA`` during a run."""
     for folder in folders:
         if not folder.is_dir():
             raise DefinitionError(f"folder not found: {folder}.")
@@ -129,6 +136,12 @@ def _add_data_folders(folders: Sequence[Path]) -> None:
     places = [*(str(folder.absolute()) for folder in folders), *([known] if known else [])]
     if places:
         os.environ["KARAT_DATA"] = os.pathsep.join(places)
+    try:
+        yield
+    finally:
+        os.environ.pop("KARAT_DATA", None)
+        if known is not None:
+            os.environ["KARAT_DATA"] = known
 
 
 def _level(given: str) -> int:
@@ -140,6 +153,37 @@ def _level(given: str) -> int:
             near = did_you_mean(level, LEVELS)
             raise DefinitionError(f'--logging: unknown level "{level}".{near}')
     return LEVELS[levels.get("console", "info")]
+
+
+def _boolean(text: str) -> bool:
+    """Return true for the words that mean it."""
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in words:
+        raise argparse.ArgumentTypeError(f"must be true or false, got {text!r}.")
+    return words[text.lower()]
+
+
+def _changes(given: argparse.Namespace) -> Overrides:
+    """Return what the user's config.yaml, ``-X config=FILE`` and ``-X`` change, the last wins."""
+    files = [(given.userdir or HOME.expanduser()) / "config.yaml"]
+    own = [each for each in given.extra if each.startswith("config=")]
+    files += [Path(each.partition("=")[2]) for each in own]
+    merged: dict[str, Any] = {}
+    for file in files:
+        if file != files[0] and not file.is_file():
+            raise DefinitionError(f"-X config={file}: file not found.")
+        for key, value in read_config(file).items():
+            both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+            merged[key] = {**merged[key], **value} if both else value
+    extra = [each for each in given.extra if each not in own]
+    changes = read_overrides(extra, merged, str(files[-1]))
+    if changes.unused:
+        sys.stderr.write(f"note: keys without effect: {', '.join(changes.unused)}.\n")
+    return changes
+
+
+def _changed(task: Task, changes: Overrides) -> Task:
+    return replace(task, **changes.task, usual={**task.usual, **changes.metrics})
 
 
 def _catalog(given: argparse.Namespace) -> tuple[Catalog, str]:

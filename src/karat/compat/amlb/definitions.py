@@ -381,6 +381,12 @@ class _Task:
         self.entry["split"] = {"use": use, "folds": self._folds()}
 
 
+#: keys of a configuration file that name definition files
+LOCATION_KEYS = (
+    "frameworks.definition_file",
+    "benchmarks.constraints_file",
+    "benchmarks.definition_dir",
+)
 #: keys of a task and Karat's names for them
 TASK_FIELDS = {"metric": "metrics", **{key: key for key in LIMITS}}
 #: supported keys of AMLB's configuration and Karat's options for them
@@ -389,52 +395,109 @@ RUN_KEYS = {
     "job_scheduler.parallel_jobs": "workers",
     "job_scheduler.exit_on_job_failure": "exit_on_error",
     "max_rows": "max_rows",
+    "inference_time_measurements.batch_sizes": "inference",
 }
-KNOWN = (*RUN_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
+#: their batch sizes for inference times
+BATCHES = (1, 10, 100, 1000, 10000)
+TIMING = "inference_time_measurements.enabled"
+#: the default metrics of their configuration, by type
+METRIC_KEYS = {f"benchmarks.metrics.{kind}": kind for kind in USUAL}
+KNOWN = (*RUN_KEYS, TIMING, *METRIC_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
+#: sections of their configuration that have no effect
+UNUSED = (
+    *("archive", "aws", "benchmarks", "container", "docker", "docs", "frameworks"),
+    *("inference_time_measurements", "input_dir", "monitoring", "openml"),
+    *("output_dir", "profiling", "results", "setup", "singularity", "test_mode"),
+    *("token_separator", "user_dir", "verbose", "versions"),
+)
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """Overridden options of the run, fields of every task, and parameters of the framework."""
+    """Overridden options of the run, fields of every task, and parameters of the framework.
 
-    run: Mapping[str, Any] = field(default_factory=dict)
-    task: Mapping[str, Any] = field(default_factory=dict)
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-
-def read_overrides(given: Sequence[str]) -> Overrides:
-    """Parse ``key=value`` arguments; a value is a Python literal, or else text.
-
-    >>> read_overrides(["seed=7", "t.metric=['auc']", "f.options.max_depth=3", "f.verbose"])
-    Overrides(run={'seed': 7}, task={'metrics': ['auc']}, params={'options': {'max_depth': 3}, \
-'verbose': True})
+    ``metrics`` has their default metrics by type, ``unused`` the keys that have no effect.
     """
-    run: dict[str, Any] = {}
-    task: dict[str, Any] = {}
-    params: dict[str, Any] = {}
-    for each in given:
-        key, sign, text = each.partition("=")
-        value: Any = text if sign else True
-        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            value = ast.literal_eval(text) if sign else True
+
+    run: dict[str, Any] = field(default_factory=dict)
+    task: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, list[str]] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
+
+    def put(self, key: str, value: Any, given: str) -> None:
+        """Set one key; ``given`` is how it was written."""
         if key.startswith("f.") and key != "f.":
-            _put(params, key[2:].split("."), value, each)
+            _put(self.params, key[2:].split("."), value, given)
         elif key.startswith("t.") and key[2:] in TASK_FIELDS:
             listed = [value] if key == "t.metric" and isinstance(value, str) else value
-            task[TASK_FIELDS[key[2:]]] = None if value == -1 else listed  # -1 is no limit
+            self.task[TASK_FIELDS[key[2:]]] = None if value == -1 else listed  # -1 is no limit
+        elif key in METRIC_KEYS:
+            self.metrics[METRIC_KEYS[key]] = _metrics_of(value, given)
         elif key in RUN_KEYS:
-            run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
+            self.run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
+        elif key == TIMING:
+            self.run["inference"] = self.run.get("inference", BATCHES) if value else ()
+        elif key.partition(".")[0] in UNUSED:
+            self.unused.append(key)
         else:
             near = did_you_mean(key, KNOWN) or f" Available: {', '.join(KNOWN)}."
-            raise DefinitionError(f'-X {each}: unknown key "{key}".{near}')
-    return Overrides(run, task, params)
+            raise DefinitionError(f'{given}: unknown key "{key}".{near}')
+
+
+def read_overrides(
+    given: Sequence[str], config: Mapping[str, Any] | None = None, file: str = "config.yaml"
+) -> Overrides:
+    """Parse ``key=value`` arguments; a value is a Python literal, or else text.
+
+    ``config`` is the content of a configuration file, which the arguments override.
+
+    >>> made = read_overrides(["seed=7", "t.metric=['auc']", "f.options.max_depth=3", "f.verbose"])
+    >>> made.run, made.task, made.params
+    ({'seed': 7}, {'metrics': ['auc']}, {'options': {'max_depth': 3}, 'verbose': True})
+    """
+    made = Overrides()
+    for key, value in _dotted(config or {}):
+        if key not in LOCATION_KEYS:
+            made.put(key, value, f"{file}: {key}")
+    for each in given:
+        key, sign, text = each.partition("=")
+        value = text if sign else True
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            value = ast.literal_eval(text) if sign else True
+        made.put(key, value, f"-X {each}")
+    return made
+
+
+def _dotted(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a nested mapping with dotted keys.
+
+    >>> list(_dotted({"a": 1, "b": {"c": [2]}}))
+    [('a', 1), ('b.c', [2])]
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _metrics_of(value: Any, given: str) -> list[str]:
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not listed:
+        raise DefinitionError(f"{given}: must be a metric or a list of metrics.")
+    for name in listed:
+        if name not in registry.metrics:
+            near = did_you_mean(str(name), registry.metrics)
+            raise DefinitionError(f'{given}: unknown metric "{name}".{near}')
+    return list(listed)
 
 
 def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> None:
     for key in path[:-1]:
         params = params.setdefault(key, {})
         if not isinstance(params, dict):
-            raise DefinitionError(f'-X {each}: "{key}" already has a value.')
+            raise DefinitionError(f'{each}: "{key}" already has a value.')
     params[path[-1]] = value
 
 
@@ -457,7 +520,7 @@ def files_of(folder: Path, benchmark: str) -> list[Path]:
     if not folder.is_dir():
         raise DefinitionError(f"-u: folder not found: {folder}.")
     folder = folder.absolute()
-    config = _config(folder / "config.yaml")
+    config = read_config(folder / "config.yaml")
     files = [folder / "frameworks.yaml", folder / "constraints.yaml"]
     files += _named(config, "frameworks", "definition_file", folder)
     files += _named(config, "benchmarks", "constraints_file", folder)
@@ -466,7 +529,8 @@ def files_of(folder: Path, benchmark: str) -> list[Path]:
     return [path for path in dict.fromkeys(files) if path.is_file()]
 
 
-def _config(file: Path) -> Mapping[str, Any]:
+def read_config(file: Path) -> Mapping[str, Any]:
+    """Return the content of a configuration file, which may be missing."""
     if not file.is_file():
         return {}
     node, mistakes = read_yaml(file.read_bytes(), SourceFile(str(file)))

@@ -6,14 +6,18 @@ import ast
 import json
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from karat.core.files import file_locks, write_atomic
 from karat.corruptions.view import CLEAN, View
-from karat.errors import DataError, KaratError
+from karat.errors import DataError, KaratError, KaratWarning
 from karat.metrics.metric import get_metric
 from karat.results.importing import (
     UNKNOWN,
@@ -36,6 +40,10 @@ NEW = (
     *("version", "params", "app_version", "utc", "duration", "training_duration"),
     *("predict_duration", "models_count", "seed", "info"),
 )
+#: prefix of the columns of inference times
+TIMED = "infer_batch_size_df_"
+#: whether the higher result is better, dropped before the table is written
+HIGHER = "higher_is_better"
 WHOLE = ("fold", "seed", "models", "models_count")
 LOOKS = "a CSV file with the columns task, framework, fold and result"
 #: prefix of ``info`` of a declined job
@@ -49,13 +57,26 @@ NEAR = 1e-4
 
 
 def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
-    """Yield ``results.csv`` with the documented columns."""
-    yield "results.csv", _table(runs, AMLB_COLUMNS, _documented)
+    """Yield ``results.csv`` with the documented columns, the metrics, and ``type``.
+
+    ``type`` is not documented, but the AutoML Benchmark's report code reads it.
+    """
+    table = _table(runs, AMLB_COLUMNS, _documented)
+    lower = sorted(set(table["metric"][~table.pop(HIGHER).astype(bool)]))
+    if lower:
+        names = " and ".join(lower) if len(lower) < 3 else ", ".join(lower)
+        warnings.warn(
+            f"results of {names} are lower-is-better, as documented; the current amlb_report "
+            "expects higher-is-better results: use amlb-new for it.",
+            KaratWarning,
+            stacklevel=2,
+        )
+    yield "results.csv", table[[*table.columns.drop("type"), "type"]]
 
 
 def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield ``results.csv`` with the current columns; lower-is-better results are negated."""
-    yield "results.csv", _table(runs, NEW, _present)
+    yield "results.csv", _table(runs, NEW, _present).drop(columns=HIGHER)
 
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
@@ -72,8 +93,11 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
             rows.append({**make(run, record, task), **named})
     if not rows:
         raise DataError("the runs have no finished job to export.")
-    metrics = sorted({name for row in rows for name in row} - set(columns))
-    table = pd.DataFrame(rows, columns=[*columns, *metrics])
+    others = {name for row in rows for name in row} - {*columns, "type", HIGHER}
+    timed = sorted(name for name in others if name.startswith(TIMED))
+    metrics = [*sorted(others - set(timed)), *timed]
+    extra = [name for name in ("type", HIGHER) if name not in columns]
+    table = pd.DataFrame(rows, columns=[*columns, *metrics, *extra])
     return table.astype({name: "Int64" for name in WHOLE if name in columns})
 
 
@@ -93,12 +117,11 @@ def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) ->
 def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
     scores = {k: v for k, v in _clean(record).get("scores", {}).items() if v is not None}
     metric, value = record["metric"], scores.get(record["metric"])
-    higher = task.get("higher_is_better", {}).get(metric)
-    higher = get_metric(metric).higher_is_better if higher is None else higher
+    shared = _shared(run, record, task)
+    higher = shared[HIGHER]
     return {
-        **_shared(run, record, task),
+        **shared,
         **scores,
-        "type": task.get("type") or _type(run, record, task),
         "result": value if higher or value is None else -value,
         "metric": metric if higher else f"neg_{metric}",
         "app_version": run.about.get("tag") or f"karat-{run.about['karat']}",
@@ -106,6 +129,7 @@ def _present(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> di
         "training_duration": record.get("fit_seconds"),
         "predict_duration": record.get("predict_seconds"),
         "models_count": record.get("models"),
+        **{f"{TIMED}{n}": v for n, v in record.get("inference", {}).items()},
     }
 
 
@@ -116,8 +140,11 @@ def _shared(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dic
     messages = [f"{kind}{record['info']}", *view.get("reasons", {}).values()]
     if view.get("status") == "ok":
         messages = messages[1:]  # the failure of a corrupted view
+    higher = task.get("higher_is_better", {}).get(record["metric"])
     return {
-        "id": task.get("dataset", ""),
+        "id": task.get("id") or task.get("dataset", ""),
+        "type": _type(task, record["metric"]),
+        HIGHER: get_metric(record["metric"]).higher_is_better if higher is None else higher,
         "constraint": run.about["constraint"],
         "fold": record["fold"],
         "mode": run.about["mode"],
@@ -134,13 +161,48 @@ def _clean(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return views[0] if views else {}
 
 
-def _type(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> str:
-    """Return binary, multiclass or regression, from the job's metadata."""
-    path = run._view_folder(record["task"], record["fold"], CLEAN.name) / "metadata.json"
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["type_"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "regression" if task.get("kind") == "regression" else ""
+def _type(task: Mapping[str, Any], metric: str) -> str:
+    """Return binary, multiclass or regression, else the kind of the task.
+
+    >>> _type({"classes": {"no": 30, "yes": 10}}, "auc"), _type({}, "rmse")
+    ('binary', 'regression')
+    """
+    if task.get("classes"):
+        return "binary" if len(task["classes"]) == 2 else "multiclass"
+    return str(task.get("type") or task.get("kind") or kind_of(metric))
+
+
+def keep_scores(runs: Sequence[Run], file: Path) -> None:
+    """Add the rows of runs to a ``results.csv`` of many runs; equal rows are kept once.
+
+    A file with other columns is left as it is, with a warning.
+    """
+    tables = [run.folder / "scores" / "results.csv" for run in runs]
+    with _lock(file.with_name(f".{file.name}.lock")):
+        known = [file] if file.is_file() else []
+        rows = [pd.read_csv(each, dtype=str, keep_default_na=False) for each in [*known, *tables]]
+        if known and not set(AMLB_COLUMNS) <= set(rows[0].columns):
+            lacks = next(name for name in AMLB_COLUMNS if name not in rows[0].columns)
+            text = f"{file} has no column {lacks}: the rows are not added; rename the file."
+            warnings.warn(text, KaratWarning, stacklevel=2)
+            return
+        both = pd.concat(rows, ignore_index=True).fillna("").drop_duplicates()
+        others = set(both.columns) - {*AMLB_COLUMNS, *KARAT_COLUMNS}
+        timed = {name for name in others if name.startswith("inference_")}
+        order = [*AMLB_COLUMNS, *sorted(others - timed), *KARAT_COLUMNS, *sorted(timed)]
+        both = both.reindex(columns=order, fill_value="")
+        write_atomic(file, both.to_csv(index=False))
+
+
+@contextmanager
+def _lock(file: Path) -> Iterator[None]:
+    """Wait for the lock of a file, where the system has locks."""
+    locks = file_locks()
+    with file.open("w") as handle:
+        if locks is not None:
+            with suppress(OSError):  # a file system without locks
+                locks.flock(handle, locks.LOCK_EX)
+        yield
 
 
 def recognizes(sample: Sample) -> bool:

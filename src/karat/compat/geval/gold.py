@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,37 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.geval.parameters import Parameters
+from karat.compat.geval.parameters import GOLD, Parameters
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.registry import metrics
 from karat.core.task import Task
-from karat.data.load_dataset import load_dataset
+from karat.data.load_dataset import fetch_file, load_dataset
+from karat.data.readers.table_files import parse_json, read_text
 from karat.models.vector_files import VectorFile
 
-#: GEval's task and gold standard, by Karat dataset
-GOLD = {
-    **{
-        data + end: (task, name)
-        for task, end in (("Classification", ""), ("Regression", "_rating"))
-        for data, name in (
-            ("cities", "Cities"),
-            ("movies", "MetacriticMovies"),
-            ("albums", "MetacriticAlbums"),
-            ("aaup", "AAUP"),
-            ("forbes", "Forbes"),
-        )
-    },
-    "cities_and_countries": ("Clustering", "citiesAndCountries_cluster"),
-    "cities2000_and_countries": ("Clustering", "cities2000AndCountries_cluster"),
-    "five_domains": ("Clustering", "citiesMoviesAlbumsCompaniesUni_cluster"),
-    "teams": ("Clustering", "teams_cluster"),
-    "lp50": ("DocumentSimilarity", "LP50"),
-    "kore": ("EntityRelatedness", "KORE"),
-    "capital_country": ("SemanticAnalogies", "capital_country_entities"),
-    "all_capital_country": ("SemanticAnalogies", "all_capital_country_entities"),
-    "currency": ("SemanticAnalogies", "currency_entities"),
-    "city_state": ("SemanticAnalogies", "city_state_entities"),
-}
 COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100, 1000)
 #: GEval's model and configuration, by the suffix of Karat's task names
 SETUPS = {
@@ -58,9 +36,9 @@ SETUPS = {
         "choice": ("NestedChoice", "LR,Ridge,KNN"),
     },
     "Clustering": {
-        "kmeans": ("KMeans", ""),
-        "ward": ("Ward hierarchical clustering", "metric=euclidean"),
-        "agglomerative": ("Agglomerative clustering", "metric=cosine"),
+        "kmeans": ("KMeans", "metric=euclidean, n_clusters={count}"),
+        "ward": ("Ward hierarchical clustering", "metric=euclidean, n_clusters={count}"),
+        "agglomerative": ("Agglomerative clustering", "metric=cosine, n_clusters={count}"),
         "dbscan": ("DBSCAN", "metric=cosine"),
     },
     "DocumentSimilarity": {"": ("", "without_weights"), "weighted": ("", "with_weights")},
@@ -97,15 +75,35 @@ METRICS = {
         "mrr": "mean_reciprocal_rank_over_all",
     },
 }
+#: metrics that GEval's code does not have
+ADDED = (
+    *("fowlkes_mallows_score", "kendalltau_correlation_penalised", "accuracy_over_all"),
+    *("mean_reciprocal_rank", "mean_reciprocal_rank_over_all"),
+)
 COMPARED = (
     *("test_name", "task_name", "gold_standard_file", "coverage", "model"),
     *("model_configuration", "metric", "score_value"),
 )
 TOP_K = "top_k="
+#: the text of an empty model or configuration in the comparison
+NONE = "-"
+#: the number of clusters of a gold standard; all others have two
+CLUSTERS = {"citiesMoviesAlbumsCompaniesUni_cluster": 5}
 #: the columns two scores must agree in to be compared
 RANKED = ("task_name", "gold_standard_file", "model", "model_configuration", "metric")
 #: metrics where lower is better
 LOWER = ("root_mean_squared_error",)
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether lower values are better; GEval's tasks have one such metric.
+
+    >>> lower_is_better("root_mean_squared_error"), lower_is_better("mae"), lower_is_better("acc")
+    (True, True, False)
+    """
+    if metric in metrics:  # of a task that is not GEval's
+        return not metrics.get(metric).higher_is_better
+    return metric in LOWER
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class Trial:
         ('cities-nb', 'Regression Cities M5')
         """
         pair = (self.model, self.configuration)
-        setups = SETUPS.get(self.task, {}).items()
+        setups = _setups(self.task, self.gold).items()
         ending = next((ending for ending, names in setups if names == pair), None)
         if self.dataset and ending is not None:
             return "-".join(filter(None, (self.dataset.replace("_", "-"), ending)))
@@ -155,6 +153,13 @@ class Trial:
         return f"{self.task[0].lower()}{self.task[1:]}{middle}_results.csv"
 
 
+def _setups(task: str, gold: str) -> dict[str, tuple[str, str]]:
+    """Return GEval's model and configuration by the suffix of Karat's task names."""
+    count = CLUSTERS.get(gold, 2)
+    pairs = SETUPS.get(task, {}).items()
+    return {ending: (model, text.format(count=count)) for ending, (model, text) in pairs}
+
+
 def trial_of(name: str, dataset: str, kind: str) -> Trial | None:
     """Return the GEval trial that corresponds to a Karat task, or None.
 
@@ -167,17 +172,18 @@ def trial_of(name: str, dataset: str, kind: str) -> Trial | None:
     """
     if kind in METRICS and name.startswith(f"{kind} "):
         gold, *rest = name.removeprefix(f"{kind} ").split(" ")
-        configured = bool(rest) and any(sign in rest[-1] for sign in ("=", ",", "_weights"))
-        configuration = rest.pop() if configured else ""
-        return Trial(kind, gold, " ".join(rest), configuration)
+        signs = ("=", ",", "_weights")
+        start = next((i for i, word in enumerate(rest) if any(s in word for s in signs)), len(rest))
+        return Trial(kind, gold, " ".join(rest[:start]), " ".join(rest[start:]))
     if dataset not in GOLD:
         return None
     task, gold = GOLD[dataset]
     stem = dataset.replace("_", "-")
     ending = "" if name == stem else name.removeprefix(f"{stem}-")
-    if ending not in SETUPS[task] or (ending and not name.startswith(f"{stem}-")):
+    setups = _setups(task, gold)
+    if ending not in setups or (ending and not name.startswith(f"{stem}-")):
         return None
-    return Trial(task, gold, *SETUPS[task][ending])
+    return Trial(task, gold, *setups[ending])
 
 
 def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
@@ -193,7 +199,7 @@ def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
             continue
         scores = group["score_value"].to_numpy(dtype=float)
         own, present = scores[is_own][0], scores[~np.isnan(scores)]
-        better = present < own if key[-1] in LOWER else present > own
+        better = present < own if lower_is_better(str(key[-1])) else present > own
         coverage = group["coverage"].to_numpy(dtype=float)
         rows.append(
             {
@@ -210,8 +216,8 @@ def ranking(values: pd.DataFrame, run_id: str, first: int = 1) -> pd.DataFrame:
 
 
 def comparison_text(values: pd.DataFrame) -> str:
-    """Return the comparison table separated by blanks, as GEval stores it."""
-    return values[list(COMPARED)].to_csv(sep=" ", index=False, lineterminator="\n")
+    """Return a table of the comparison separated by blanks, as GEval stores it."""
+    return values.to_csv(sep=" ", index=False, lineterminator="\n")
 
 
 REPEATS = 10
@@ -272,7 +278,8 @@ def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[GoldTrial]
     """Yield all models and configurations for a gold standard."""
     trained = {"Classification": _classifiers, "Regression": _regressors}.get(gold.task)
     legacy = params.protocol == "legacy"
-    for setup in trained(legacy) if trained else _stateless(gold.task, params):
+    count = len(data.classes)
+    for setup in trained(legacy) if trained else _stateless(gold.task, params, count):
         trial = Trial(gold.task, gold.name, setup.model, setup.configuration)
         options = _task_options(gold.task, setup, params)
         task = Task(name=trial.full_name, dataset=data, kind=gold.task, **options)
@@ -314,12 +321,13 @@ def _regressors(legacy: bool) -> list[Setup]:
     return [*found, Setup("NestedChoice", "LR,KNN,ModelTree", _trained(any_of, legacy))]
 
 
-def _stateless(task: str, params: Parameters) -> list[Setup]:
+def _stateless(task: str, params: Parameters, count: int) -> list[Setup]:
     """Return the setups of the tasks that are not trained; both protocols have the same."""
     metric: Any = params.similarity_metric
     probe: dict[str, Any] = {"use": "similarity", "measure": metric}
     if task == "EntityRelatedness":
-        return [Setup("", "", probe)]
+        tail = {"tied": "last", "random": "random-last"}[params.missing_related]
+        return [Setup("", "", {**probe, "unknown": tail})]
     if task == "DocumentSimilarity":
         bags = {"without_weights": "matches", "with_weights": "weighted-matches"}
         return [Setup("", name, {**probe, "bags": how}) for name, how in bags.items()]
@@ -328,11 +336,14 @@ def _stateless(task: str, params: Parameters) -> list[Setup]:
         probe = {"use": "analogy", **({} if own is None else {"function": own})}
         return [Setup("", f"{TOP_K}{params.top_k}", probe)]
     named = f"metric={metric if isinstance(metric, str) else getattr(metric, '__name__', 'own')}"
+    clusters, euclidean = f"n_clusters={count}", "metric=euclidean"
+    means = {"use": "kmeans", "batch_size": None, "random_state": 0}
+    merges = {"use": "agglomerative", "metric": metric}
     rows: list[tuple[str, str, Any]] = [
         ("DBSCAN", named, {"use": "dbscan", "metric": metric}),
-        ("KMeans", "", {"use": "kmeans", "batch_size": None, "random_state": 0}),
-        ("Agglomerative clustering", named, {"use": "agglomerative", "metric": metric}),
-        ("Ward hierarchical clustering", "metric=euclidean", "ward"),
+        ("KMeans", f"{euclidean}, {clusters}", means),
+        ("Agglomerative clustering", f"{named}, {clusters}", merges),
+        ("Ward hierarchical clustering", f"{euclidean}, {clusters}", "ward"),
     ]
     return [Setup(*row[:2], {"use": "trained", "head": row[2]}) for row in rows]
 
@@ -353,17 +364,32 @@ def _task_options(task: str, setup: Setup, params: Parameters) -> dict[str, Any]
     return {**options, "missing": "penalize"}
 
 
+def annotated_entities(gold: Gold, folder: str | None) -> list[str]:
+    """Return the entity of every annotation of the documents, as often as it is mentioned."""
+    definition = Catalog().definitions.get("datasets", gold.dataset)
+    own = None if folder is None else Path(folder) / _place(definition["sources"])
+    path = own or fetch_file(gold.dataset, definition)
+    documents = parse_json(read_text(path), path)
+    return [each["entity"].strip() for document in documents for each in document["annotations"]]
+
+
 @dataclass(frozen=True)
 class Coverage:
-    """Which items and questions of a gold standard a vector file has vectors for."""
+    """Which items and questions of a gold standard a vector file has vectors for.
+
+    ``mentions`` are the entities of all annotations of documents.
+    """
 
     gold: Gold
     data: Dataset
     items: np.ndarray
     questions: np.ndarray
+    mentions: Sequence[str] = ()
 
     @classmethod
-    def of(cls, gold: Gold, data: Dataset, encoder: VectorFile) -> Coverage:
+    def of(
+        cls, gold: Gold, data: Dataset, encoder: VectorFile, mentions: Sequence[str] = ()
+    ) -> Coverage:
         """Look up all items of a gold standard."""
         items = ~np.isnan(encoder.transform(data.items)[:, 0])
         questions = np.ones(len(data), dtype=bool)
@@ -372,12 +398,27 @@ class Coverage:
             questions &= np.logical_or.reduceat(items[bags.rows], bags.offsets[:-1])
         if data.kind == "items":
             questions &= items[data.items.index.get_indexer(pd.Index(data.target))]
-        return cls(gold, data, items, questions)
+        return cls(gold, data, items, questions, mentions)
+
+    @property
+    def counted(self) -> tuple[int, int, str]:
+        """What GEval counts: how many are covered, how many there are, and their name.
+
+        These are the main entities of KORE, the annotations of LP50, and the rows of all others.
+        """
+        if self.gold.task == "EntityRelatedness":
+            main = np.unique(self.data.mentions(self.data.fields[0]).rows)
+            return int(self.items[main].sum()), len(main), "main entities"
+        if self.mentions:
+            known = set(self.data.items.index[self.items])
+            return sum(name in known for name in self.mentions), len(self.mentions), "annotations"
+        return int(self.questions.sum()), len(self.questions), "rows"
 
     @property
     def share(self) -> float:
-        """The fraction of the gold standard's rows that are covered."""
-        return float(self.questions.mean())
+        """The fraction of the gold standard that is covered."""
+        covered, total, _ = self.counted
+        return covered / total
 
     @property
     def missing(self) -> list[str]:
@@ -390,14 +431,13 @@ class Coverage:
 
     def summary(self) -> str:
         """Return one line for the log."""
-        rows = f"{self.questions.sum()} of {len(self.questions)} rows"
+        covered, total, what = self.counted
+        rows = f"{covered} of {total} {what}"
         entities = f"{len(self.missing)} of {len(self.items)} entities missing"
         return f"{self.gold.name}: coverage {self.share:.4f} ({rows}), {entities}"
 
-    def write(self, folder: Path) -> Path | None:
-        """Write GEval's file of ignored data if anything is missing, and return its path."""
-        if not self.missing:
-            return None
+    def write(self, folder: Path) -> Path:
+        """Write GEval's file of ignored data, which may have no rows, and return its path."""
         task = self.gold.task
         stem = f"{task[0].lower()}{task[1:]}_{self.gold.name}_ignoredData"
         tables = {"EntityRelatedness": self._pairs, "SemanticAnalogies": self._quadruples}
@@ -405,15 +445,16 @@ class Coverage:
         if task in tables:
             tables[task]().to_csv(path, index=False, lineterminator="\n")
         else:
-            path.write_text("\n".join(self.missing) + "\n", encoding="utf-8")
+            path.write_text("".join(f"{name}\n" for name in self.missing), encoding="utf-8")
         return path
 
     def _pairs(self) -> pd.DataFrame:
-        """Return missing related entities with their main entity; missing main ones come first."""
+        """Return missing main entities, then missing related ones with their main entity."""
         main, related = (self.data.mentions(name).rows for name in self.data.fields)
-        pairs = [(m, m) for m in dict.fromkeys(main)] + list(zip(related, main, strict=True))
         names = self.data.items.index
-        missing = [(names[a], names[b]) for a, b in pairs if not self.items[a]]
+        missing = [(names[m], "") for m in dict.fromkeys(main) if not self.items[m]]
+        pairs = zip(related, main, strict=True)
+        missing += [(names[a], names[b]) for a, b in pairs if not self.items[a]]
         return pd.DataFrame(missing, columns=["entity", "related_to"])
 
     def _quadruples(self) -> pd.DataFrame:

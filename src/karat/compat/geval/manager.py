@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import count
@@ -16,19 +16,38 @@ import click
 import pandas as pd
 
 from karat.compat.geval.earlier_runs import Store, compared, stem_of
+from karat.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.compat.geval.gold import (
-    GOLD_STANDARDS,
-    LOWER,
+    METRICS,
+    NONE,
     Coverage,
     Gold,
     GoldTrial,
+    annotated_entities,
+    comparison_text,
     load_gold,
+    lower_is_better,
     ranking,
     trials,
 )
-from karat.compat.geval.parameters import TASKS, Parameters, from_xml, task_names, truth
+from karat.compat.geval.parameters import (
+    ALL,
+    TASKS,
+    Parameters,
+    extensions_of,
+    from_xml,
+    task_names,
+    truth,
+)
 from karat.compat.geval.result_files import Outcome, Repeat, compared_rows, result_tables
-from karat.errors import FAILURES, DataError, KaratError, KaratWarning, Unavailable
+from karat.errors import (
+    FAILURES,
+    DataError,
+    DefinitionError,
+    KaratError,
+    KaratWarning,
+    Unavailable,
+)
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
 from karat.execution.job import ObjectStore
@@ -68,12 +87,15 @@ class FrameworkManager:
     ['Classification', 'SemanticAnalogies']
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(
+        self, progress: Progress | None = None, evaluation_manager: type | None = None
+    ) -> None:
         self.progress = progress
+        self.evaluation_manager = evaluation_manager
 
     def evaluate(
         self,
-        vector_filename: str,
+        vector_filename: str = "",
         vector_file_format: str = "txt",
         vector_size: int | None = None,
         parallel: bool = False,
@@ -86,23 +108,45 @@ class FrameworkManager:
         result_directory_path: str | Path | None = None,
         protocol: str = "corrected",
         gold_directory_path: str | Path | None = None,
+        datasets: str | Iterable[str] = "_all",
+        missing_related: str = "tied",
+        vector_file: str = "",
+        define: Sequence[str | Path] = (),
+        constraint: str = "default",
+        workers: int | None = None,
+        result_name: str | None = None,
     ) -> Path:
         """Run the tasks, write GEval's files, and return their folder.
 
+        ``vector_file`` is another name of ``vector_filename``; one of them is needed.
+
         ``protocol="legacy"`` reproduces the published numbers. ``gold_directory_path`` is a folder
         with the layout of GEval's data; by default, missing gold standards are downloaded.
+        ``datasets`` are the gold standards to evaluate; those that cannot be read are left out
+        with a warning. ``missing_related`` ranks related entities without a vector last: "tied",
+        or in a "random" order, as GEval's document defines it.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
-        returns a similarity.
+        returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
+        task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
+        define some of them. ``constraint`` limits every job (``karat list constraints``),
+        ``workers`` is the number of processes, and ``result_name`` the name of the folder.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
+        given["vector_filename"] = vector_filename or vector_file
         return self.evaluate_parameters(Parameters(**given))
 
     def evaluate_parameters(self, parameters: Parameters) -> Path:
         """Run the tasks of a parameter record, such as one read from an XML file."""
-        return run_parameters(parameters.checked(), self.progress).folder
+        if self.evaluation_manager is not None:
+            manager = supervise(self.evaluation_manager, parameters.checked())
+            return Path(getattr(manager, "result_directory", "results"))
+        evaluation = run_parameters(parameters.checked(), self.progress)
+        if evaluation.left_out:
+            warnings.warn(evaluation.missing_gold(), KaratWarning, stacklevel=2)
+        return evaluation.folder
 
     def get_parameters_xmlFile(self, path: str | Path) -> Parameters:
-        """Return the parameters of an XML file, for ``evaluate_parameters``."""
+        """Return the parameters of an XML file: a mapping, also for ``evaluate_parameters``."""
         return from_xml(path)
 
     def check_parameters(self, **given: Any) -> dict[str, Any]:
@@ -132,6 +176,8 @@ class _Evaluation:
     name: str = ""
     values: pd.DataFrame | None = None
     failed: bool = False
+    left_out: list[str] = field(default_factory=list)
+    managed: ManagerRun = field(init=False)
 
     def run(self) -> None:
         root = Path(self.params.result_directory_path or "results")
@@ -141,16 +187,18 @@ class _Evaluation:
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
-        found = [
-            self._covered(gold, encoder)
-            for gold in GOLD_STANDARDS
-            if gold.task in self.params.tasks
-        ]
+        self.own = extensions_of(self.params)
+        self._check_size()
+        managers = self.own.managers(self.params.tasks)
+        found = [self._covered(gold, encoder) for gold in self._chosen(bool(managers))]
         covered = [each for each in found if each is not None]
-        if not covered:
+        if not covered and not managers:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
             raise DataError("\n  ".join([message, *self.problems]))
-        self.folder = _new_folder(root, self.begun)
+        self.folder = _new_folder(
+            root, self.params.result_name or f"result_{self.begun:%Y-%m-%d_%H-%M-%S}"
+        )
+        self.managed = ManagerRun(self.params, self.folder, encoder)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
             runs = self._run(planned)
@@ -158,7 +206,40 @@ class _Evaluation:
             self.problems.insert(0, f"stopped: {stop.progress}; nothing was added to {store.path}")
             self._write(stop.runs, covered, planned, None)
             raise
+        self.managed.run(managers)
+        self.problems += self.managed.problems
         self._write(runs, covered, planned, store)
+
+    def missing_gold(self) -> str:
+        """Return a message that names the gold standards that could not be read."""
+        names = ", ".join(self.left_out)
+        return (
+            f"not evaluated, as the gold standard is missing: {names}. The results of the others "
+            f"are in {self.folder}; choose gold standards with datasets."
+        )
+
+    def _chosen(self, managed: bool) -> list[Gold]:
+        """Return the gold standards of the tasks; own task managers need none."""
+        wanted, tasks = self.params.datasets, self.params.tasks
+        found = self.own.golds(tasks)
+        if ALL not in wanted:
+            found = [gold for gold in found if isinstance(gold, OwnGold) or gold.name in wanted]
+        if not found and not managed:
+            raise DefinitionError(
+                f"datasets: none of {', '.join(wanted)} is a gold standard of {', '.join(tasks)}."
+            )
+        return found
+
+    def _check_size(self) -> None:
+        """Raise if the metric does not fit the vectors."""
+        chosen = self.own.labels(self.params.tasks)
+        measured = {"Clustering", "DocumentSimilarity", "EntityRelatedness"} & {*chosen}
+        if self.params.similarity_metric == "haversine" and measured and self.size not in (0, 2):
+            raise DataError(
+                f"similarity_metric haversine needs vectors of 2 dimensions (latitude and "
+                f"longitude in radians); {self.params.vector_filename} has {self.size}. Choose "
+                f"another metric, such as cosine."
+            )
 
     def _encoder(self) -> VectorFile:
         """Return the vector file, converted into the cache."""
@@ -182,11 +263,16 @@ class _Evaluation:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                data = load_gold(gold, self.params.gold_directory_path)  # type: ignore[arg-type]
+                folder: Any = self.params.gold_directory_path
+                own = isinstance(gold, OwnGold)
+                data = gold.load() if isinstance(gold, OwnGold) else load_gold(gold, folder)
+                documents = gold.task == "DocumentSimilarity" and not own
+                mentions = annotated_entities(gold, folder) if documents else []
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
+            self.left_out.append(f"{gold.task} {gold.name}")
             return None
-        coverage = Coverage.of(gold, data, encoder)
+        coverage = Coverage.of(gold, data, encoder, mentions)
         if not coverage.questions.any():
             self.problems.append(
                 f"{gold.task}, {gold.name}: left out: none of its {len(coverage.items)} entities "
@@ -202,7 +288,9 @@ class _Evaluation:
         joined = self.params.protocol == "legacy" and trained
         data = coverage.covered() if joined else coverage.data
         runnable = []
-        for trial in trials(coverage.gold, data, self.params):
+        gold = coverage.gold
+        defined = isinstance(gold, OwnGold) and gold.defined is not None
+        for trial in own_trials(gold, data) if defined else trials(gold, data, self.params):
             try:
                 make_plan([self.model], [trial.task])
                 runnable.append(trial)
@@ -220,9 +308,16 @@ class _Evaluation:
                 {self.model.name: self.model.prototype},
                 tasks,
                 output=self.folder / "karat",  # with all predictions
-                workers=available_cores() if self.params.parallel else 0,
+                workers=self._workers(),
+                constraint=self.params.constraint,
+                define=self.params.define,
                 progress=self.progress,
             )
+
+    def _workers(self) -> int:
+        """Return the number of worker processes; limits other than the default need one."""
+        least = 0 if self.params.constraint == "default" else 1
+        return max(self.params.workers or (available_cores() if self.params.parallel else 0), least)
 
     def _write(
         self,
@@ -234,22 +329,23 @@ class _Evaluation:
         records = [record for run in runs for record in run.records()]
         done = {record["task"] for record in records if record["status"] == "ok"}
         self.failed = any(record["status"] in FAILURES for record in records)
+        self.failed |= bool(self.managed.problems)
         self.problems += _grouped_problems(records)
         legacy = self.params.protocol == "legacy"
         repeats: list[Repeat] = []
-        written = []
         for coverage in covered:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if finished:
                 repeats += Outcome(coverage, finished, runs[0], legacy).repeats()
-                ignored = coverage.write(self.folder)
-                written += [ignored] if ignored else []
-        tables = result_tables(repeats)
-        if repeats and store:
-            tables |= self._compare(repeats, records, store)
-        for name, table in tables.items():
+        written = [coverage.write(self.folder).name for coverage in covered]
+        for name, table in result_tables(repeats).items():
             table.to_csv(self.folder / name, index=False)
-        self._log(covered, records, [*(path.name for path in written), *tables])
+            written.append(name)
+        if (repeats or self.managed.rows) and store:
+            for name, table in self._compare(repeats, records, store).items():
+                (self.folder / name).write_text(comparison_text(table), encoding="utf-8")
+                written.append(name)
+        self._log(covered, records, written)
 
     def _compare(
         self, repeats: list[Repeat], records: list[dict[str, Any]], store: Store
@@ -258,7 +354,8 @@ class _Evaluation:
         legacy = self.params.protocol == "legacy"
         widths = (int(record["dimensions"]) for record in records if record.get("dimensions"))
         self.size = self.size or next(widths, 0)
-        self.name = store.add(stem_of(self.params, self.size), list(compared_rows(repeats)))
+        rows = [*compared_rows(repeats), *self.managed.rows]
+        self.name = store.add(stem_of(self.params, self.size), rows)
         self.values = compared(store.read(), self.name, self.params.compare_with)  # type: ignore[arg-type]
         ranks = ranking(self.values, self.name, first=0 if legacy else 1)
         if legacy:
@@ -270,11 +367,12 @@ class _Evaluation:
     ) -> None:
         lines = ["TESTED CONFIGURATION", *self._configuration(), ""]
         lines += [NOTES[self.params.protocol], ""]
-        for task in self.params.tasks:
+        for task in self.own.labels(self.params.tasks):
             lines += [f"  {each.summary()}" for each in covered if each.gold.task == task]
             spent = [r.get("seconds") or 0.0 for r in records if r["task"].startswith(f"{task} ")]
             jobs = "1 job" if len(spent) == 1 else f"{len(spent)} jobs"
             lines.append(f"{task} execution time: {sum(spent):.2f} seconds, {jobs}")
+        lines += self.managed.log
         elapsed = (datetime.now() - self.begun).total_seconds()
         lines += [f"all tasks, from start to end: {elapsed:.2f} seconds", ""]
         lines += ["PROBLEMS", *(self.problems or ["none"]), ""]
@@ -292,7 +390,7 @@ class _Evaluation:
         for name, value in named.items():
             if callable(value):
                 named[name] = getattr(value, "__qualname__", repr(value))
-            elif isinstance(value, list):
+            elif isinstance(value, list | tuple):
                 named[name] = ", ".join(map(str, value))
         return [f"{name}: {value}" for name, value in named.items()]
 
@@ -318,8 +416,7 @@ def _job_line(record: Mapping[str, Any]) -> str:
     return ": ".join(part for part in parts if part)
 
 
-def _new_folder(root: Path, begun: datetime) -> Path:
-    stem = f"result_{begun:%Y-%m-%d_%H-%M-%S}"
+def _new_folder(root: Path, stem: str) -> Path:
     for attempt in count(1):
         folder = root / (stem if attempt == 1 else f"{stem}-{attempt}")
         try:
@@ -342,6 +439,9 @@ def run(parameters: Parameters) -> int:
         click.echo(f"stopped: {stop.progress}.", err=True)
         return 130
     show(report)
+    if report.left_out:
+        click.echo(f"error: {report.missing_gold()}", err=True)
+        return 2
     return 1 if report.failed or report.values is None else 0
 
 
@@ -374,10 +474,18 @@ def _best_scores(report: _Evaluation) -> Iterator[tuple[str, ...]]:
         honest = rows["model"] == "NestedChoice"
         rows = rows[honest] if honest.any() else rows
         scores = pd.to_numeric(rows["score_value"])
-        if metric not in MAIN or scores.isna().all():
+        if (metric not in MAIN and task in METRICS) or scores.isna().all():
             continue
-        best: Any = rows.loc[scores.idxmin() if metric in LOWER else scores.idxmax()]
-        model = best["model"] or best["model_configuration"]
+        best: Any = rows.loc[scores.idxmin() if lower_is_better(str(metric)) else scores.idxmax()]
+        named = [best[name] for name in ("model", "model_configuration") if best[name] != NONE]
+        model = next(iter(named), "")
         others = f" (best of {len(rows)})" if len(rows) > 1 else ""
         coverage, score = f"{best['coverage']:.1%}", f"{best['score_value']:.4f}"
-        yield TASKS[str(task)], str(gold), coverage, model + others, str(metric), score
+        yield (
+            TASKS.get(str(task), str(task)),
+            str(gold),
+            coverage,
+            model + others,
+            str(metric),
+            score,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.geval.gold import (
+    ADDED,
     COMPARED,
     METRICS,
+    NONE,
     TOP_K,
     Coverage,
     GoldTrial,
@@ -25,6 +28,7 @@ from karat.core.files import safe_name
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError
+from karat.metrics.rankings import kendall_p_value, kendall_tau
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, folder_name, rows
 from karat.results.load import exported_runs
 from karat.results.run import Run
@@ -80,8 +84,6 @@ class Repeat:
 
     def _entity_rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row per main entity with a vector."""
-        from scipy.stats import kendalltau
-
         answers = self.answers()
         if answers is None or answers.group is None:
             return
@@ -89,12 +91,12 @@ class Repeat:
         group = np.asarray(covered.group)
         for entity in dict.fromkeys(group.tolist()):
             part = group == entity
-            tau = kendalltau(covered.predictions[part], covered.target[part])
+            ordered, gold = covered.predictions[part], covered.target[part]
             yield {
                 **self.start(),
                 "entity_name": entity,
-                "kendalltau_correlation": float(np.nan_to_num(tau.statistic)),
-                "kendalltau_pvalue": float(tau.pvalue),
+                "kendalltau_correlation": float(np.nan_to_num(kendall_tau(ordered, gold))),
+                "kendalltau_pvalue": kendall_p_value(ordered, gold),
             }
 
     def _analogy_columns(self, scores: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,14 +175,27 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
         trials.setdefault(repeat.trial, []).append(repeat)
     for trial, group in trials.items():
         means = mean_scores([repeat.scores for repeat in group])
-        for ours, theirs in trial.metrics.items():
+        left_out = ADDED if group[0].legacy else ()
+        metrics = {o: t for o, t in trial.metrics.items() if t not in left_out}
+        for ours, theirs in metrics.items():
+            model, configuration = _compared_names(group[0])
             yield {
                 **group[0].start(),
-                "model": trial.model,
-                "model_configuration": trial.configuration,
+                "model": model,
+                "model_configuration": configuration,
                 "metric": theirs,
                 "score_value": means.get(ours, float("nan")),
             }
+
+
+def _compared_names(repeat: Repeat) -> tuple[str, str]:
+    """Return the model and the configuration as GEval's comparison has them."""
+    trial = repeat.trial
+    if trial.task == "DocumentSimilarity":
+        return trial.configuration, NONE
+    if trial.task == "SemanticAnalogies" and repeat.legacy:  # any k has the same name
+        return NONE, NONE
+    return trial.model or NONE, trial.configuration or NONE
 
 
 def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
@@ -200,8 +215,9 @@ def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         folder = f"{safe_name(name)}/" if len(found) > 1 else ""
         for file, table in result_tables(repeats).items():
             yield folder + file, table
-        yield f"{folder}comparison_ranking.csv", ranking(values, name).iloc[:, :-3]
-    yield "comparison_values.csv", values
+        ranks = ranking(values, name).iloc[:, :-3]
+        yield f"{folder}comparison_ranking.csv", comparison_text(ranks)
+    yield "comparison_values.csv", comparison_text(values)
     yield "comparison.csv", comparison_text(values)
 
 
@@ -334,8 +350,28 @@ def _trial(row: Row) -> Trial:
             f'{row.path}, line {row.line}: unknown task "{task}"; expected one of '
             f"{', '.join(METRICS)}."
         )
-    model = row.text("model_name") or row.text("model")
-    configuration = row.text("model_configuration") or row.text("conf")
+    names = (
+        row.text("model_name") or row.text("model"),
+        row.text("model_configuration") or row.text("conf"),
+    )
+    model, configuration = ("" if name == NONE else name for name in names)
+    if task == "DocumentSimilarity" and not configuration:  # the comparison has it as the model
+        model, configuration = "", model
+    if task == "Clustering":
+        configuration = _true_metric(model, configuration)
     if task == "SemanticAnalogies" and not configuration.startswith(TOP_K):
         configuration = f"{TOP_K}{row.whole('top_k_value', 1) if row.text('top_k_value') else 2}"
     return Trial(task, row.text("gold_standard_file"), model, configuration)
+
+
+def _true_metric(model: str, configuration: str) -> str:
+    """Return the configuration of a clustering with the metric that it has used.
+
+    GEval has a spelling mistake for KMeans, and names the metric of the others for Ward.
+
+    >>> _true_metric("KMeans", "metric=enclidean, n_clusters=2")
+    'metric=euclidean, n_clusters=2'
+    """
+    if model == "KMeans" or model.startswith("Ward"):
+        return re.sub("metric=[^,]*", "metric=euclidean", configuration)
+    return configuration

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.compat.tabeb.readers import KINDS
 from karat.core.dataset import Dataset
-from karat.core.embeddings import check_vectors, unit_rows
+from karat.core.embeddings import check_vectors
 from karat.core.registry import accepts, build, load_object
 from karat.errors import (
     ContractError,
@@ -111,7 +111,9 @@ class Rows:
         if self.protocol == "corrected":
             rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
             return split(data, {"use": "holdout", **rows}, self.seed)[0]
-        groups = np.arange(len(data)) if data.group is None else pd.factorize(data.group)[0]
+        # sorted, as TabEB numbers its groups
+        codes = None if data.group is None else pd.factorize(data.group, sort=True)[0]
+        groups = np.arange(len(data)) if codes is None else codes
         count = int(groups.max()) + 1
         wanted = int(0.8 * len(data)) if self.n_train is None else int(self.n_train)
         if not 0 < wanted < count:
@@ -153,6 +155,8 @@ CARTE_NAMES = {
     "lm_path": "fasttext",
     "num_models": "num_model",
 }
+#: its parameters that are accepted without effect: Karat trains in one process, without a bar
+CARTE_IGNORED = ("n_jobs", "disable_pbar")
 
 
 class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
@@ -180,12 +184,13 @@ class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
         self.fit(X, **fit_params) if y is None else self.fit(X, y, **fit_params)
         return self.transform(X)
 
-    def normalize(self, emb: Any) -> np.ndarray:
+    def normalize(self, embedding: Any) -> np.ndarray:
         """Scale the rows to length 1; rows of zeros are unchanged."""
-        emb = np.asarray(emb)
-        if emb.ndim != 2:
-            raise ValueError(f"embeddings must have two dimensions, got {emb.ndim}.")
-        return unit_rows(emb)
+        embedding = np.asarray(embedding)
+        if embedding.ndim != 2:
+            raise ValueError(f"embeddings must have two dimensions, got {embedding.ndim}.")
+        norms = np.linalg.norm(embedding, axis=1, keepdims=True)
+        return np.asarray(embedding / np.where(norms == 0, 1, norms))
 
 
 class RandomRows(TabEBBaseEncoder):
@@ -307,14 +312,19 @@ def skrub_encoder(random_state: int | None = None, **options: Any) -> SkrubRows:
 def carte_encoder(
     task: str = "regression", random_state: int | None = None, **options: Any
 ) -> CarteRows:
-    """Return the CARTE encoder; missing dependencies raise on use."""
+    """Return the CARTE encoder; missing dependencies raise on use.
+
+    ``n_jobs`` and ``disable_pbar`` have no effect.
+    """
     if task not in KINDS:
         hint = did_you_mean(str(task), KINDS)
         raise DefinitionError(
             f'model "carte_encoder": task must be regression or classification, got {task!r}.{hint}'
         )
-    check_params("carte_encoder", options, accepts(load_object(CARTE))[0] | set(CARTE_NAMES))
-    named = {CARTE_NAMES.get(name, name): value for name, value in options.items()}
+    known = {*accepts(load_object(CARTE))[0], *CARTE_NAMES, *CARTE_IGNORED}
+    check_params("carte_encoder", options, known)
+    used = {name: value for name, value in options.items() if name not in CARTE_IGNORED}
+    named = {CARTE_NAMES.get(name, name): value for name, value in used.items()}
     return CarteRows(task, named, random_state=random_state)
 
 
@@ -328,9 +338,12 @@ def check_params(name: str, given: Iterable[str], known: Collection[str]) -> Non
             )
 
 
-def _filled(table: Any) -> np.ndarray:
-    numbers = np.asarray(table, dtype=np.float64)
-    return np.where(np.isnan(numbers), 0.0, numbers)
+def _filled(table: Any, value: float = 0.0) -> np.ndarray:
+    """Return numbers of the same precision with a value instead of NaN."""
+    numbers = np.asarray(table)
+    if numbers.dtype.kind != "f":
+        numbers = numbers.astype(np.float64)
+    return np.where(np.isnan(numbers), numbers.dtype.type(value), numbers)
 
 
 @dataclass(frozen=True)
@@ -389,8 +402,7 @@ class Treated:
         fill = self.treatment.fill
         if fill is not None:
             dense = values.toarray() if hasattr(values, "toarray") else values
-            numbers = np.asarray(dense, dtype=np.float64)
-            values = np.where(np.isnan(numbers), fill, numbers)
+            values = _filled(dense, fill)
         matrix = check_vectors(values, count, f"{self.name}.transform")
         empty = int(np.isnan(matrix[:, 0]).sum())
         if empty:

@@ -14,7 +14,7 @@ from sklearn.base import is_outlier_detector, is_regressor
 
 from karat.compat.tabeb.encoders import Contestant, kind_of, row_keys
 from karat.compat.tabeb.interface import CONFIG, ENCODER, averaged
-from karat.compat.tabeb.readers import LostData
+from karat.compat.tabeb.readers import LostData, check_table
 from karat.core.columns import find_classes, infer_kind, target_values
 from karat.core.dataset import Dataset
 from karat.core.predictions import Predictions, as_text
@@ -110,7 +110,15 @@ class Headed(Trained):
         self.make = make
 
     def _make_head(self, train: Dataset) -> Any:
+        self.kind_ = train.kind
         return self.make(train)
+
+    def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
+        # As in TabEB, the precision of unscaled vectors decides which dimensions least squares
+        # neglects. Logistic regression needs double precision for them.
+        if self.scale != "plain" or self.kind_ != "regression":
+            X = X.astype(np.float64, copy=False)
+        return super()._scaled(X, fit=fit)
 
 
 @dataclass
@@ -309,9 +317,7 @@ class Evaluation:
             self.notes.append(note)
 
     def _sides(self, name: str) -> tuple[Dataset, Dataset]:
-        table, metadata = self.task.data_dict[name], self.task.metadata.get(name)
-        if metadata is None:
-            raise DataError(f"{name}: no metadata; set metadata[{name!r}] with its target_name.")
+        table, metadata = check_table(name, self.task.data_dict[name])
         metadata = {**metadata, "name": name}
         X_train, X_test, y_train, y_test = self.task.get_splits(table, metadata)
         kind = self._kind(metadata, y_train, name)

@@ -161,6 +161,16 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
 Table = tuple[pd.DataFrame, dict[str, Any]]
 
 
+def check_table(name: str, given: Any) -> Table:
+    """Return a table and its metadata; raise if they are not a pair."""
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping):
+        return given
+    raise DataError(
+        f"{name}: data_dict[{name!r}] must be a table and its metadata, "
+        f'(frame, {{"target_name": ...}}), got {type(given).__name__}.'
+    )
+
+
 class LostData(DataError):
     """Some datasets are not available; ``reasons`` holds the reasons by name."""
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 from karat.compat.tabeb.encoders import Rows, Treatment, contestants
 from karat.compat.tabeb.interface import as_config, check_file, get_model, save_scores, score_file
 from karat.compat.tabeb.protocol import Evaluation, Headed, as_predictions, as_scorer, with_params
-from karat.compat.tabeb.readers import LostData, Table, find_table, warn_of_own
+from karat.compat.tabeb.readers import LostData, Table, check_table, find_table, warn_of_own
 from karat.core.predictions import Predictions
 from karat.core.registry import build, heads
 from karat.errors import ContractError, DefinitionError, KaratError, did_you_mean
@@ -23,7 +24,7 @@ from karat.metrics.metric import get_metric, score
 from karat.probes.retrieval import Duplicates, SameClass
 from karat.probes.trained import Probe
 
-Sides = tuple[pd.DataFrame, pd.DataFrame, pd.Series, pd.Series]
+Sides = tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]
 
 
 class Params(TypedDict, total=False):
@@ -31,6 +32,21 @@ class Params(TypedDict, total=False):
 
     encoder_fit_params: Mapping[str, Any] | None
     head_params: Mapping[str, Any] | None
+
+
+class Settings(TypedDict, total=False):
+    """Settings of a task, as in ``TabEBBaseTask``."""
+
+    task: str
+    metric: str
+    split: Sequence[str]
+    data_name_list: Sequence[str]
+    data_dir: str | Path | None
+    seed: int
+    max_rows: int | None
+    n_train: int | None
+    protocol: str
+    group: str | None
 
 
 class TabEBBaseTask:
@@ -41,6 +57,12 @@ class TabEBBaseTask:
 
     Parameters
     ----------
+    task, metric
+        Name of the task in score files, and of its metric.
+    split
+        The sides that ``evaluate`` can score.
+    data_name_list
+        Names of the datasets.
     data_dir
         Folder with ``<name>/<name>.parquet`` and ``<name>/<name>_metadata.json``. Datasets that
         it lacks are taken from Karat.
@@ -59,17 +81,16 @@ class TabEBBaseTask:
 
     Attributes
     ----------
-    split
-        The sides that ``evaluate`` can score.
-    data_dict, metadata, data_loaded_
-        The tables and their metadata by name, and whether all are loaded. Tables that you add
-        here are used.
+    data_dict
+        The datasets by name, each a table and its metadata. Datasets that you add are used.
+    data_loaded_
+        Whether all datasets are loaded.
     higher_is_better
         Direction of a metric that Karat does not define; the leaderboard needs it.
     """
 
     task: str = "classification"
-    metric: str = "acc"
+    metric: str = "accuracy"
     data_name_list: Sequence[str] = ()
     higher_is_better: bool | None = None
     #: the content of ``y_pred``, and whether the target is hidden from training
@@ -78,15 +99,15 @@ class TabEBBaseTask:
 
     def __init__(
         self,
-        data_dir: str | Path | None = None,
-        seed: int = 42,
-        max_rows: int | None = None,
-        n_train: int | None = None,
-        *,
         task: str | None = None,
         metric: str | None = None,
         split: Sequence[str] = ("train", "test"),
         data_name_list: Sequence[str] | None = None,
+        data_dir: str | Path | None = "",
+        seed: int = 42,
+        *,
+        max_rows: int | None = None,
+        n_train: int | None = None,
         protocol: str = "corrected",
         group: str | None = None,
     ) -> None:
@@ -107,9 +128,14 @@ class TabEBBaseTask:
         self.data_name_list = list(
             self.data_name_list if data_name_list is None else data_name_list
         )
-        self.data_dict: dict[str, pd.DataFrame] = {}
-        self.metadata: dict[str, dict[str, Any]] = {}
+        self.data_dict: dict[str, Table] = {}
         self.data_loaded_ = False
+
+    @property
+    def metadata(self) -> Mapping[str, dict[str, Any]]:
+        """The metadata of the datasets in ``data_dict``, by name."""
+        pairs = self.data_dict.items()
+        return MappingProxyType({name: check_table(name, pair)[1] for name, pair in pairs})
 
     def load_data(self) -> None:
         """Load missing tables; raise after the last one if any is not available."""
@@ -117,7 +143,7 @@ class TabEBBaseTask:
         fresh = [name for name in self.data_name_list if name not in self.data_dict]
         for name in fresh:
             try:
-                self.data_dict[name], self.metadata[name] = self._load_data(name, self.data_dir)
+                self.data_dict[name] = self._load_data(name, self.data_dir)
             except KaratError as error:
                 lost[name] = str(error)
             except Exception as error:
@@ -127,25 +153,34 @@ class TabEBBaseTask:
         if lost:
             raise LostData(lost)
 
-    def _load_data(self, name: str, data_dir: str | Path | None) -> Table:
-        return find_table(name, data_dir)
+    @staticmethod
+    def _load_data(data_name: str, data_dir: str | Path | None) -> Table:
+        return find_table(data_name, data_dir)
 
     def get_splits(
         self,
         data: pd.DataFrame,
-        metadata: Mapping[str, Any],
+        data_metadata: Mapping[str, Any],
         num_train: int | None = None,
         random_state: int | None = None,
     ) -> Sides:
-        """Return ``X_train, X_test, y_train, y_test``; unsupervised tasks use all rows for both."""
+        """Return ``X_train, X_test, y_train, y_test``; unsupervised tasks use all rows for both.
+
+        ``num_train`` and ``random_state`` are by default ``n_train`` and ``seed`` of the task.
+        """
         rows = self._rows(num_train, random_state)
-        taken = rows.taken(data, metadata, str(metadata.get("name", "table")))
-        X = taken.frame()
-        y = pd.Series(taken.target, index=X.index, name=metadata["target_name"])
+        taken = rows.taken(data, data_metadata, self._name_of(data, data_metadata))
+        X, y = taken.frame(), np.asarray(taken.target)
         if self.unsupervised:
             return X, X, y, y
         fold = rows.fold(taken)
-        return X.iloc[fold.train], X.iloc[fold.test], y.iloc[fold.train], y.iloc[fold.test]
+        return X.iloc[fold.train], X.iloc[fold.test], y[fold.train], y[fold.test]
+
+    def _name_of(self, data: pd.DataFrame, metadata: Mapping[str, Any]) -> str:
+        """Return the name in ``data_dict``, as evaluate does, or else that of the metadata."""
+        pairs = self.data_dict.items()
+        known = (name for name, pair in pairs if isinstance(pair, tuple) and pair[0] is data)
+        return str(next(known, metadata.get("name", "table")))
 
     def _rows(self, num_train: int | None, random_state: int | None) -> Rows:
         n_train = self.n_train if num_train is None else num_train
@@ -258,7 +293,14 @@ class TabEBBaseTask:
             raise DefinitionError(f"split must be {allowed}, got {split!r}.{hint}")
 
 
-class TabEBRegressionTask(TabEBBaseTask):
+class _DocumentedTask(TabEBBaseTask):
+    """One of the six tasks; as in TabEB, its settings are given by name."""
+
+    def __init__(self, **settings: Unpack[Settings]) -> None:
+        super().__init__(**settings)
+
+
+class TabEBRegressionTask(_DocumentedTask):
     """Regression: ridge on standardized vectors (original protocol: least squares), RMSE."""
 
     task = "regression"
@@ -270,7 +312,7 @@ class TabEBRegressionTask(TabEBBaseTask):
         return self.usual_head("regression")
 
 
-class TabEBClassificationTask(TabEBBaseTask):
+class TabEBClassificationTask(_DocumentedTask):
     """Classification: logistic regression, AUROC (micro-averaged for more than two classes)."""
 
     task = "classification"
@@ -283,7 +325,7 @@ class TabEBClassificationTask(TabEBBaseTask):
         return self.usual_head("classification")
 
 
-class TabEBClusteringTask(TabEBBaseTask):
+class TabEBClusteringTask(_DocumentedTask):
     """Clustering: mini-batch k-means with as many clusters as classes, V-measure."""
 
     task = "clustering"
@@ -297,7 +339,7 @@ class TabEBClusteringTask(TabEBBaseTask):
         return heads.get("kmeans")(n_clusters=n_clusters, random_state=self.seed)
 
 
-class TabEBAnomalyDetectionTask(TabEBBaseTask):
+class TabEBAnomalyDetectionTask(_DocumentedTask):
     """Anomaly detection: distance to neighbors, known share of outliers, weighted F1."""
 
     task = "anomaly_detection"
@@ -315,7 +357,7 @@ class TabEBAnomalyDetectionTask(TabEBBaseTask):
         return as_scorer(super().make_head(kind, n_clusters, params))
 
 
-class _Compared(TabEBBaseTask):
+class _Compared(_DocumentedTask):
     """A task that compares vectors by cosine, without a head."""
 
     def make_head(self, kind: str, n_clusters: int, params: Mapping[str, Any]) -> Any:

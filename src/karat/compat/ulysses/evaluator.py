@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,7 @@ from karat.compat.ulysses.tasks import (
 )
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.registry import accepts
 from karat.core.task import Suite, Task
 from karat.core.torch_random import bootstrap_seed
 from karat.errors import ContractError, DataError, KaratError, KaratWarning
@@ -59,7 +61,8 @@ class UlyssesSentEval:
     tasks
         ``"all"``, one task, or several, such as ``["F1A", "T3"]``.
     data_dir_path
-        Folder searched first for CSV files; missing files are downloaded into Karat's cache.
+        Folder of the CSV files; missing files are searched in ``KARAT_DATA``, then downloaded into
+        this folder. ``~`` and environment variables are expanded, here and in ``cache_dir``.
     cache_embed_key
         Name under which the model's vectors are cached in ``cache_dir``. Other texts, arguments
         or embedding methods have other cache entries.
@@ -83,15 +86,24 @@ class UlyssesSentEval:
     ) -> None:
         self.sentence_model = sentence_model
         self.tasks = chosen(tasks)
-        self.data_dir_path = data_dir_path
+        self.data_dir_path = _absolute(data_dir_path)
         self.cache_embed_key = cache_embed_key
-        self.cache_dir = cache_dir
+        self.cache_dir = _absolute(cache_dir)
         self.disable_multiprocessing = disable_multiprocessing
         self.lazy_embedding = lazy_embedding
-        self.runs_dir = runs_dir
-        if lazy_embedding and cache_embed_key is not None:
+        self.runs_dir = None if runs_dir is None else _absolute(runs_dir)
+        if not lazy_embedding:
+            return
+        if cache_embed_key is not None:
             warnings.warn(
                 "cache_embed_key is ignored: vectors computed per fold are not cached.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if type(self).embed is UlyssesSentEval.embed:
+            warnings.warn(
+                "lazy_embedding has no effect on the scores: the method embed does not depend on "
+                "data_split. Override it, or use UlyssesSentEvalLazy for a vectorizer.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -116,12 +128,15 @@ class UlyssesSentEval:
         kwargs_train
             n_processes (5), batch_size (128), hidden_dims (from the task), eval_frac (0.20),
             device, show_progress_bar (True), n_repeats (10), k_fold (5), n_epochs (100), tenacity
-            (5), early_stopping_rel_improv (0.0025), random_state (9847706), mode ("exact").
+            (5), early_stopping_rel_improv (0.0025), random_state (9847706), mode ("exact"). Not in
+            the original: stratified_eval (False) keeps the classes of train rows balanced,
+            restore_best (False) tests the weights of the best epoch instead of the last, and
+            train_metric (False) adds the curve ``metric_per_epoch_train``.
         ignore_cached
             Compute cached vectors again and replace them.
         """
         training = Training.of(kwargs_train, self.disable_multiprocessing)
-        loaded = {task: load_texts(task, Path(self.data_dir_path)) for task in self.tasks}
+        loaded = {task: load_texts(task, self.data_dir_path) for task in self.tasks}
         found: dict[str, Statistics] = {}
         tables, errors = [], list[KaratError]()
         for task in self.tasks:
@@ -151,7 +166,7 @@ class UlyssesSentEval:
         """Return the 20 statistics of one task, and with ``return_all_results`` the frame too."""
         (task,) = chosen([task])
         training = Training.of(kwargs_train, self.disable_multiprocessing)
-        texts = load_texts(task, Path(self.data_dir_path))
+        texts = load_texts(task, self.data_dir_path)
         found, table = self._run(texts, training, kwargs_embed, ignore_cached)
         return (found, table) if return_all_results else found
 
@@ -177,7 +192,7 @@ class UlyssesSentEval:
 
     def _encode(self, texts: list[str], arguments: Mapping[str, Any]) -> Any:
         model = self.sentence_model
-        if not callable(getattr(model, "encode", None)):
+        if isinstance(model, str) or not callable(getattr(model, "encode", None)):
             found = Catalog().model(model)
             if found.unavailable:
                 raise ContractError(found.unavailable)
@@ -197,7 +212,7 @@ class UlyssesSentEval:
         path = folder / f"{task}.npy"
         if self.cache_embed_key is not None:
             facts = [texts.digest(), repr(sorted(given.items())), method_of(type(self).embed)]
-            path = place(Path(self.cache_dir), self.cache_embed_key, task, facts)
+            path = place(self.cache_dir, self.cache_embed_key, task, facts)
             cached = None if ignore_cached else find(path, len(texts.a))
             if cached is not None:
                 return cached
@@ -225,7 +240,7 @@ class UlyssesSentEval:
                     Suite(SUITE, (_exact_task(data, head, training),)),
                     seed=training.seed,
                     workers=workers,
-                    output=folder / "runs" if self.runs_dir is None else Path(self.runs_dir),
+                    output=self.runs_dir or folder / "runs",
                     resume=self.runs_dir is not None,
                     cache=False,
                     progress=choose_progress(quiet=not training.show_progress_bar),
@@ -250,7 +265,10 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
     def embed(
         self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
     ) -> Any:
-        """Fit a clone on the ``"train"`` texts; ``kwargs`` are passed to ``transform``."""
+        """Fit a clone on the ``"train"`` texts, and transform the texts of the split.
+
+        ``transform`` gets those ``kwargs`` that it accepts; others are ignored with a warning.
+        """
         from sklearn.base import clone
 
         _check_split(data_split)
@@ -262,7 +280,26 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
             self.fitted_.fit([text for column in texts for text in column])
         if not hasattr(self, "fitted_"):
             raise WrongArgument('the vectorizer is not fitted; call embed with "train" first.')
-        return self._composed(X_a, X_b, task, lambda texts: self.fitted_.transform(texts, **kwargs))
+        given = _accepted(self.fitted_.transform, kwargs)
+        return self._composed(X_a, X_b, task, lambda texts: self.fitted_.transform(texts, **given))
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(os.path.expandvars(path)).expanduser().absolute()
+
+
+def _accepted(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a method accepts; warn about the others."""
+    names, has_any = accepts(method)
+    unknown = [] if has_any else [name for name in arguments if name not in names]
+    if unknown:
+        warnings.warn(
+            f"kwargs_embed: {', '.join(unknown)} ignored, the vectorizer's transform does not "
+            f"accept it.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return {name: value for name, value in arguments.items() if name not in unknown}
 
 
 def _sendable(prototype: PerFold, workers: int) -> int:

@@ -37,8 +37,11 @@ from karat.stats.intervals import (
 #: the metric of Ulysses SentEval tasks
 ASKED = "above_chance"
 CURVES = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+#: the curve of the option ``train_metric``, which the original does not have
+TRAIN_CURVE = "metric_per_epoch_train"
 TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
 METRICS = (*CURVES, *TESTS.values())
+ALL_METRICS = (*CURVES, TRAIN_CURVE, *TESTS.values())
 FOLD = ["kfold_repetition", "kfold_partition"]
 KEYS = ["task", *FOLD, "train_epoch", "metric"]
 LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
@@ -60,19 +63,19 @@ def frame(runs: Any) -> pd.DataFrame:
     scores = clean(exported_scores(runs))
     names = short_names(scores)
     final = (scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(TESTS)
-    curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin(CURVES)
+    curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin((*CURVES, TRAIN_CURVE))
     part = numbered(scores[(final | curves) & scores["task"].isin(names)])
     made = pd.DataFrame(
         {
             "task": pd.Categorical(part["task"].map(names), list(names.values())),
             **{name: part[name].to_numpy() for name in FOLD},
             "train_epoch": part["epoch"].to_numpy(dtype=int),
-            "metric": pd.Categorical(part["metric"].replace(TESTS), METRICS),
+            "metric": pd.Categorical(part["metric"].replace(TESTS), ALL_METRICS),
             "value": part["value"].to_numpy(dtype=float),
         }
     )
     made = made.sort_values(["task", "metric", *FOLD, "train_epoch"], ignore_index=True)
-    made = made.astype({"task": object, "metric": object})
+    made = made.astype({"task": str, "metric": str})
     _check(made)
     return made
 
@@ -90,7 +93,8 @@ def aggregate(
     The keys are ``avg_``, ``std_``, ``ci99_low_`` and ``ci99_high_`` plus the metric. Curves are
     arrays with one value per epoch, over the folds that reached it; test scores are numbers. The
     interval is the original's bootstrap with its seeds, clipped to the metric's range, and equal to
-    the mean if all values are equal; ``faithful`` disables these two corrections.
+    the mean if all values are equal. ``faithful`` disables these two corrections, and gives the
+    original's intervals to the last digits, which depend on rounding where folds are few.
     """
     _check(frame)
     how = Resampling(confidence, resamples, faithful)
@@ -99,7 +103,8 @@ def aggregate(
         seeds = metric_seeds(part["kfold_repetition"].max(), seed)
         own: dict[str, Any] = {}
         statistics: dict[str, Any]
-        for metric in METRICS:
+        present = set(part["metric"])
+        for metric in (name for name in ALL_METRICS if name in METRICS or name in present):
             limits = (0.0, math.inf) if metric.startswith("loss") else (0.0, 1.0)
             rows = part[part["metric"] == metric]
             # a row per fold and a column per epoch, NaN after the last epoch
@@ -114,7 +119,8 @@ def aggregate(
 
 def metric_seeds(repetitions: int, seed: int | None = None) -> dict[str, int]:
     """Return the original's seed of each metric's interval."""
-    return interval_seeds(METRICS, bootstrap_seed(int(repetitions)) if seed is None else seed)
+    seeds = interval_seeds(METRICS, bootstrap_seed(int(repetitions)) if seed is None else seed)
+    return {**seeds, TRAIN_CURVE: seeds["metric_per_epoch_eval"]}
 
 
 def _check(frame: pd.DataFrame) -> None:
@@ -331,7 +337,7 @@ def _add_frame(found: ModelResults, sample: Sample, log: ImportLog) -> None:
     unknown = set()
     for row in table:
         task, metric = row.text("task"), row.text("metric")
-        if metric not in (*OURS, *CURVES):
+        if metric not in ALL_METRICS:
             unknown.add(metric)
             continue
         repeat = row.whole("kfold_repetition", 1) - 1

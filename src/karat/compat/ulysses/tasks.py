@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import io
-import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from karat.core.embeddings import check_vectors, distinct_texts
 from karat.core.files import safe_name, write_atomic
 from karat.core.registry import build
 from karat.core.torch_random import MASTER
+from karat.data.download import fetch_first
 from karat.data.load_dataset import load_dataset
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 from karat.models.model import StatelessEncoder
@@ -33,6 +33,8 @@ from karat.probes.trained import concat, interaction, single
 #: default of ``hidden_dims``: the hidden layers of the task definition
 OF_THE_TASK = "of the task"
 SUITE = "ulysses"
+#: options of the head that the original does not have
+FLAGS = ("stratified_eval", "restore_best", "train_metric")
 #: the number of seeds of a run
 SEEDS = 2**31 - 1
 
@@ -62,6 +64,9 @@ class Training:
     early_stopping_rel_improv: float = 0.0025
     random_state: int = MASTER
     mode: str = "exact"
+    stratified_eval: bool = False
+    restore_best: bool = False
+    train_metric: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None, alone: bool) -> Training:
@@ -99,6 +104,9 @@ class Training:
             value = getattr(self, name)
             if not isinstance(value, Real):
                 raise DefinitionError(f"kwargs_train: {name} must be a number, got {value!r}.")
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise DefinitionError(f"kwargs_train: {name} must be true or false.")
         dims = [] if self.hidden_dims in (None, OF_THE_TASK) else self.hidden_dims
         listed = isinstance(dims, Sequence) and not isinstance(dims, str)
         if not listed or not all(isinstance(size, Integral) for size in dims):
@@ -133,6 +141,7 @@ class Training:
             "early_stopping_rel_improv": self.early_stopping_rel_improv,
             "seed": int(self.random_state),
             "folds": int(self.k_fold),
+            **{name: bool(getattr(self, name)) for name in FLAGS},
         }
 
 
@@ -214,7 +223,8 @@ def rule_of(task: str) -> Rule:
 def load_texts(task: str, folder: Path) -> Texts:
     """Return the texts of a task, from a CSV file in the folder or from the task's sources.
 
-    The options of a question are joined, as in the file.
+    A downloaded file is copied into the folder. The options of a question are joined, as in the
+    file.
     """
     rule = rule_of(task)
     loader: Any = Catalog().task(task).dataset
@@ -225,11 +235,23 @@ def load_texts(task: str, folder: Path) -> Texts:
         data = load_dataset(task, local)
     else:
         data = replace(loader(), name=task)
+        _copy_download(task, definition["sources"], own)
     columns = [data.items.iloc[data.mentions(name).rows].tolist() for name in data.fields]
     second = columns[1] if columns[1:] else None
     if second is not None and rule.separator is not None:
         second = [rule.separator.join(options) for options in zip(*columns[1:], strict=True)]
     return Texts(rule, columns[0], second, data)
+
+
+def _copy_download(task: str, sources: Sequence[Mapping[str, Any]], target: Path) -> None:
+    path, source = fetch_first(task, sources)
+    if not source.remote:
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(target, path.read_bytes())
+    except OSError as error:
+        warnings.warn(f"cannot write {target} ({error.strerror}); {path} is used.", stacklevel=4)
 
 
 Encode = Callable[[list[str]], Any]
@@ -341,10 +363,7 @@ def _instructions(code: CodeType) -> str:
 
 @dataclass(eq=False)
 class PerFold:
-    """Embed the train rows, then the eval rows, train the head, and embed the test rows last.
-
-    The eval rows are the first ones, their share is the head's ``eval_frac``.
-    """
+    """Embed the train rows, then the eval rows, train the head, and embed the test rows last."""
 
     takes: ClassVar = ("table",)
     embedder: Any
@@ -362,10 +381,11 @@ class PerFold:
         """Embed the train and eval rows, and train the head."""
         seed = int(self.random_state or 0)
         self.head_ = AdamW(**self.head, fold=(seed - self.seed) % SEEDS, random_state=seed)
-        judges = math.ceil(self.head_.eval_frac * len(X))
-        train = self._embed(X.iloc[judges:], "train")
-        held = self._embed(X.iloc[:judges], "eval")
-        self.head_.fit(np.vstack([held, train]), y, judges=judges)
+        held, train = self.head_.hold_out(np.asarray(y), np.arange(len(X)))
+        trained = self._embed(X.iloc[train], "train")
+        judged = self._embed(X.iloc[held], "eval")
+        labels = np.asarray(y)[np.concatenate([held, train])]
+        self.head_.fit(np.vstack([judged, trained]), labels, judges=len(held))
         self.classes_ = self.head_.classes_
         self.history_, self.notes_ = self.head_.history_, self.head_.notes_
         return self

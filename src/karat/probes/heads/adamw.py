@@ -40,7 +40,7 @@ class AdamW:
     A share of the train rows (``eval_frac``) is held out to select the rates and to stop early.
     ``mode: exact`` takes the rows in the given order and replays the initial weights and shuffles
     of the original system, which requires ``split: senteval``; ``fast`` shuffles once for all grid
-    points.
+    points. ``train_metric`` records the score of the train rows after each epoch.
     """
 
     mode: str = "fast"
@@ -60,6 +60,7 @@ class AdamW:
     warm_up_start: float = 0.05
     restore_best: bool = False
     stratified_eval: bool = False
+    train_metric: bool = False
     seed: int = MASTER
     folds: int = 5
     fold: int | None = None
@@ -102,13 +103,38 @@ class AdamW:
             raise DataError("head adamw: the train rows have one class; at least two are needed.")
         chance = _Exact(self) if self.mode == "exact" else _Fast(self)
         X = np.asarray(X, dtype=np.float32)
-        held, train = _cut(codes, self, chance.rows, judges)
+        if judges is None:
+            held, train = self.hold_out(codes, chance.rows(len(codes)))
+        else:
+            held, train = np.split(np.arange(len(codes)), [judges])
         self._scale(X[train])
         training = _Training(self, chance, (self._scaled(X), codes), (train, held))
         rates, points = training.select()
         self.network_, self.history_ = training.finish(rates)
         self.notes_ = [self._note(rates, points)]
         return self
+
+    def hold_out(self, y: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the held-out rows, the first of the order, and the rows to train on.
+
+        With ``stratified_eval``, the first rows of each class are held out.
+        """
+        wanted = math.ceil(self.eval_frac * len(y))
+        if len(y) - wanted < 2:
+            raise DataError(
+                f"head adamw: {len(y)} train rows are too few: {wanted} are held out to select the "
+                f"rates, which leaves {len(y) - wanted} to train on."
+            )
+        held = np.zeros(len(y), dtype=bool)
+        if self.stratified_eval:
+            shares = np.empty(len(y))
+            for label in np.unique(y):
+                own = np.flatnonzero(y[order] == label)
+                shares[own] = (np.arange(len(own)) + 0.5) / len(own)
+            held[np.argsort(shares, kind="stable")[:wanted]] = True
+        else:
+            held[:wanted] = True
+        return order[held], order[~held]
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the most probable classes."""
@@ -207,7 +233,7 @@ class _Training:
         rows = self._network(1).prepare(X)
         self.X, self.held = rows[train], rows[held]
         self.wanted = targets(codes[train], len(head.classes_))
-        self.codes = codes[held]
+        self.codes, self.train_codes = codes[held], codes[train]
         self.held_wanted = targets(self.codes, len(head.classes_))
         self.recipe = Recipe(
             head.batch_size, head.weight_decay, head.clip, head.warm_up, head.warm_up_start
@@ -227,31 +253,40 @@ class _Training:
         """Train with the selected rates until the loss of the held-out rows stops falling."""
         head, network = self.head, self._network(1)
         descent = Descent(network, rates, self.recipe)
-        epochs, held, scores = [], [], []
+        epochs: list[tuple[np.ndarray, np.ndarray]] = []
+        curves: dict[str, list[float]] = {}
         best, bad, best_network = math.inf, 0, None
         for _ in range(head.n_epochs):
             epochs.append(self._epoch(descent))
-            logits = network.logits(self.held)
-            held.append(float(losses(logits, self.held_wanted)[0]))
-            scores.append(float(above_chance(logits, self.codes)[0]))
-            better = best == math.inf or (best - held[-1]) / (best + 1e-12) >= (
+            for name, value in self._measured(network):
+                curves.setdefault(name, []).append(value)
+            loss = curves["loss_per_epoch_eval"][-1]
+            better = best == math.inf or (best - loss) / (best + 1e-12) >= (
                 head.early_stopping_rel_improv
             )
             bad = 0 if better else bad + 1
             if better:
-                best = held[-1]
+                best = loss
                 best_network = copy.deepcopy(network) if head.restore_best else None
             if bad > head.tenacity:
                 break
         # the train losses of all epochs, computed at once
         logits, wanted = (np.stack(each, axis=1) for each in zip(*epochs, strict=True))
-        train = losses(logits, wanted)
-        names = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+        curves = {"loss_per_epoch_train": losses(logits, wanted).tolist(), **curves}
         return best_network or network, [
-            {"epoch": epoch, "metric": name, "value": float(value)}
-            for epoch, values in enumerate(zip(train, held, scores, strict=True), 1)
-            for name, value in zip(names, values, strict=True)
+            {"epoch": epoch + 1, "metric": name, "value": float(values[epoch])}
+            for epoch in range(len(epochs))
+            for name, values in curves.items()
         ]
+
+    def _measured(self, network: Network) -> Iterator[tuple[str, float]]:
+        """Yield the loss and the score of the held-out rows, and the score of the train rows."""
+        logits = network.logits(self.held)
+        yield "loss_per_epoch_eval", float(losses(logits, self.held_wanted)[0])
+        yield "metric_per_epoch_eval", float(above_chance(logits, self.codes)[0])
+        if self.head.train_metric:
+            score = above_chance(network.logits(self.X), self.train_codes)
+            yield "metric_per_epoch_train", float(score[0])
 
     def _stacks(self, grid: Rates) -> Iterator[Rates]:
         """Yield the grid points that are trained together: all, or one at a time."""
@@ -279,26 +314,3 @@ class _Training:
         if self.head.hidden_dims:
             return Layered(self.width, self.outputs, self.head.hidden_dims, first)
         return Logistic(self.width, self.outputs, heads, first)
-
-
-def _cut(
-    codes: np.ndarray, head: AdamW, rows: Callable[[int], np.ndarray], judges: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the held-out rows and the rows to train on, both in the order they were drawn."""
-    order = rows(len(codes)) if judges is None else np.arange(len(codes))
-    wanted = math.ceil(head.eval_frac * len(codes)) if judges is None else judges
-    if len(codes) - wanted < 2:
-        raise DataError(
-            f"head adamw: {len(codes)} train rows are too few: {wanted} are held out to select the "
-            f"rates, which leaves {len(codes) - wanted} to train on."
-        )
-    held = np.zeros(len(codes), dtype=bool)
-    if head.stratified_eval and judges is None:
-        shares = np.empty(len(codes))
-        for code in np.unique(codes):
-            own = np.flatnonzero(codes[order] == code)
-            shares[own] = (np.arange(len(own)) + 0.5) / len(own)
-        held[np.argsort(shares, kind="stable")[:wanted]] = True
-    else:
-        held[:wanted] = True
-    return order[held], order[~held]

@@ -1,4 +1,4 @@
-"""Heads on scikit-learn estimators, and their outputs as checked Predictions.
+"""Heads on scikit-learn estimators.
 
 Supervised heads are linear models, nearest neighbors, naive Bayes, decision trees and support
 vector machines. Outlier detectors and clusterers do not see the target.
@@ -6,170 +6,18 @@ vector machines. Outlier detectors and clusterers do not see the target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.naive_bayes import GaussianNB
 
-from karat.core.dataset import Dataset
-from karat.core.embeddings import align_rows
-from karat.core.predictions import Predictions, as_text
-from karat.core.registry import head, load_object
-from karat.errors import ContractError, DefinitionError, did_you_mean
+from karat.core.registry import head, measures
+from karat.errors import DefinitionError, did_you_mean
 from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
-
-#: largest allowed deviation from 1 of the sum of a row of probabilities
-TOLERANCE = 1e-3
-
-
-def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
-    """Return the predictions of a fitted estimator for the test questions, checked and aligned.
-
-    Class probabilities are in the order of all classes of the dataset. Without ``predict_proba``,
-    the predicted label has probability 1. ``predict_both`` returns labels and probabilities in one
-    call.
-    """
-    answers, chances = _raw_predictions(estimator, X, test.kind, name)
-    if answers.ndim == 2 and answers.shape[1] == 1:
-        answers = answers[:, 0]
-    if answers.shape != (len(test),):
-        raise ContractError(
-            f"{name}.predict returned the shape {answers.shape} for {len(test)} questions."
-        )
-    if test.kind != "classification":
-        return _numbers(_finite(answers, f"{name}.predict"), test)
-    labels = _labels(answers, test, f"{name}.predict returned")
-    return _classes(labels, _probabilities(estimator, chances, labels, test), test)
-
-
-def flag_outliers(scores: np.ndarray, test: Dataset, shares: Mapping[Any, float]) -> Predictions:
-    """Turn outlier scores into predictions of two classes: outliers belong to the rarer one.
-
-    The number of outliers follows from the share of the rarer class. The probability of an item
-    is its rank divided by n + 1; equal scores share their mean rank.
-    """
-    if test.kind != "classification" or len(test.classes) != 2:
-        raise DefinitionError(
-            f"an outlier head needs a target with two classes; {test.name} has "
-            f"{len(test.classes) or test.kind}."
-        )
-    scores = _finite(np.asarray(scores), "outlier_scores")
-    classes = tuple(str(label) for label in test.classes)
-    rare = min(range(2), key=lambda code: (shares[test.classes[code]], -code))
-    count = round(shares[test.classes[rare]] * len(scores))
-    flagged = np.zeros(len(scores), dtype=bool)
-    flagged[np.argsort(-scores, kind="stable")[:count]] = True
-    order = pd.Series(scores).rank(method="average").to_numpy() / (len(scores) + 1)
-    chances = np.empty((len(scores), 2))
-    chances[:, rare], chances[:, 1 - rare] = order, 1 - order
-    labels = np.where(flagged, classes[rare], classes[1 - rare]).astype(object)
-    return _classes(labels, chances, test)
-
-
-def baseline(target: np.ndarray, test: Dataset) -> Predictions:
-    """Return the predictions of a dummy model: the class frequencies or the mean of train rows."""
-    if test.kind != "classification":
-        return _numbers(np.full(len(test), float(np.mean(target))), test)
-    seen = as_text(target)
-    return predict_frequencies(
-        test, {label: float(np.mean(seen == str(label))) for label in test.classes}
-    )
-
-
-def predict_frequencies(test: Dataset, known: Mapping[Any, float]) -> Predictions:
-    """Return the shares of the classes as the probabilities of every question."""
-    shares = np.array([known[label] for label in test.classes])
-    labels = np.full(len(test), as_text(test.classes)[int(np.argmax(shares))], dtype=object)
-    return _classes(labels, np.tile(shares, (len(test), 1)), test)
-
-
-def _numbers(values: np.ndarray, test: Dataset) -> Predictions:
-    truth = np.asarray(test.target)
-    return Predictions(predictions=values, target=truth, group=test.group, weight=test.weight)
-
-
-def _classes(labels: np.ndarray, probabilities: np.ndarray, test: Dataset) -> Predictions:
-    return Predictions(
-        predictions=labels,
-        target=np.asarray(test.target),
-        answers="classes",
-        truths="classes",
-        classes=tuple(as_text(test.classes)),
-        probabilities=probabilities,
-        group=test.group,
-        weight=test.weight,
-    )
-
-
-def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
-    """Return labels as the dataset writes them; ``1.0`` also means the class ``1``."""
-    texts = as_text(test.classes)
-    written = {**dict(zip(test.classes, texts, strict=True)), **{text: text for text in texts}}
-    names: dict[Any, str] = {}
-    for value in dict.fromkeys(values.tolist()):
-        name = written.get(str(value), written.get(value))
-        if name is None:
-            known = ", ".join(texts[:10])
-            raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
-        names[value] = name
-    return np.array([names[value] for value in values.tolist()], dtype=object)
-
-
-def _raw_predictions(
-    estimator: Any, X: Any, kind: str, name: str
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the predictions, and the class probabilities if the estimator has them."""
-
-    def called(method: str) -> np.ndarray:
-        return np.asarray(align_rows(getattr(estimator, method)(X), X, f"{name}.{method}"))
-
-    if kind != "classification":
-        return called("predict"), None
-    if hasattr(estimator, "predict_both"):
-        answers, chances = estimator.predict_both(X)
-        return np.asarray(answers), np.asarray(chances)
-    answers = called("predict")
-    return answers, called("predict_proba") if hasattr(estimator, "predict_proba") else None
-
-
-def _probabilities(
-    estimator: Any, chances: np.ndarray | None, answers: np.ndarray, test: Dataset
-) -> np.ndarray:
-    full = np.zeros((len(test), len(test.classes)))
-    column = {label: i for i, label in enumerate(as_text(test.classes))}
-    if chances is None:
-        full[np.arange(len(test)), [column[label] for label in answers]] = 1.0
-        return full
-    given = _finite(chances, "predict_proba")
-    classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
-    if given.shape != (len(test), len(classes)):
-        raise ContractError(
-            f"predict_proba returned the shape {given.shape} for {len(test)} questions "
-            f"and {len(classes)} classes."
-        )
-    sums = given.sum(axis=1)
-    if given.min() < -TOLERANCE or np.abs(sums - 1).max() > TOLERANCE:
-        row = int(np.argmax(np.maximum(np.abs(sums - 1), -given.min(axis=1))))
-        raise ContractError(
-            f"predict_proba returned {given[row].tolist()} (row {row}); probabilities must be >= 0 "
-            f"and sum to 1."
-        )
-    full[:, [column[label] for label in _labels(classes, test, "classes_ holds")]] = given
-    return full
-
-
-def _finite(values: np.ndarray, what: str) -> np.ndarray:
-    try:
-        numbers = values.astype(float)
-    except (TypeError, ValueError) as error:
-        raise ContractError(f"{what} must return numbers: {error}.") from error
-    if broken := int((~np.isfinite(numbers)).sum()):
-        raise ContractError(f"{what} returned {broken} values that are NaN or infinite.")
-    return numbers
+from karat.probes.similarity import checked_similarity, distance_names, metric_arguments
 
 
 @head("logistic-regression")
@@ -401,8 +249,8 @@ class Distance:
     """The distance between vectors, named as in scikit-learn or given by a similarity function."""
 
     def __init__(self, metric: str | Callable[..., float]) -> None:
-        if isinstance(metric, str) and ":" in metric:
-            metric = load_object(metric)
+        if isinstance(metric, str) and metric not in distance_names():
+            metric = measures.get(metric) if ":" in metric or metric in measures else metric
         if not callable(metric) and metric not in distance_names():
             raise DefinitionError(
                 f'head: unknown metric "{metric}".{did_you_mean(str(metric), distance_names())} '
@@ -421,7 +269,8 @@ class Distance:
         from sklearn.metrics import pairwise_distances_chunked
 
         place = 0
-        for block in pairwise_distances_chunked(X, metric=self.metric, working_memory=MEMORY):
+        options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
+        for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
             for distances in block:
                 place += 1
                 # a zero vector has the distance of an unrelated one
@@ -435,21 +284,6 @@ class Distance:
             distances[start : start + len(rest)] = rest
             start += len(rest)
         return distances
-
-
-def checked_similarity(function: Callable[..., Any], one: np.ndarray, other: np.ndarray) -> float:
-    """Return the similarity of two vectors by a custom function; it must be a finite number."""
-    value = function(one, other)
-    try:
-        valid = np.ndim(value) == 0 and bool(np.isfinite(float(value)))
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        name = getattr(function, "__name__", "the function")
-        raise ContractError(
-            f"{name} must return one finite similarity for two vectors, got {value!r}."
-        )
-    return float(value)
 
 
 @dataclass(eq=False, repr=False)
@@ -476,9 +310,11 @@ class _Dense(ClusterMixin, BaseEstimator):
     def fit_predict(self, X: np.ndarray) -> np.ndarray:
         from sklearn.cluster import DBSCAN
 
-        scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=self.distance.metric)
-        if not callable(self.distance.metric):
-            return np.asarray(scan.fit_predict(X))
+        metric = self.distance.metric
+        scan = DBSCAN(eps=self.eps, min_samples=self.min_samples, metric=metric)
+        if not callable(metric):
+            options = metric_arguments(metric, np.asarray(X, dtype=np.float64))
+            return np.asarray(scan.set_params(metric_params=options or None).fit_predict(X))
         return np.asarray(scan.set_params(metric="precomputed").fit_predict(self._neighbors(X)))
 
     def _neighbors(self, X: np.ndarray) -> Any:
@@ -504,16 +340,6 @@ def _cut(merges: np.ndarray, rows: int) -> np.ndarray:
     pairs = (merges.ravel(), np.repeat(merged, 2))
     graph = coo_matrix((np.ones(2 * len(merges), dtype=bool), pairs), shape=(size, size))
     return np.asarray(connected_components(graph, directed=False)[1][:rows], dtype=np.intp)
-
-
-def distance_names() -> list[str]:
-    """Return the distances of scikit-learn that need no further arguments."""
-    from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS
-    from sklearn.neighbors import VALID_METRICS
-
-    # these need a covariance, a power, coordinates on a globe, or a matrix of distances
-    other = {"precomputed", "mahalanobis", "haversine", "wminkowski", "seuclidean"}
-    return sorted({*PAIRWISE_DISTANCE_FUNCTIONS, *VALID_METRICS["brute"]} - other)
 
 
 def _need_clusters(head: str, count: int) -> None:

@@ -107,6 +107,7 @@
   };
 
   function words({ order }) {
+    if (order.vectors) return `${order.vectors} on GEval's tasks (${order.tasks.join(", ") || "all"})`;
     const models = order.models.length ? order.models.join(", ") : "the models of the suite";
     const tasks = order.tasks.length ? ` (${order.tasks.join(", ")})` : "";
     return `${models} on ${order.suite}${tasks}, seed ${order.seed}`;
@@ -186,8 +187,9 @@
   }
 
   function entry(evaluation) {
-    const { id, status, created } = evaluation;
-    const link = el("a", { href: `?${new URLSearchParams({ id })}`, text: words(evaluation) });
+    const { id, status, created, order } = evaluation;
+    const page = order.vectors ? "/geval" : "";
+    const link = el("a", { href: `${page}?${new URLSearchParams({ id })}`, text: words(evaluation) });
     return Karat.entry(link, `${status} · ${created.slice(0, 16).replace("T", " ")}`);
   }
 

@@ -143,6 +143,15 @@
       more,
     );
 
+  /** Return a name that the server accepts, made from the name of a file. */
+  Karat.nameOf = (name) =>
+    name
+      .normalize("NFKD")
+      .replace(/[^A-Za-z0-9_@+,.-]+/g, "-")
+      .replace(/\.{2,}/g, ".")
+      .replace(/^[^A-Za-z0-9]+|[.-]+$/g, "")
+      .slice(0, 150);
+
   Karat.size = (bytes) =>
     bytes < 1e6 ? `${Math.max(1, Math.round(bytes / 1e3))} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 

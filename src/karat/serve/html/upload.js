@@ -10,11 +10,9 @@
 
   const kind = () => document.querySelector("input[name=kind]:checked").value;
 
-  /** Return a name that the server accepts, made from the name of a file. */
   function nameOf(file) {
     const stem = kind() === "runs" ? file.name.replace(ARCHIVE, "") : file.name;
-    const plain = stem.normalize("NFKD").replace(/[^A-Za-z0-9_@+,.-]+/g, "-");
-    return plain.replace(/\.{2,}/g, ".").replace(/^[^A-Za-z0-9]+|[.-]+$/g, "").slice(0, 150);
+    return Karat.nameOf(stem);
   }
 
   function suggest() {
@@ -126,7 +124,9 @@
       },
     });
     const about = `${Karat.size(bytes)} · ${utc.slice(0, 16).replace("T", " ")}`;
-    return Karat.entry(name, about, evaluation(model, "Evaluate"), remove);
+    const geval = el("a", { class: "button", href: `/geval?${new URLSearchParams({ vectors: name })}`, text: "GEval" });
+    geval.setAttribute("aria-label", `Evaluate ${name} with GEval`);
+    return Karat.entry(name, about, evaluation(model, "Evaluate"), geval, remove);
   }
 
   list();

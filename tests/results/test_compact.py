@@ -1,0 +1,152 @@
+"""The file of all records: equal to the records, never stale, and rebuilt when damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.results import compact
+from karat.results.compact import Compact, Nested, read_compact, stamp_records, write_compact
+from karat.results.load import FrozenRun
+from karat.results.run import Run
+from karat.results.tables import scores_table
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner),
+    max_leaves=8,
+)
+VIEWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "corruption": st.sampled_from(["", "noise"]),
+            "severity": st.sampled_from([0.0, 0.2]),
+            "scores": st.dictionaries(
+                st.sampled_from(["acc", "auc"]), st.none() | st.floats(allow_nan=False)
+            ),
+        },
+        optional={"draw": st.integers(0, 3)},
+    ),
+    max_size=3,
+)
+STEPS = st.lists(
+    st.fixed_dictionaries(
+        {"epoch": st.integers(1, 3), "metric": st.just("acc"), "value": st.floats(0, 1)}
+    ),
+    max_size=2,
+)
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "task": st.sampled_from(["a", "b"]),
+            "model": st.just("m"),
+            "repeat": st.integers(0, 1),
+            "fold": st.integers(0, 3),
+            "history": STEPS,
+            "views": VIEWS,
+        },
+        optional={"more": VALUES, "seconds": st.floats(0, 9)},
+    ),
+    max_size=6,
+)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=6))
+def test_values_come_back_as_they_were(values):
+    column = Nested.of(values)
+    assert repr([column[row] for row in range(len(values))]) == repr(values)
+
+
+@given(RECORDS)
+def test_records_and_scores_are_those_of_the_files(records):
+    made = Compact.of(records)
+    assert [dict(record) for record in made.records] == records
+    pd.testing.assert_frame_equal(made.scores(), scores_table(records), check_dtype=False)
+
+
+def test_one_pattern_serves_all_records_of_one_form():
+    column = Nested.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
+    assert (column.codes, column.numbers) == ([0, 0], [[0.5], [0.7]])
+
+
+@pytest.fixture
+def run(two_classes, tmp_path, monkeypatch):
+    """Make a run of four jobs that is large enough for a file."""
+    monkeypatch.setattr(compact, "FEWEST_JOBS", 4)
+    tasks = [two_classes("one"), two_classes("two")]
+    (made,) = karat.evaluate(["dummy"], tasks, output=tmp_path)
+    return Run.open(made.folder)
+
+
+def test_a_finished_run_has_the_file_and_it_is_read(run, monkeypatch):
+    expected, scores = run.records(), run.scores()
+    monkeypatch.setattr(Run, "read_records", lambda self: pytest.fail("the records were read"))
+    frozen = FrozenRun(run.folder)
+    assert [dict(record) for record in frozen.records()] == expected
+    pd.testing.assert_frame_equal(frozen.scores(), scores)
+
+
+def _change(run):
+    path = sorted((run.folder / "jobs").glob("*.json"))[0]
+    record = json.loads(path.read_text())
+    record["views"][0]["scores"]["acc"] = 0.125
+    path.write_text(json.dumps(record))
+
+
+def _delete(run):
+    sorted((run.folder / "jobs").glob("*.json"))[0].unlink()
+
+
+def _touch(run):
+    os.utime(sorted((run.folder / "jobs").glob("*.json"))[0], ns=(0, 10**19))
+
+
+def _damage(run):
+    (run.folder / "scores" / compact.FILE).write_text('{"version": 1')
+
+
+def _empty(run):
+    content = {"version": 1, "stamp": stamp_records(run.folder), "groups": [{"places": [0]}]}
+    (run.folder / "scores" / compact.FILE).write_text(json.dumps(content))
+
+
+def _older(run):
+    path = run.folder / "scores" / compact.FILE
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 0}))
+
+
+@pytest.mark.parametrize("change", [_change, _delete, _touch, _damage, _empty, _older])
+def test_a_stale_or_damaged_file_is_not_used_and_made_again(run, change):
+    change(run)
+    assert read_compact(run.folder) is None
+    expected = Run.open(run.folder).records()
+    assert FrozenRun(run.folder).records() == expected
+    found = read_compact(run.folder)
+    if change is _delete:  # three jobs are too few
+        assert found is None
+    else:
+        assert [dict(record) for record in found.records] == expected
+
+
+def test_a_small_run_has_no_file(two_classes, tmp_path):
+    (made,) = karat.evaluate(["dummy"], [two_classes()], output=tmp_path)
+    assert not (made.folder / "scores" / compact.FILE).exists()
+
+
+def test_records_that_were_added_while_reading_are_not_lost(run):
+    stamp = stamp_records(run.folder)
+    write_compact(run.folder, [stamp[0] - 1, *stamp[1:]], run.records())
+    assert len(FrozenRun(run.folder).records()) == 4
+
+
+def test_the_leaderboard_is_the_same_with_and_without_the_file(run):
+    with_file = karat.leaderboard(run.folder)
+    (run.folder / "scores" / compact.FILE).unlink()
+    without = karat.leaderboard(run.folder)
+    pd.testing.assert_frame_equal(pd.DataFrame(with_file), pd.DataFrame(without))
