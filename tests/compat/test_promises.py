@@ -119,6 +119,9 @@ def test_a_promise_is_kept(system, row, sandboxes, cli, monkeypatch):
     sandbox = sandboxes[system]
     monkeypatch.chdir(sandbox.folder)
     monkeypatch.setattr(sys, "path", [str(sandbox.folder), *sys.path])
+    # --data-dir of a command must not be seen by later rows
+    monkeypatch.setenv("KARAT_DATA", "")
+    monkeypatch.delenv("KARAT_DATA")
     names = sandbox.names(row.get("setup"))
     if COMMAND.match(row["call"]):
         for line in filter(None, map(str.strip, row["call"].splitlines())):
