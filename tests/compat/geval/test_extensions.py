@@ -536,3 +536,24 @@ def test_names_are_checked_before_anything_runs(tmp_path, clean_registry):
 def test_directions_of_metrics():
     assert lower_is_better("mae") and not lower_is_better("accuracy")
     assert registry.measures.kind == "measure"
+
+
+def test_limits_and_the_name_of_the_folder_are_parameters(tmp_path):
+    write_gold(tmp_path / "gold")
+    given = {
+        "vector_filename": str(write_text(tmp_path / "v.txt", vectors())),
+        "tasks": "EntRel",
+        "gold_directory_path": tmp_path / "gold",
+        "result_directory_path": tmp_path / "out",
+    }
+    limits = "constraints: {brief: {max_runtime_seconds: 100, max_mem_size_mb: 4096}}"
+    (tmp_path / "my.yaml").write_text(limits)
+    folder = FrameworkManager().evaluate(
+        **given, constraint="brief", workers=1, result_name="mine", define=[tmp_path / "my.yaml"]
+    )
+    assert folder == tmp_path / "out" / "mine"
+    (run,) = karat.open_runs(folder / "karat")
+    assert run.about["constraint"] == "brief"
+    for wrong in ({"result_name": "../x"}, {"workers": 0}, {"constraint": "brie"}):
+        with pytest.raises(DefinitionError):
+            FrameworkManager().evaluate(**given, **wrong)

@@ -112,6 +112,9 @@ class FrameworkManager:
         missing_related: str = "tied",
         vector_file: str = "",
         define: Sequence[str | Path] = (),
+        constraint: str = "default",
+        workers: int | None = None,
+        result_name: str | None = None,
     ) -> Path:
         """Run the tasks, write GEval's files, and return their folder.
 
@@ -125,7 +128,8 @@ class FrameworkManager:
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
-        define some of them.
+        define some of them. ``constraint`` limits every job (``karat list constraints``),
+        ``workers`` is the number of processes, and ``result_name`` the name of the folder.
         """
         given = {n: v for n, v in locals().items() if n not in ("self", "vector_file")}
         given["vector_filename"] = vector_filename or vector_file
@@ -183,8 +187,8 @@ class _Evaluation:
         encoder = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
         self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
-        self._check_size()
         self.own = extensions_of(self.params)
+        self._check_size()
         managers = self.own.managers(self.params.tasks)
         found = [self._covered(gold, encoder) for gold in self._chosen(bool(managers))]
         covered = [each for each in found if each is not None]
@@ -228,7 +232,8 @@ class _Evaluation:
 
     def _check_size(self) -> None:
         """Raise if the metric does not fit the vectors."""
-        measured = {"Clustering", "DocumentSimilarity", "EntityRelatedness"} & {*self.params.tasks}
+        chosen = self.own.labels(self.params.tasks)
+        measured = {"Clustering", "DocumentSimilarity", "EntityRelatedness"} & {*chosen}
         if self.params.similarity_metric == "haversine" and measured and self.size not in (0, 2):
             raise DataError(
                 f"similarity_metric haversine needs vectors of 2 dimensions (latitude and "

@@ -374,11 +374,10 @@ def _separator(path: Path) -> str:
 
 def _table(path: Path, separator: str) -> dict[str, Any]:
     """Return the columns and rows of a table."""
+    options: dict[str, Any] = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
     try:
-        table = pd.read_csv(
-            path, sep=separator, keep_default_na=False, na_values=["", "nan", "NaN"]
-        )
-    except (ValueError, OSError) as error:
+        table = pd.read_csv(io.StringIO(_read(path)), sep=separator, **options)
+    except ValueError as error:
         raise ApiError(422, f"{path.name} cannot be read", "see the files of the result") from error
     shown = table.head(MAX_ROWS)
     facts = {"columns": list(map(str, table.columns)), "total": len(table)}
