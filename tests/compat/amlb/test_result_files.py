@@ -239,6 +239,31 @@ def test_current_columns_negate_errors(ours, tmp_path):
     assert (table["training_duration"] <= table["duration"]).all()
 
 
+def test_runs_on_other_tasks_are_one_framework(tmp_path):
+    """Several benchmarks of a framework, as in their reports; the same job twice has two names."""
+    lines = DOCUMENTED.splitlines(keepends=True)
+    files = [
+        put(tmp_path, "".join([lines[0], *part]), f"{i}.csv")
+        for i, part in enumerate((lines[1:3], lines[3:]))
+    ]
+    runs = karat.import_results(files, tmp_path / "out").runs
+    (path,) = export_results(runs, "amlb-new", tmp_path / "back")
+    assert len(runs) == 2 and set(pd.read_csv(path)["framework"]) == {"RandomForest"}
+    again = put(tmp_path, "".join(lines).replace("2020-12-04", "2021-01-01"), "again.csv")
+    runs += karat.import_results(again, tmp_path / "out").runs
+    (path,) = export_results(runs, "amlb-new", tmp_path / "back")
+    table = pd.read_csv(path)
+    assert table["framework"].nunique() == 3
+    assert table.set_index(["task", "fold", "framework"]).index.is_unique
+
+
+def test_the_type_of_an_imported_task_is_exported(tmp_path):
+    runs = karat.import_results(put(tmp_path, DOCUMENTED), tmp_path / "out").runs
+    (back,) = export_results(runs, "amlb-new", tmp_path / "back")
+    types = pd.read_csv(back).groupby("task")["type"].first().to_dict()
+    assert types == {"kc2": "binary", "iris": "multiclass", "cholesterol": "regression"}
+
+
 @pytest.mark.parametrize("shape", ["amlb", "amlb-new"])
 def test_their_report_code_can_read_an_export(ours, tmp_path, shape):
     """What amlb_report relies on: read_csv, str and int columns, a unique index, groups by type."""

@@ -80,17 +80,13 @@ def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    found = exported_runs(runs)
-    pairs = [(run.model, run.about["constraint"]) for run, _, _ in found]
-    for (run, name, label), pair in zip(found, pairs, strict=True):
-        # the name must be unique for each constraint
-        model = run.model if pairs.count(pair) == 1 else name
-        tasks = {task["name"]: task for task in run.about["tasks"]}
-        for record in expand_folds(run.about, run.records()):
-            task = tasks.get(record["task"], {})
-            named = {"framework": model, "task": label[record["task"]]}
-            rows.append({**make(run, record, task), **named})
+    """Return the rows of runs; a run with a job of another run of its model has its own name."""
+    parts = [(name, list(_rows(run, label, make))) for run, name, label in exported_runs(runs)]
+    times = Counter(_job(row) for _, part in parts for row in part)
+    for name, part in parts:
+        if any(times[_job(row)] > 1 for row in part):
+            part[:] = [{**row, "framework": name} for row in part]
+    rows = [row for _, part in parts for row in part]
     if not rows:
         raise DataError("the runs have no finished job to export.")
     others = {name for row in rows for name in row} - {*columns, "type", HIGHER}
@@ -99,6 +95,17 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
     extra = [name for name in ("type", HIGHER) if name not in columns]
     table = pd.DataFrame(rows, columns=[*columns, *metrics, *extra])
     return table.astype({name: "Int64" for name in WHOLE if name in columns})
+
+
+def _rows(run: Run, label: Mapping[str, str], make: Any) -> Iterator[dict[str, Any]]:
+    tasks = {task["name"]: task for task in run.about["tasks"]}
+    for record in expand_folds(run.about, run.records()):
+        row = make(run, record, tasks.get(record["task"], {}))
+        yield {**row, "framework": run.model, "task": label[record["task"]]}
+
+
+def _job(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("framework", "constraint", "task", "fold"))
 
 
 def _documented(run: Run, record: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,6 +246,7 @@ class _File:
         others = [name for name in sample.names if name not in base]
         self.metrics = [name for name in others if direction(name) is not None]
         self.rows = self._last()
+        self.types = self._types()
         self.first: dict[str, str] = {}
         asked = {_plain(row.text("metric")) for row in self.rows} - {""}
         numbers = [name for name in others if name not in self.metrics and name not in asked]
@@ -263,6 +271,14 @@ class _File:
         if declined:
             self.log.note(f"{self.sample.path.name}: skipped {declined} declined jobs.")
         return list(found.values())
+
+    def _types(self) -> dict[str, str]:
+        """Return binary or multiclass of each task: its auc is only computed for two classes."""
+        counts: dict[str, Counter[bool]] = {}
+        for row in self.rows if "auc" in self.metrics else ():
+            if row.number("acc") is not None or row.number("auc") is not None:
+                counts.setdefault(row.text("task"), Counter())[row.number("auc") is not None] += 1
+        return {t: "binary" if n[True] > n[False] else "multiclass" for t, n in counts.items()}
 
     def firsts(self) -> dict[str, str]:
         """Return the primary metric of each task: as given, else the one equal to its results."""
@@ -322,7 +338,8 @@ class _File:
         if task not in found.tasks:
             kind = KINDS.get(row.text("type"), row.text("type")) or kind_of(first)
             facts = {"dataset": row.text("id") or task, "metric": first, "kind": kind}
-            found.tasks[task] = {**facts, **_some(type=row.text("type"))}
+            type_ = row.text("type") or (self.types.get(task) if kind == "classification" else None)
+            found.tasks[task] = {**facts, **_some(type=type_)}
         repeat = row.whole("repeat") if row.text("repeat") else 0
         job = found.job(task, fold, repeat)
         scores = self._scores(found, row)
