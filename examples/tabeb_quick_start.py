@@ -1,7 +1,7 @@
 """TabEB's quick start with other imports: encoders of table rows on regression and classification.
 
-The tables are fetched on first use. What cannot be had here, data or an encoder, is NaN with a
-reason, and the rest still runs.
+The tables are fetched on first use. Scores of data or encoders that are not available are NaN,
+with a reason; the others are computed.
 """
 
 import os
@@ -10,7 +10,7 @@ import warnings
 from karat.compat.tabeb.interface import display, get_leaderboard, get_model
 from karat.compat.tabeb.tasks import TabEBClassificationTask, TabEBRegressionTask
 
-warnings.simplefilter("ignore")  # the reasons also stand in frame.attrs["failures"]
+warnings.simplefilter("ignore")  # the reasons are also in frame.attrs["failures"]
 
 # Get the encoders
 random_encoder = get_model("random_encoder")

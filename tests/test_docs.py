@@ -99,10 +99,16 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "downloads data": (
-        30,
+        32,
         (
             *("karat run nodes *", "karat run geval *", "karat geval *", "karat run sentences*"),
-            *("karat run tabeb*", "karat run ulysses*", "karat run taco", "karat run taco -*"),
+            *(
+                "karat run tables*",
+                "karat run tabeb*",
+                "karat run ulysses*",
+                "karat run taco",
+                "karat run taco -*",
+            ),
             *("karat run taco-encoders*", "karat run quickstart -m * -t adult*"),
         ),
     ),

@@ -571,8 +571,17 @@ def draw_all(browser):
 
 def test_every_plot_is_saved_as_svg_png_and_csv(opened):
     figures = draw_all(opened)
-    assert len(figures) == 15
-    for kind in ("heatmap", "differences", "folds", "corruption-0-0", "radar-0", "cost", "map"):
+    assert len(figures) == 16
+    for kind in (
+        "heatmap",
+        "differences",
+        "folds",
+        "clean-0",
+        "corruption-0-0",
+        "radar-0",
+        "cost",
+        "map",
+    ):
         assert f"figure-{kind}" in figures
     for name in ("heatmap", "differences", "cost"):
         for place in (1, 2, 3):
@@ -726,6 +735,71 @@ def test_relative_to_clean_starts_at_one(opened):
     )
     assert tips[0] == "encoder-000\n0: 1.000"
     assert len(tips) == 8 * 4  # the marked models at four severities
+
+
+@pytest.fixture
+def composed(browser, bundles, write_page, tmp_path):
+    """A page of two corruptions and two compositions on one task."""
+    bundle = bundles.make_full(8, 8)
+    x, clean = [0, 0.2], (0.9, 0.8, 0.7)
+    lost = {"typos": 0.1, "noise": 0.2, "typos+noise": 0.3, "noise+typos": 0.5}
+    bundle["curves"] = [
+        {
+            **{"task": 0, "metric": "auc", "higher": True, "corruption": name},
+            "lines": [
+                {"model": m, "x": x, "mean": [c, c - less], "low": x, "high": x}
+                for m, c in enumerate(clean)
+            ],
+        }
+        for name, less in lost.items()
+    ]
+    browser.open(write_page(bundle, tmp_path / "composed.html"))
+    browser.run("Karat.drawAll()")
+    return browser
+
+
+def bar_values(browser, name):
+    found = browser.run(
+        "return [...document.querySelectorAll(`#figure-${arguments[0]} rect.dot`)]"
+        ".map((bar) => bar.dataset.tip.split('\\n')[1])",
+        name,
+    )
+    return [float(text) for text in found]
+
+
+def test_bars_of_clean_scores_and_of_compositions(composed):
+    assert bar_values(composed, "clean-0") == [0.9, 0.8, 0.7]
+    # the mean of what is left of the clean score under the two compositions
+    assert bar_values(composed, "composed-0") == pytest.approx([0.5, 0.4, 0.3])
+    figures = composed.run(
+        "return [...document.querySelectorAll('#corruption figure')].map((one) => one.id)"
+    )
+    assert figures == ["figure-clean-0", "figure-corruption-0-0", "figure-corruption-0-1"] + [
+        "figure-composed-0"
+    ], "a composition at one severity has no curve of its own"
+
+
+def test_one_corruption_is_chosen_with_its_scores(composed):
+    lists = "document.querySelectorAll('#corruption .bar select')"
+    options = composed.run(f"return [...{lists}[1].options].map((one) => one.value)")
+    assert options == ["", "typos", "noise", "typos+noise", "noise+typos"]
+    composed.run(
+        f"const s = {lists}[1]; s.value = 'noise+typos'; s.dispatchEvent(new Event('change'))"
+    )
+    composed.run("Karat.drawAll()")
+    assert composed.count("#corruption .line") == 3
+    rows = composed.run("return [...document.querySelectorAll('#corruption tbody')][0].rows.length")
+    assert rows == 3 * 2
+    cells = composed.texts("#corruption tbody tr:nth-child(2) > *")[:5]
+    assert cells[1:] == ["noise+typos", "0.2", "0.400", "auc"]
+    assert composed.count("#corruption .level") == 0
+    composed.run("document.querySelectorAll('#corruption input[type=checkbox]')[1].click()")
+    composed.run("Karat.drawAll()")
+    tips = composed.run(
+        "return [...document.querySelectorAll('#corruption .level')].map((one) => one.dataset.tip)"
+    )
+    assert [tip.split("\n")[1] for tip in tips] == [f"clean: {c}00" for c in (0.9, 0.8, 0.7)]
+    assert "corruption=noise" in composed.run("return location.hash")
 
 
 def test_pareto_front(opened):

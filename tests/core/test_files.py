@@ -1,6 +1,7 @@
 """The cache, temporary folders, package files, safe names, atomic writes, fingerprints."""
 
 import errno
+import hashlib
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from karat.core.files import (
     SCRATCH,
     cache_folder,
     encodable,
+    file_hash,
     fingerprint,
     package_file,
     private_folder,
@@ -324,3 +326,12 @@ def test_cells_of_any_type_have_different_fingerprints(one, other):
     same = written(one) == written(other)
     marks = [fingerprint(pd.Series(values, dtype=object)) for values in (one, other)]
     assert (marks[0] == marks[1]) == same
+
+
+def test_the_hash_of_a_file_follows_its_content(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(b"a 1\n")
+    before = file_hash(path)
+    assert before == hashlib.sha256(b"a 1\n").hexdigest()
+    path.write_bytes(b"a 22\n")
+    assert file_hash(path) == hashlib.sha256(b"a 22\n").hexdigest()

@@ -30,12 +30,31 @@ def test_a_column_knows_its_table():
     ]
     column = items.iloc[1]
     assert column.name == "people" and column.tolist() == [2.8, 0.7]
+    whole = column.attrs.pop("frame")
     assert column.attrs == {
         "table": "cities",
         "position": 1,
         "headers": ["name", "people"],
         "caption": "Capitals",
     }
+    assert whole.equals(CITIES) and whole.iloc[:, 1].tolist() == column.tolist()
+
+
+def test_operations_on_a_column_share_its_table():
+    one, other = column_items(TABLES).iloc[:2]
+    assert one.astype(str).str.upper().attrs["frame"] is other.attrs["frame"]
+    assert pd.concat([one, other]).tolist() == ["Rome", "Oslo", 2.8, 0.7]
+    again = pickle.loads(pickle.dumps(column_items(TABLES)))
+    assert again.iloc[0].attrs["frame"] is again.iloc[1].attrs["frame"]
+    assert isinstance(again.iloc[0].attrs["frame"].head(1), pd.DataFrame)
+
+
+def test_the_fingerprint_of_a_column_changes_with_its_table():
+    target = {("cities", "name"): "a", ("rivers", "name"): "b"}
+    changed = {**TABLES, "cities": CITIES.assign(people=[0.0, 0.0])}
+    one, other = (Dataset.from_tables(tables, target) for tables in (TABLES, changed))
+    assert one.items.iloc[0].equals(other.items.iloc[0])
+    assert one.fingerprint != other.fingerprint
 
 
 def test_headers_may_be_missing_or_repeated():

@@ -9,7 +9,7 @@ from scipy import stats
 
 from karat.core.predictions import Predictions
 from karat.metrics import get_metric, score
-from karat.metrics.rankings import SHORT
+from karat.metrics.rankings import SHORT, kendall_p_value
 
 steady = settings(deadline=None, derandomize=True)
 
@@ -326,3 +326,15 @@ def test_the_truth_itself_is_best(rows, name):
     found, _ = score(name, Predictions(truth, truth, group=np.array(group)))
     if found is not None and not name.startswith("recall"):
         assert found == pytest.approx(1.0, abs=1e-12)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=60, unique=True)
+    | st.lists(st.integers(0, 5), min_size=2, max_size=60),
+    st.integers(0, 9),
+)
+def test_the_p_value_of_kendalls_tau_is_scipys(values, seed):
+    a = np.array(values, dtype=float)
+    b = np.random.default_rng(seed).permutation(a)
+    found = kendall_p_value(a, b)
+    assert found == pytest.approx(stats.kendalltau(a, b).pvalue, rel=1e-9, nan_ok=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import karat
 from karat.core.table_items import caption_item, column_items, frame_items, pack
 from karat.errors import ContractError
+from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
 from karat.models.column_encoders import (
     MOST_CELLS,
@@ -19,6 +23,7 @@ from karat.models.column_encoders import (
     column_statistics,
 )
 from karat.models.model import StatelessEncoder, model_identity
+from karat.testing import check_model
 
 TABLES = {
     "cities": pd.DataFrame({"name": ["Rome", "Oslo"], "people": [2.8, 0.7]}),
@@ -44,6 +49,15 @@ class FirstCell(StatelessEncoder):
 
     def transform(self, rows):
         return rows.iloc[:, [0]].to_numpy(dtype=float)
+
+
+class Filled(StatelessEncoder):
+    """A row encoder: the number of cells that are not missing."""
+
+    takes = ("table",)
+
+    def transform(self, rows):
+        return rows.notna().sum(axis=1).to_numpy(dtype=float)[:, None]
 
 
 @pytest.mark.parametrize("encoder", BASELINES, ids=lambda e: type(e).__name__)
@@ -171,3 +185,127 @@ def test_rows_are_pooled():
 def test_a_fitted_row_encoder_cannot_be_pooled():
     with pytest.raises(ContractError, match="OneHotTable"):
         PooledRows("karat.models.tabular_encoders:OneHotTable").transform(FRAMES)
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+def corpus():
+    """Return ten tables of two columns, whose types and classes are known."""
+    tables = {
+        f"table {n}": pd.DataFrame(
+            {"id": [f"x{n}{i}" for i in range(4)], "size": [n + i for i in range(4)]}
+        )
+        for n in range(10)
+    }
+    types = {(name, p): ("id", "number")[p] for name in tables for p in (0, 1)}
+    classes = {name: "even" if n % 2 == 0 else "odd" for n, name in enumerate(tables)}
+    return tables, types, classes
+
+
+class Watched:
+    """An encoder that is fitted; it writes down the tables of each call."""
+
+    takes = ("column",)
+    calls: ClassVar[list] = []
+
+    def fit(self, items, y):
+        self.fitted_ = {column.attrs["table"] for column in items}
+        assert len(y) == len(items)
+        return self
+
+    def transform(self, items):
+        self.calls.append((self.fitted_, {column.attrs["table"] for column in items}))
+        return [[float(pd.api.types.is_numeric_dtype(column))] for column in items]
+
+
+def test_a_fitted_encoder_never_sees_the_table_of_a_test_column():
+    tables, types, _ = corpus()
+    data = karat.Dataset.from_tables(tables, types, name="leaks")
+    Watched.calls.clear()
+    (run,) = karat.evaluate(Watched(), karat.Task("leaks", data, metrics=["acc"]))
+    assert run.results()["acc"].tolist() == [1.0] * 5
+    apart = [(fitted, seen) for fitted, seen in Watched.calls if fitted != seen]
+    assert len(apart) == 5
+    for fitted, seen in apart:
+        assert not fitted & seen and len(fitted | seen) == 10
+
+
+def test_vectors_of_columns_are_cached_by_content(monkeypatch, tmp_path):
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    tables, types, _ = corpus()
+    counter = tmp_path / "calls.txt"
+
+    def sizes(columns, counter=str(counter)):
+        with open(counter, "a") as file:
+            file.write(f"{len(columns)}\n")
+        return [[float(len(column)), float(hash(str(column.iloc[0])) % 7)] for column in columns]
+
+    def runs(tables):
+        data = karat.Dataset.from_tables(tables, types, name="cached")
+        task = karat.Task("cached", data, metrics=["acc"])
+        karat.evaluate({"sizes": sizes}, task, cache=True)
+        return counter.read_text().split()
+
+    assert runs(tables) == ["20"]
+    assert runs(tables) == ["20"]
+    changed = {**tables, "table 3": tables["table 3"].assign(size=[0, 0, 0, 1])}
+    assert runs(changed) == ["20", "20"]
+
+
+class Encode:
+    """An object with encode that takes columns and tables as a list."""
+
+    takes = ("column", "frame")
+
+    def encode(self, items):
+        assert isinstance(items, list)
+        return [[float(np.asarray(item).size), 1.0] for item in items]
+
+
+@pytest.mark.parametrize("thing", [Encode(), lambda items: [[float(i.size), 1.0] for i in items]])
+def test_objects_and_functions_take_columns_and_tables(thing):
+    tables, types, classes = corpus()
+    columns = karat.Dataset.from_tables(tables, types, name="columns")
+    frames = karat.Dataset.from_tables(tables, classes, name="frames")
+    tasks = [
+        karat.Task("types", columns, metrics=["acc"]),
+        karat.Task("union", columns, probe="same-class", split="all", metrics=["map"]),
+        karat.Task("search", frames, probe="same-class", split="all", metrics=["map"]),
+    ]
+    (run,) = karat.evaluate({"mine": thing}, tasks)
+    # all vectors are equal and ties count against the answers: 9 of each type are behind 9 others,
+    # and 4 of each class behind 5
+    scores = run.scores().groupby("task")["value"].mean()
+    expected = np.mean([i / (9 + i) for i in range(1, 10)])
+    assert scores["union"] == pytest.approx(expected)
+    assert scores["search"] == pytest.approx(np.mean([i / (5 + i) for i in range(1, 5)]))
+    assert karat.leaderboard([run]).index.tolist() == ["mine"]
+
+
+def test_a_wrong_number_of_vectors_is_one_message():
+    tables, types, _ = corpus()
+    data = karat.Dataset.from_tables(tables, types, name="columns")
+    task = karat.Task("types", data, metrics=["acc"])
+    (run,) = karat.evaluate({"short": lambda items: np.ones((len(items) - 1, 2))}, task)
+    messages = set(run.results()["info"])
+    assert len(messages) == 1 and "19 rows for 20 items" in messages.pop()
+
+
+def test_a_sentence_encoder_is_declined_with_a_hint():
+    tables, types, _ = corpus()
+    data = karat.Dataset.from_tables(tables, types, name="columns")
+    task = karat.Task("types", data, metrics=["acc"])
+    planned = make_plan([adapt(Counts(), "counts")], [task])
+    assert [d.model for d in planned.declined] == ["counts"]
+    assert "TableSentences" in planned.declined[0].reason
+
+
+@pytest.mark.parametrize("encoder", [Headers(), ValueSets(), Encode(), PooledRows(Filled)])
+def test_encoders_keep_their_contract(encoder):
+    checks = check_model(encoder)
+    assert {check.requirement.partition(":")[0] for check in checks} == {
+        "on columns",
+        "on whole tables",
+    }
+    assert [check.reason for check in checks if not check.passed] == []

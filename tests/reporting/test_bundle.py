@@ -416,7 +416,8 @@ CORRUPTED = pd.concat(
 
 def test_curves_start_clean_with_bands_of_one_standard_deviation():
     found = make_bundle(CORRUPTED)
-    (curve,) = found["curves"]  # the composition was tried at one severity
+    curve, pair = found["curves"]
+    assert (pair["corruption"], pair["lines"][0]["x"]) == ("typos+swaps", [0, 0.1])
     told = {name: curve[name] for name in ("task", "metric", "higher", "corruption")}
     assert told == {"task": 0, "metric": "acc", "higher": True, "corruption": "typos"}
     a, b = curve["lines"]

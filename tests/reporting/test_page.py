@@ -141,7 +141,8 @@ def test_sections_of_the_page(text):
     expected = ["Verdict", "Leaderboard", "Robustness", "Failures: 2", "Datasets", "Provenance"]
     assert [title for title in titles if not title.startswith("Checks")] == expected
     found = Page(text).bundle
-    (curve,) = found["curves"]
+    curve, pair = found["curves"]
+    assert pair["corruption"] == "noise_gaussian+noise_uniform"
     assert (curve["corruption"], curve["lines"][0]["x"]) == ("noise_gaussian", [0, 0.2, 0.4])
     assert len(found["learning"]) == 3 and len(found["maps"]) == 1
     assert "ValueError" in found["failures"][0]["log"]

@@ -20,6 +20,7 @@ import tokenize
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -179,6 +180,18 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> 
                 f"run with --resume."
             ) from error
         raise
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; a file that has not changed is read once per process."""
+    facts = path.stat()
+    return _hash_of(str(path.absolute()), facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _hash_of(path: str, *_: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remove_partial_files(folder: Path) -> None:
@@ -377,13 +390,26 @@ def _content(column: pd.Series) -> bytes:
         with suppress(UnicodeEncodeError):  # a lone surrogate cannot be encoded
             return named + _hashes(column)
     # 1 and "1" have the same hash in a mixed column, so the type is included
+    known: dict[int, str] = {}  # columns of one table share it
     texts = [
-        cell_text(cell) + str(getattr(cell, "attrs", ""))
+        cell_text(cell) + _attrs_text(getattr(cell, "attrs", {}), known)
         if isinstance(cell, np.ndarray | pd.Series | pd.DataFrame)
         else f"{type(cell).__qualname__} {repr(cell)}"
         for cell in cells
     ]
     return named + _hashes(pd.Series(texts, dtype=object))
+
+
+def _attrs_text(attrs: dict[Any, Any], known: dict[int, str]) -> str:
+    """Return the text of the attributes of a column or table; ``known`` are those of tables."""
+    parts = []
+    for name, value in attrs.items():
+        if isinstance(value, pd.DataFrame):
+            text = known.get(id(value)) or known.setdefault(id(value), cell_text(value))
+        else:
+            text = repr(value)
+        parts.append(f" {name}={text}")
+    return "".join(parts)
 
 
 def cell_text(cell: Any) -> str:

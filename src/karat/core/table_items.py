@@ -1,9 +1,9 @@
 """Items that are columns or whole tables: how they are built, compared and written as text.
 
 A column is a series of pandas: its name is the header, and its ``attrs`` hold the ``table`` it is
-from, its ``position`` there, the ``headers`` of that table and its ``caption``. A whole table is a
-data frame, whose ``attrs`` hold its ``caption``. Headers may be empty or repeated, as in tables of
-the web.
+from, its ``position`` there, the ``headers`` of that table, its ``caption``, and the table itself
+as ``frame``. A whole table is a data frame, whose ``attrs`` hold its ``caption``. Headers may be
+empty or repeated, as in tables of the web.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ from karat.errors import DataError, did_you_mean
 ITEM_TYPES: dict[str, type] = {"column": pd.Series, "frame": pd.DataFrame}
 #: distinct cells in the text of a column, and rows in the text of a table
 SAMPLE_CELLS, SAMPLE_ROWS = 10, 3
+
+
+class SharedFrame(pd.DataFrame):
+    """The table of a column. pandas copies ``attrs`` with every operation, but not this table."""
+
+    def __deepcopy__(self, memo: Any = None) -> SharedFrame:
+        return self
 
 
 def pack(items: Sequence[Any], ids: Iterable[Any]) -> pd.Series:
@@ -54,16 +61,17 @@ def column_items(tables: Mapping[Any, Any]) -> pd.Series:
     (['t/0 city', 't/1 people'], ['city', 'people'])
     """
     columns, ids = [], []
-    for table_id, table in tables.items():
-        frame = as_frame(table, str(table_id))
-        headers = [header_text(header) for header in frame.columns]
+    for table_id, frame in zip(tables, frame_items(tables), strict=True):
+        headers = frame.columns.tolist()
+        shared = SharedFrame(frame)
         for position, header in enumerate(headers):
-            column = frame.iloc[:, position].reset_index(drop=True).rename(header)
+            column = frame.iloc[:, position].copy()
             column.attrs = {
                 "table": str(table_id),
                 "position": position,
                 "headers": headers,
                 "caption": caption_of(frame),
+                "frame": shared,
             }
             columns.append(column)
             ids.append(column_id(table_id, position, header))

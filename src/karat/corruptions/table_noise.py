@@ -7,13 +7,13 @@ number of their rows and columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from karat.core.table_items import header_text, pack
+from karat.core.table_items import SharedFrame, header_text, pack
 from karat.corruptions.applicability import (
     CATEGORY,
     DATE,
@@ -474,29 +474,39 @@ def _headers(X: pd.Series) -> np.ndarray:
 
 
 def _with_headers(X: pd.Series, headers: np.ndarray) -> pd.Series:
-    """Return the items with other headers; a column's list of headers of its table changes too."""
-    items, begin = [], 0
-    for item in X:
-        if isinstance(item, pd.Series):
-            changed = _keep_attrs(item.rename(headers[begin]), item)
-            if "headers" in item.attrs:
-                others = list(item.attrs["headers"])
-                others[item.attrs["position"]] = headers[begin]
-                changed.attrs["headers"] = others
-            begin += 1
-        else:
-            width = item.shape[1]
-            changed = _keep_attrs(item.set_axis(headers[begin : begin + width], axis=1), item)
-            begin += width
+    """Return the items with other headers; the table of a column changes with all its columns."""
+    if len(X) and isinstance(X.iloc[0], pd.Series):
+        columns = [_keep_attrs(c.rename(h), c) for c, h in zip(X, headers, strict=True)]
+        new = {(c.attrs.get("table"), c.attrs.get("position")): c.name for c in columns}
+        return pack([_in_table(column, new) for column in columns], X.index)
+    ends = np.cumsum([item.shape[1] for item in X])[:-1]
+    parts = np.split(headers, ends)
+    tables = [_keep_attrs(i.set_axis(part, axis=1), i) for i, part in zip(X, parts, strict=True)]
+    return pack(tables, X.index)
+
+
+def _in_table(column: pd.Series, new: dict[Any, Any]) -> pd.Series:
+    """Return a column whose table has the new headers."""
+    table, old = column.attrs.get("table"), column.attrs.get("headers")
+    if old is None:
+        return column
+    headers = [new.get((table, place), header) for place, header in enumerate(old)]
+    column.attrs["headers"] = headers
+    if "frame" in column.attrs:
+        column.attrs["frame"] = SharedFrame(column.attrs["frame"].set_axis(headers, axis=1))
+    return column
+
+
+def _with_rows(X: pd.Series, kept: Sequence[np.ndarray | None]) -> pd.Series:
+    items = []
+    for item, rows in zip(X, kept, strict=True):
+        changed = item
+        if rows is not None:
+            changed = _keep_attrs(item.iloc[rows].reset_index(drop=True), item)
+            if "frame" in item.attrs:  # the rows of its table stay next to those of a column
+                whole = item.attrs["frame"].iloc[rows].reset_index(drop=True)
+                changed.attrs["frame"] = SharedFrame(whole)
         items.append(changed)
-    return pack(items, X.index)
-
-
-def _with_rows(X: pd.Series, kept: list[np.ndarray | None]) -> pd.Series:
-    items = [
-        item if rows is None else _keep_attrs(item.iloc[rows].reset_index(drop=True), item)
-        for item, rows in zip(X, kept, strict=True)
-    ]
     return pack(items, X.index)
 
 

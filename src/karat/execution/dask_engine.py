@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from karat import __version__
-from karat.core.files import file_locks, private_folder
+from karat.core.files import file_hash, file_locks, private_folder
 from karat.errors import DefinitionError, KaratError, MissingExtra
 from karat.execution.job import Job, ObjectStore
 from karat.execution.workers import Worker, WorkerDied, save
@@ -672,9 +672,3 @@ def is_same_file(path: Path, remote: RemoteFile) -> bool:
         return path.stat().st_size == remote.size and file_hash(path) == remote.sha256
     except OSError:
         return False
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,6 +8,7 @@ scores the least relevant item comes first, so that constant scores gain nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from karat.metrics.metric import Undefined, metric
 
 #: lists up to this length are compared by all pairs at once
 SHORT = 300
+#: the p-value of up to this many values is exact
+EXACT_TAU = 33
 
 
 @metric("map")
@@ -142,7 +145,7 @@ def kendall(predictions: Predictions) -> float:
     A group with a constant target is ignored, one with constant predictions counts as 0; if all
     are constant, the value is undefined. The same holds for Spearman's and Pearson's correlation.
     """
-    return _correlation(predictions, _kendall)
+    return _correlation(predictions, kendall_tau)
 
 
 @metric("spearman", range=(-1.0, 1.0), needs=("numbers",), by_group=True)
@@ -182,7 +185,8 @@ def _correlation(
     return float(np.mean([value or 0.0 for value in values]))
 
 
-def _kendall(a: np.ndarray, b: np.ndarray) -> float:
+def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
+    """Return Kendall's tau-b of two lists; NaN if one is constant."""
     if len(a) > SHORT:
         from scipy.stats import kendalltau
 
@@ -190,7 +194,40 @@ def _kendall(a: np.ndarray, b: np.ndarray) -> float:
     # for many short lists this is faster than SciPy, which also tests for significance
     one, other = _signs(a), _signs(b)
     ties = np.count_nonzero(one) * np.count_nonzero(other)
-    return float(np.vdot(one, other) / np.sqrt(ties))
+    return float(np.vdot(one, other) / np.sqrt(ties)) if ties else np.nan
+
+
+def kendall_p_value(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the two-sided p-value of Kendall's tau-b, as ``scipy.stats.kendalltau`` does.
+
+    It is exact for up to 33 values without ties, else a normal approximation; NaN for a constant.
+
+    >>> kendall_p_value(np.arange(4.0), np.arange(4.0))  # 2 of the 24 orders are as extreme
+    0.08333333333333333
+    """
+    size = len(a)
+    difference = float(np.vdot(_signs(a), _signs(b))) / 2
+    tied = [np.unique(values, return_counts=True)[1].astype(float) for values in (a, b)]
+    if size < 2 or any(counts.max() == size for counts in tied):
+        return np.nan
+    pairs = size * (size - 1) // 2
+    fewest = int(min(pairs - difference, pairs + difference)) // 2
+    if all(len(counts) == size for counts in tied) and (size <= EXACT_TAU or fewest <= 1):
+        if 2 * fewest == pairs:
+            return 1.0
+        ways = np.ones(1)
+        for length in range(2, size + 1):
+            ways = np.convolve(ways, np.ones(length) / length)[: fewest + 1]
+        return min(2 * float(ways.sum()), 1.0)
+    (x, x0, x1), (y, y0, y1) = (
+        (np.sum(c * (c - 1)) / 2, np.sum(c * (c - 1) * (c - 2)), np.sum(c * (c - 1) * (2 * c + 5)))
+        for c in tied
+    )
+    both = 2.0 * pairs
+    variance = (both * (2 * size + 5) - x1 - y1) / 18 + 2 * x * y / both
+    if size > 2:
+        variance += x0 * y0 / (9 * both * (size - 2))
+    return math.erfc(abs(difference) / math.sqrt(2 * variance))
 
 
 def _signs(values: np.ndarray) -> np.ndarray:

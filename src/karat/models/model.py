@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 import cloudpickle
 import numpy as np
 
+from karat.core.files import file_hash
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
 
@@ -506,8 +507,7 @@ def _file(value: Any) -> str:
     try:
         path = Path(value)
         if path.is_file():
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            return file_hash(path)
         # a single word is not taken for a folder
         if path.is_dir() and (isinstance(value, Path) or len(path.parts) > 1):
             stats = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in path.rglob("*")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import hashlib
 import itertools
 import json
 import math
@@ -27,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core import registry
-from karat.core.files import check_array, check_content, check_parquet, read_feather
+from karat.core.files import check_array, check_content, check_parquet, file_hash, read_feather
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.models.model import TextEncoder, import_extra, object_identity
 from karat.models.vector_text import (
@@ -473,7 +472,7 @@ class VectorFile(Lookup):
         """Return the hash of the file's content, its suffix and the size."""
         path = _existing(self.path)
         names = names_file(path) if self.suffix == ".safetensors" else None
-        hashes = [_hash(file) for file in (path, names) if file]
+        hashes = [file_hash(file) for file in (path, names) if file]
         own = self.format is not None and self.format not in VECTOR_FILE_FORMATS
         code = object_identity(registry.vector_formats.get(str(self.format))) if own else ""
         parts = [*hashes, self.suffix, code or "", str(self.size or "")]
@@ -513,11 +512,6 @@ def _existing(path: str) -> Path:
     if not file.is_file():
         raise DataError(f"vector file not found: {path}.")
     return file
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_vectors(

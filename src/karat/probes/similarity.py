@@ -61,7 +61,7 @@ class Measure:
 
     def __init__(self, given: str | Callable[..., Any]) -> None:
         self.given = given
-        if isinstance(given, str) and given not in names() and (":" in given or given in measures):
+        if isinstance(given, str) and not _is_name(given) and (":" in given or given in measures):
             given = measures.get(given)
         if not isinstance(given, str) and not callable(given):
             raise DefinitionError(f"probe: measure must be a name or a function, got {given!r}.")
@@ -69,7 +69,7 @@ class Measure:
         self.name = given if isinstance(given, str) else ""
         #: variances or covariance of the vectors, for the distances that divide by them
         self.arguments: dict[str, np.ndarray] | None = None
-        if self.own is None and self.name not in names():
+        if self.own is None and not _is_name(self.name):
             known = [*names(), *measures]
             raise DefinitionError(
                 f'probe: unknown similarity measure "{self.name}".'
@@ -125,6 +125,10 @@ class Measure:
 
 
 @lru_cache(maxsize=1)
+def _is_name(name: str) -> bool:
+    return name in MEASURES or name in names()  # the second imports scikit-learn
+
+
 def names() -> list[str]:
     """Return the names of all measures: ours, and scikit-learn's distances and kernels."""
     return list(dict.fromkeys([*MEASURES, *distance_names(), *sorted(_kernels())]))

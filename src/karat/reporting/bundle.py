@@ -390,8 +390,7 @@ Charts = list[dict[str, Any]]
 def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     """Return one chart per task and corruption: scores over severities, with 0 for clean.
 
-    Bands are standard deviations over folds and draws. A composition with a single severity has no
-    curve.
+    Bands are standard deviations over folds and draws.
     """
     try:
         found = curves(runs, pool=shown.pool)
@@ -400,10 +399,9 @@ def make_curves(runs: Any, shown: PageIndex) -> tuple[Charts, list[str]]:
     charts = []
     keys = ["task", "metric", "higher_is_better", "corruption"]
     for (task, metric, higher, corruption), part in found.groupby(keys, sort=False):
-        if "+" in str(corruption) and part["severity"].nunique() <= 2:
-            continue
         facts = {"metric": metric, "higher": bool(higher), "corruption": corruption}
-        lines = _lines(part, "severity", shown)
+        tested = part.groupby("model")["severity"].transform("max") > 0
+        lines = _lines(part[tested], "severity", shown)
         for line in lines:
             spread = line.pop("std")
             line |= {"low": line["mean"] - spread, "high": line["mean"] + spread}

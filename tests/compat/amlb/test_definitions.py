@@ -255,3 +255,20 @@ def test_a_benchmark_without_runnable_tasks(read):
     with pytest.raises(DefinitionError) as caught:
         Catalog("mine.yaml").suite("mine")
     assert '"mine"' in caught.value.messages[0] and "openml_task_id" in caught.value.messages[1]
+
+
+def test_the_shipped_constraints():
+    names = ("test", "1h4c", "1h8c", "4h8c", "8h8c", "1h8c_gp3", "4h8c_gp3")
+    definitions = Catalog().definitions
+    found = [definitions.get("constraints", name) for name in names]
+    assert [each["folds"] for each in found] == [2, *[10] * 6]
+    assert [each["max_runtime_seconds"] for each in found[1:]] == [
+        3600,
+        3600,
+        14400,
+        28800,
+        3600,
+        14400,
+    ]
+    assert [each["cores"] for each in found[1:]] == [4, *[8] * 5]
+    assert [each["min_vol_size_mb"] for each in found[2:]] == [16384, 65536, 131072, 100000, 100000]

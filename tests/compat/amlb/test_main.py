@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import log_loss, roc_auc_score
 
 from karat.compat.amlb import Overrides, files_of, read_overrides
 from karat.compat.amlb import __main__ as command
@@ -225,6 +227,55 @@ def test_a_file_with_other_columns_is_not_changed(call):
     with pytest.warns(UserWarning, match=r"results\.csv has no column id"):
         code, _, _ = call(*"constantpredictor own free -u user -o out -t shop -f 0".split())
     assert code == 0 and Path("out/results.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_the_defaults_of_the_arguments():
+    given = vars(command.parser().parse_args(["RandomForest"]))
+    assert (given["benchmark"], given["constraint"], given["mode"]) == ("test", "test", "local")
+    assert (given["parallel"], given["setup"], given["keep_scores"]) == (1, "auto", True)
+    assert given["task"] == given["fold"] == given["extra"] == []
+
+
+def test_predictions_without_probabilities_are_one_hot(call):
+    Path("hard.py").write_text(
+        BREAKING.replace("Breaking", "Hard")
+        .replace('raise ValueError("no")', "self.classes_ = sorted(set(y))")
+        .replace("return X", "return [self.classes_[0]] * len(X)")
+    )
+    Path("user/frameworks.yaml").write_text("hard: {module: 'hard:Hard'}")
+    assert call(*"hard own free -u user -o out -t shop -f 0 --logging error".split())[0] == 0
+    (run,) = open_runs(["out"])
+    found = pd.read_csv(run.folder / "predictions/shop/0/predictions.csv")
+    assert set(found["B"]) == {1} and set(found["a"]) == {0} and set(found["predictions"]) == {"B"}
+
+
+def test_a_forest_gives_the_numbers_of_the_original(call):
+    """Their wrapper: numbered words, mean-imputed numbers, and scikit-learn's forest."""
+    table = SHOP.assign(age=SHOP["age"].astype(float))
+    table.loc[::7, "age"] = np.nan
+    train, test = table[:60], table[60:]
+    for name, part in (("train", train), ("test", test)):
+        part.to_csv(f"{name}.csv", index=False)
+    Path("pair.yaml").write_text("- {name: pair, dataset: {train: train.csv, test: test.csv}}")
+    arguments = "RandomForest pair.yaml test -o out -Xseed=7 -Xf.n_estimators=20 --logging error"
+    assert call(*arguments.split())[0] == 0
+    (file,) = export_results("out", "amlb-new", "export")
+    row = pd.read_csv(file).iloc[0]
+    numbers = [
+        np.column_stack([part["age"].fillna(train["age"].mean()), part["job"] == "b"])
+        for part in (train, test)
+    ]
+    forest = RandomForestClassifier(20, random_state=7).fit(numbers[0], train["Class"])
+    probabilities = forest.predict_proba(numbers[1])
+    assert row["auc"] == pytest.approx(roc_auc_score(test["Class"] == "a", probabilities[:, 1]))
+    assert row["logloss"] == pytest.approx(log_loss(test["Class"], probabilities))
+    assert (row["models_count"], row["seed"], row["type"]) == (20, 7, "binary")
+
+
+def test_data_folders_are_removed_after_the_run(here):
+    arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
+    assert command.amlb(arguments) == 0
+    assert "KARAT_DATA" not in os.environ
 
 
 def test_inference_is_timed_and_exported(call):

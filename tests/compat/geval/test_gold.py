@@ -3,6 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import karat
 from karat.compat.geval.gold import GOLD_STANDARDS, Coverage, load_gold, trials
@@ -12,7 +16,7 @@ from karat.execution.splits import split
 from karat.models.vector_files import VectorFile
 
 from ...skips import original_data, original_file
-from .geval_gold import read_compared, run_geval
+from .geval_gold import read_compared, run_geval, vectors
 
 PUBLISHED = {
     ("Regression", "MetacriticAlbums"): {"LR": 11.611, "KNN": 12.092},
@@ -83,6 +87,36 @@ def test_original_columns(result):
     assert list(ranks.columns)[-3:] == ["ranking", "absolute_total", "relative_total"]
     assert set(ranks["ranking"]) == {0}  # GEval counts from 0
     assert "swapped" in (result / "log.txt").read_text()
+    values = read_compared(result / "comparison_values.csv")
+    assert not {*values["metric"]} & {"fowlkes_mallows_score", "accuracy_over_all"}
+    analogies = values[values["task_name"] == "SemanticAnalogies"]
+    columns = ["model", "model_configuration", "metric"]
+    assert analogies[columns].to_numpy().tolist() == [["-", "-", "accuracy"]]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_legacy_scores_are_those_of_scikit_learn(result, task):
+    """GEval shuffles the joined rows with the seed 0, then calls ``cross_val_score``."""
+    gold = pd.read_csv(result.parents[1] / "gold" / "Classification" / "Cities.tsv", sep="\t")
+    stock = vectors()
+    gold = gold[gold["DBpedia_URI15"].isin(list(stock))]
+    first = gold["DBpedia_URI15"].map({n: i for i, n in enumerate(gold["DBpedia_URI15"].unique())})
+    # rows of one entity are next to each other before the shuffle
+    joined = gold.iloc[np.argsort(first, kind="stable")].sample(frac=1, random_state=0)
+    X = np.array([stock[name] for name in joined["DBpedia_URI15"]])
+    table = pd.read_csv(result / f"{task}_Cities_results.csv").set_index("model_name")
+    if task == "classification":
+        models = {"NB": GaussianNB(), "KNN": KNeighborsClassifier(3)}
+        wanted = {n: cross_val_score(m, X, joined["label"], cv=10) for n, m in models.items()}
+        found = table["accuracy"]
+    else:
+        models = {"LR": LinearRegression(), "KNN": KNeighborsRegressor(3)}
+        how = {"cv": 10, "scoring": "neg_mean_squared_error"}
+        y = joined["rating"]
+        wanted = {n: np.sqrt(-cross_val_score(m, X, y, **how)) for n, m in models.items()}
+        found = table["root_mean_squared_error"]
+    for name, folds in wanted.items():
+        assert found[name] == pytest.approx(folds.mean(), abs=1e-6), name
 
 
 def test_folds_ignore_the_seed_and_separate_rows_of_one_entity():

@@ -206,13 +206,17 @@ def test_invalid_score_files_are_reported_before_the_run(tmp_path):
 
 def test_score_file_of_tabeb(tmp_path):
     path = tmp_path / "scores_regression.parquet"
-    old = pd.DataFrame({"encoder": ["old"], "one": [0.5], "regression_average": [0.5]})
-    old.to_parquet(path)
+    scores = pd.DataFrame({"encoder": ["a", "b"], "one": [0.5, 0.4]})
+    for name, order in (("regression", ["b", "a"]), ("classification", ["a", "b"])):
+        file = tmp_path / f"scores_{name}.parquet"
+        scores.assign(**{f"{name}_average": scores["one"]}).to_parquet(file)
+        assert get_leaderboard([name], tmp_path)["encoder"].tolist() == order
+    scores.assign(own_average=scores["one"]).to_parquet(tmp_path / "scores_own.parquet")
     with pytest.warns(UserWarning, match="higher_is_better"):
-        assert get_leaderboard(["regression"], tmp_path)["encoder"].tolist() == ["old"]
+        assert get_leaderboard(["own"], tmp_path)["encoder"].tolist() == ["a", "b"]
     with pytest.warns(UserWarning, match="other settings"):
         task().evaluate([Scaled()], save_dir=tmp_path)
-    assert read_scores(path)["encoder"].tolist() == ["old", "scaled"]
+    assert read_scores(path)["encoder"].tolist() == ["a", "b", "scaled"]
 
 
 def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDRegressor
 from sklearn.metrics import root_mean_squared_error
+from sklearn.model_selection import GroupShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -546,6 +547,19 @@ def test_groups_are_not_split(folder, protocol):
     assert known(n_train=n_train, group="entity") == 0
     write(folder, "line", "regression", repeated=True)
     assert known(n_train=n_train) == 0
+
+
+@pytest.mark.parametrize("entity", [str, int, "w{:02}".format])
+def test_groups_of_the_original_split(entity):
+    """Entities are numbered in sorted order, as groupby does."""
+    frame = table("regression").assign(name=[entity(39 - i % 40) for i in range(ROWS)])
+    metadata = {"target_name": "y", "task": "regression", "entity_name": "name", "repeated": True}
+    task = TabEBRegressionTask(protocol="original", n_train=16)
+    X_train, X_test, _, _ = task.get_splits(frame, metadata)
+    groups = frame.groupby("name").ngroup()
+    splitter = GroupShuffleSplit(n_splits=1, test_size=24, random_state=42)
+    train, test = next(splitter.split(frame, groups=groups))
+    assert X_train.index.tolist() == train.tolist() and X_test.index.tolist() == test.tolist()
 
 
 def test_group_by_equal_rows():

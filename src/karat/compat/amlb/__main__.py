@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,11 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     _check_supported(given)
     _print_notes(given)
-    changes = _changes(given)
-    _add_data_folders([folder for folder in (given.indir, given.userdir) if folder is not None])
+    with _data_folders([each for each in (given.indir, given.userdir) if each is not None]):
+        return _run(given, _changes(given))
+
+
+def _run(given: argparse.Namespace, changes: Overrides) -> int:
     catalog, name = _catalog(given)
     model = _model(catalog, given.framework, changes)
     suite = _suite(catalog, name, given.task)
@@ -122,7 +126,9 @@ def _print_notes(given: argparse.Namespace) -> None:
         sys.stderr.write(f"note: {text}\n")
 
 
-def _add_data_folders(folders: Sequence[Path]) -> None:
+@contextmanager
+def _data_folders(folders: Sequence[Path]) -> Iterator[None]:
+    """Add folders to ``KARAT_DATA`` during a run."""
     for folder in folders:
         if not folder.is_dir():
             raise DefinitionError(f"folder not found: {folder}.")
@@ -130,6 +136,12 @@ def _add_data_folders(folders: Sequence[Path]) -> None:
     places = [*(str(folder.absolute()) for folder in folders), *([known] if known else [])]
     if places:
         os.environ["KARAT_DATA"] = os.pathsep.join(places)
+    try:
+        yield
+    finally:
+        os.environ.pop("KARAT_DATA", None)
+        if known is not None:
+            os.environ["KARAT_DATA"] = known
 
 
 def _level(given: str) -> int:

@@ -75,6 +75,11 @@ METRICS = {
         "mrr": "mean_reciprocal_rank_over_all",
     },
 }
+#: metrics that GEval's code does not have
+ADDED = (
+    *("fowlkes_mallows_score", "kendalltau_correlation_penalised", "accuracy_over_all"),
+    *("mean_reciprocal_rank", "mean_reciprocal_rank_over_all"),
+)
 COMPARED = (
     *("test_name", "task_name", "gold_standard_file", "coverage", "model"),
     *("model_configuration", "metric", "score_value"),

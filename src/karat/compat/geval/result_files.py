@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from karat.compat.geval.gold import (
+    ADDED,
     COMPARED,
     METRICS,
     NONE,
@@ -27,6 +28,7 @@ from karat.core.files import safe_name
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError
+from karat.metrics.rankings import kendall_p_value, kendall_tau
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, folder_name, rows
 from karat.results.load import exported_runs
 from karat.results.run import Run
@@ -82,8 +84,6 @@ class Repeat:
 
     def _entity_rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row per main entity with a vector."""
-        from scipy.stats import kendalltau
-
         answers = self.answers()
         if answers is None or answers.group is None:
             return
@@ -91,12 +91,12 @@ class Repeat:
         group = np.asarray(covered.group)
         for entity in dict.fromkeys(group.tolist()):
             part = group == entity
-            tau = kendalltau(covered.predictions[part], covered.target[part])
+            ordered, gold = covered.predictions[part], covered.target[part]
             yield {
                 **self.start(),
                 "entity_name": entity,
-                "kendalltau_correlation": float(np.nan_to_num(tau.statistic)),
-                "kendalltau_pvalue": float(tau.pvalue),
+                "kendalltau_correlation": float(np.nan_to_num(kendall_tau(ordered, gold))),
+                "kendalltau_pvalue": kendall_p_value(ordered, gold),
             }
 
     def _analogy_columns(self, scores: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +175,9 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
         trials.setdefault(repeat.trial, []).append(repeat)
     for trial, group in trials.items():
         means = mean_scores([repeat.scores for repeat in group])
-        for ours, theirs in trial.metrics.items():
+        left_out = ADDED if group[0].legacy else ()
+        metrics = {o: t for o, t in trial.metrics.items() if t not in left_out}
+        for ours, theirs in metrics.items():
             model, configuration = _compared_names(group[0])
             yield {
                 **group[0].start(),

@@ -111,7 +111,9 @@ class Rows:
         if self.protocol == "corrected":
             rows = {} if self.n_train is None else {"train_rows": int(self.n_train)}
             return split(data, {"use": "holdout", **rows}, self.seed)[0]
-        groups = np.arange(len(data)) if data.group is None else pd.factorize(data.group)[0]
+        # sorted, as TabEB numbers its groups
+        codes = None if data.group is None else pd.factorize(data.group, sort=True)[0]
+        groups = np.arange(len(data)) if codes is None else codes
         count = int(groups.max()) + 1
         wanted = int(0.8 * len(data)) if self.n_train is None else int(self.n_train)
         if not 0 < wanted < count:

@@ -140,6 +140,13 @@ def _filled(row: dict[str, Any], before: Mapping[str, Any], path: Path) -> dict[
     return {n: before.get(n, v) if isinstance(v, float) and v != v else v for n, v in row.items()}
 
 
+def _settings_of_tabeb(task: str) -> dict[str, Any]:
+    """Return the metric of a task of TabEB, whose files do not name it."""
+    if task not in OWN:
+        return {}
+    return {"metric": OWN[task], "higher_is_better": direction(OWN[task])}
+
+
 class Scores:
     """The scores of one task with the most recently saved settings."""
 
@@ -161,7 +168,7 @@ class Scores:
                 f"saved are shown: {config or 'unknown'}",
                 stacklevel=4,
             )
-        self.settings: dict[str, Any] = json.loads(config) if config else {}
+        self.settings: dict[str, Any] = json.loads(config) if config else _settings_of_tabeb(task)
         self.average = f"{task}_average"
         columns = [n for n in table.columns if n not in ("encoder", self.average, CONFIG, ENCODER)]
         self.datasets = list(self.settings.get("datasets", columns))

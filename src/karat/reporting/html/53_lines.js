@@ -1,9 +1,10 @@
-/* Charts of lines with bands, for corruption and for learning. */
+/* Charts of lines with bands, for corruption and for learning, and of bars. */
 (() => {
   "use strict";
   const Karat = (window.Karat ??= {});
   const { svg } = Karat;
   const HEIGHT = 210;
+  const ROW = 24;
   const DOTS = 24;
 
   /** Return the models that have a line in any of some charts. */
@@ -11,20 +12,61 @@
     ...new Set(charts.flatMap((chart) => chart.lines.map((line) => line.model))),
   ];
 
-  /** Return a chart of lines: a line is {model, x, mean, low, high}. */
-  Karat.lineChart = ({ lines, width, label, across, y0 = null }) => {
-    const box = { right: width - 12, top: 10, bottom: HEIGHT - 40 };
+  /**
+   * Return a chart of lines: a line is {model, x, mean, low, high}. `levels` are horizontal lines
+   * {model, y} at the clean scores.
+   */
+  Karat.lineChart = ({ lines, width, label, across, y0 = null, levels = [], height = HEIGHT }) => {
+    const box = { right: width - 12, top: 10, bottom: height - 40 };
     const values = lines.flatMap((line) => [...line.mean, ...line.low, ...line.high]);
     const ends = Karat.extent(y0 === null ? values : [...values, y0]);
     const places = lines.flatMap((line) => line.x);
     const y = Karat.linear(ends, [box.bottom, box.top]);
     box.left = Karat.margin(y);
     const x = Karat.linear(Karat.extent(places, 0.02), [box.left, box.right]);
-    const sheet = Karat.sheet(width, HEIGHT, label);
+    const sheet = Karat.sheet(width, height, label);
     sheet.append(Karat.xAxis(x, box, { title: across, count: 4 }), Karat.yAxis(y, box));
     for (const line of lines) sheet.append(lineOf(line, x, y));
+    for (const level of levels) sheet.append(levelOf(level, y, box));
     return sheet;
   };
+
+  function levelOf({ model, y: value }, y, box) {
+    const place = { x1: box.left, x2: box.right, y1: y(value), y2: y(value) };
+    const tip = `${Karat.short(Karat.model(model), 60)}\nclean: ${Karat.number(value, 4)}`;
+    const line = svg("line", { class: "thin level", ...place, "data-tip": tip });
+    return svg("g", { class: Karat.color(model) }, line);
+  }
+
+  /** Return a chart of bars from zero: a row is {model, value}. */
+  Karat.barChart = ({ rows, width, label }) => {
+    const names = rows.map(({ model }) => Karat.short(Karat.model(model), width < 560 ? 15 : 30));
+    const left = Math.max(60, ...names.map((name) => Karat.width(name))) + 14;
+    const box = { left, right: width - 64, top: 8, bottom: 8 + rows.length * ROW };
+    const values = rows.map(({ value }) => value);
+    const ends = [Math.min(0, ...values), Math.max(0, ...values)];
+    const x = Karat.linear(ends, [box.left, box.right]);
+    const sheet = Karat.sheet(width, box.bottom + 24, label);
+    sheet.append(Karat.xAxis(x, box, { count: 4 }));
+    rows.forEach((row, i) => {
+      const middle = box.top + (i + 0.5) * ROW;
+      const name = { class: "name", "text-anchor": "end" };
+      sheet.append(Karat.label(left - 8, middle + 4, names[i], name), barOf(row, x, middle));
+    });
+    return sheet;
+  };
+
+  function barOf({ model, value }, x, y) {
+    const [from, to] = [Math.min(x(0), x(value)), Math.max(x(0), x(value))];
+    const place = { x: from, y: y - ROW / 2 + 4, width: to - from, height: ROW - 8 };
+    const tip = `${Karat.short(Karat.model(model), 60)}\n${Karat.number(value, 5)}`;
+    return svg(
+      "g",
+      { class: Karat.color(model) },
+      svg("rect", { class: "dot", ...place, "data-tip": tip }),
+      Karat.label(to + 6, y + 4, Karat.number(value)),
+    );
+  }
 
   function lineOf(line, x, y) {
     const at = (values) => line.x.map((place, i) => [x(place), y(values[i] ?? line.mean[i])]);
