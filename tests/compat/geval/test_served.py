@@ -195,6 +195,27 @@ def test_a_broken_file_and_a_wrong_size_fail_with_a_reason(client, place, finish
         assert str(place) not in found["said"]
 
 
+def test_a_running_evaluation_can_be_cancelled_and_run_again(client, finished):
+    started = start(client, vectors="v.h5", tasks=["EntRel", "Class"])
+    path = f"{API}/evaluations/{started.json()['id']}"
+    assert client.post(f"{path}/cancel").status_code == 202
+    assert wait(client, started)["status"] == "cancelled"
+    again = client.post(f"{path}/resume")
+    assert again.status_code == 202
+    assert client.post(f"{path}/cancel").status_code == 202
+    assert wait(client, again)["status"] == "cancelled"
+
+
+def test_a_file_that_was_deleted_meanwhile_fails(client, finished, place):
+    upload(client, "gone.txt", (place / "my vectors.txt").read_bytes())
+    first = start(client, vectors="v.h5", tasks=["EntRel"])
+    second = start(client, vectors="gone.txt", tasks=["EntRel"])
+    assert client.delete(f"{API}/vectors/gone.txt").status_code == 200
+    assert wait(client, first)["status"] == "finished"
+    found = wait(client, second)
+    assert found["status"] == "failed" and "gone.txt" in found["said"]
+
+
 REFUSED = [
     ({"vectors": "nobody.txt"}, 404, "vectors"),
     ({"vectors": "../my.yaml"}, 404, "vectors"),
