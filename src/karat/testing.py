@@ -182,10 +182,11 @@ def check_corruption(name: str) -> list[Check]:
     if VECTORS in getattr(registry.corruptions.get(name), "takes", ()):
         return run_trials({"on vectors": partial(_try_on_vectors, name)}, lambda trial: trial.ended)
     takes = getattr(registry.corruptions.get(name), "takes", ())
-    new = [taken for taken in ITEM_TYPES if taken in takes]
+    others = [taken for taken in ITEM_TYPES if taken in takes]
+    plain = [taken for taken in ("table", "text") if taken in takes or not others]
     trials = {
         f"on {PLURAL[taken]}": partial(_try_corruption, name, _sample(taken, "classification"))
-        for taken in new or ("table", "text")
+        for taken in (*plain, *others)
     }
     return run_trials(trials, lambda trial: trial.ended)
 

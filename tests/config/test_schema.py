@@ -1,11 +1,14 @@
 """Every key of every section: its values, its default, and the mistakes reported."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.config.schema import check, merge, merge_entry
+from karat.config.schema import Modality, check, merge, merge_entry
 from karat.config.yaml_files import Node, SourceFile, read_yaml
+from karat.core.dataset import MODALITIES
 
 SHA = "a" * 64
 
@@ -140,7 +143,7 @@ NOISE = f"{{{{{TASK}, corruptions: {{{{noise: {{}}}}}}}}}}"
         ("models", "{use: a, params: {1: x}}", ("params", 1), "quotes"),
         ("models", "{use: a, requires: torch}", ("requires",), "list"),
         ("models", "{use: a, role: encodr}", ("role",), 'Did you mean "encoder"?'),
-        ("models", "{use: a, takes: [table, image]}", ("takes", 1), '"table", "text" or "entity"'),
+        ("models", "{use: a, takes: [table, image]}", ("takes", 1), '"column" or "frame"'),
         ("models", "{use: 'a b:'}", ("use",), "package.module:Name"),
         ("tasks", f"{{{TASK}, probe: 3}}", ("probe",), "the number 3"),
         ("tasks", "{dataset: [a], metrics: [b]}", ("dataset",), "a list"),
@@ -340,3 +343,7 @@ def test_another_location_of_the_data_replaces_the_inherited_one():
     parent = "{dataset: {path: a.csv, target: y}}"
     inherits("tasks", parent, "{dataset: {load: 'p:f'}}", f"{{dataset: {expected}}}")
     inherits("tasks", parent, "{dataset: {target: z}}", "{dataset: {path: a.csv, target: z}}")
+
+
+def test_definitions_name_every_modality():
+    assert get_args(Modality) == MODALITIES

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.core.dataset import Dataset
+from karat.core.dataset import MODALITIES, Dataset
 from karat.core.registry import corruptions
 from karat.corruptions.applicability import (
     CATEGORY,
@@ -216,7 +216,7 @@ def test_the_page_has_all_names():
 @pytest.mark.parametrize("name", MINE)
 def test_each_corruption_declares_its_requirements(name):
     part = corruptions.get(name)
-    assert set(part.takes) <= {"table", "text", "entity"}
+    assert set(part.takes) <= set(MODALITIES)
     assert set(part.needs) <= set(NEEDS)
     assert part.range == (0, np.inf if name.startswith("noise") else 1)
     check_severity(name, np.float32(0.25))

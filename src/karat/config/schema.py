@@ -147,6 +147,8 @@ def _or(default: type) -> BeforeValidator:
 
 
 Name = Annotated[str, Field(min_length=1)]
+#: the types of items: MODALITIES of core/dataset.py
+Modality = Literal["table", "text", "entity", "column", "frame"]
 Use = Annotated[Name, AfterValidator(_use)]
 Texts = Annotated[list[Name], AfterValidator(_once), _or(list)]
 Options = Annotated[dict[str, Any], _or(dict)]
@@ -178,7 +180,7 @@ class Model(_Strict):
     params: Options = {}
     out_of_fold: Annotated[int, Field(ge=2)] | None = None
     role: Literal["encoder", "predictor"] | None = None
-    takes: list[Literal["table", "text", "entity"]] | None = None
+    takes: list[Modality] | None = None
     requires: Texts = []
     artifacts: Texts = []
     depends_on: Texts = []
@@ -286,7 +288,7 @@ class Dataset(_Strict):
     weight: str | None = None
     drop: Texts = []
     fields: Texts = []
-    modality: Literal["table", "text", "entity", "column", "frame"] = "table"
+    modality: Modality = "table"
     part: str | None = None
     options: Options = {}
     title: str | None = None

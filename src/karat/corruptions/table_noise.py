@@ -43,7 +43,7 @@ from karat.errors import DefinitionError
 Rng: TypeAlias = np.random.Generator
 Table: TypeAlias = pd.DataFrame
 Target: TypeAlias = pd.Series | None
-_ITEMS = ("table", "text", "entity")
+_ITEMS = ("table", "text", "entity", "column", "frame")
 
 
 @corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))

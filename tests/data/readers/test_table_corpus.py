@@ -126,6 +126,14 @@ def test_what_is_wrong_with_a_folder_is_named(plain, tmp_path_factory):
         read(plain)
 
 
+def test_how_the_files_are_written(plain):
+    (plain / "europe.csv").write_bytes("country;capital\nPerú;Lima\n".encode("latin-1"))
+    (plain / "football.csv").write_bytes(b"team;goals\nx;1\n")
+    (plain / "rivers.csv").write_bytes(b"river;city\nPo;Torino\n")
+    data = read(plain, separator=";", encoding="latin-1")
+    assert data.items["europe/0 country"].tolist() == ["Perú"]
+
+
 @pytest.mark.parametrize(
     ("content", "named"),
     [

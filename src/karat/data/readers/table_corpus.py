@@ -71,7 +71,7 @@ def read_tables(files: Files, spec: DataSpec) -> Dataset:
     left out. Two columns can be joined if they share ``shared`` entities, and at least the fraction
     ``contained`` of those of the column with fewer.
     """
-    spec.check_options("layout", "ask", "least", "shared", "contained")
+    spec.check_options("layout", "ask", "least", "shared", "contained", *_WRITTEN)
     folder = one_file(files, spec)
     if not folder.is_dir():
         raise DataError(f"{folder} is a file; the reader tables needs a folder of tables.")
@@ -85,19 +85,22 @@ def read_tables(files: Files, spec: DataSpec) -> Dataset:
 
 # -- the layout "plain" ---------------------------------------------------------------------
 
+#: options that say how the table files are written
+_WRITTEN = ("separator", "encoding", "decimal", "thousands", "missing")
 _GOLD = {"columns.csv": "column-types", "tables.csv": "table-classes", "cells.csv": "column-joins"}
 
 
 def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     """Return the tables of a folder; the name of a table is that of its file."""
     tables: dict[str, pd.DataFrame] = {}
+    written = {name: value for name, value in spec.options.items() if name in _WRITTEN}
     for path in sorted(folder.iterdir()):
         if path.name in _GOLD or not path.is_file() or not path.name.lower().endswith(_SUFFIXES):
             continue
         name = path.name.partition(".")[0]
         if name in tables:
             raise DataError(f'{folder} has two tables with the name "{name}".')
-        frame = read_frame(path, replace(spec, options={}, target=None))
+        frame = read_frame(path, replace(spec, options=written, target=None))
         _check_header(frame, path)
         tables[name] = frame
     corpus = Corpus(tables)
