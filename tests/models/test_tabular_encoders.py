@@ -10,11 +10,12 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder
 
 from karat.core.columns import rows_as_sentences
-from karat.errors import MissingExtra
+from karat.errors import DefinitionError, MissingExtra
 from karat.models.adapters import adapt
 from karat.models.forest_encoders import ForestLeaves, ForestScores, OutOfFold
 from karat.models.model import StatelessEncoder, object_identity
@@ -551,3 +552,20 @@ def test_skrub_leaves_nothing_empty():
     encoder = SkrubTable(random_state=0).fit(table())
     holes = table().assign(n=np.nan, words=None)
     assert np.isfinite(encoder.transform(holes)).all()
+
+
+def test_a_missing_category_is_a_level_or_the_most_frequent_one():
+    train = pd.DataFrame({"w": ["b", None, "a", "b", "a", None, None]})
+    test = pd.DataFrame({"w": [None, "a", "c"]})
+    level = OneHotTable(None).fit(train)
+    assert level.transform(test).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
+    # "a" and "b" are equally frequent: scikit-learn's imputer takes the first of them too
+    frequent = OneHotTable(None, missing_category="most_frequent").fit(train)
+    assert frequent.transform(test).tolist() == [[1, 0], [1, 0], [0, 0]]
+    imputer = SimpleImputer(strategy="most_frequent")
+    objects = train.astype(object).where(train.notna(), np.nan)
+    assert imputer.fit(objects).statistics_.tolist() == ["a"]
+    empty = OneHotTable(None, missing_category="most_frequent")
+    assert empty.fit_transform(pd.DataFrame({"w": [None, None], "n": [1.0, 2.0]})).shape == (2, 2)
+    with pytest.raises(DefinitionError, match="missing_category"):
+        OneHotTable(missing_category="median").fit(train)

@@ -504,9 +504,9 @@ class TablePredictor(BaseEstimator):
 
     ``classifier`` and ``regressor`` are estimators as ``"package.module:Name"``; if one is None,
     this kind of target is declined. ``options`` are passed to both, ``classifier_options`` and
-    ``regressor_options`` to one. Categories rarer than ``min_frequency`` are merged. See
-    ``MatrixPredictor`` for ``max_train_rows`` and ``likeliest``. ``kind`` and ``random_state`` are
-    filled in by Karat.
+    ``regressor_options`` to one. ``min_frequency`` and ``missing_category`` are those of the model
+    ``onehot``: rare categories are merged, a missing one is a level. See ``MatrixPredictor`` for
+    ``max_train_rows`` and ``likeliest``. ``kind`` and ``random_state`` are filled in by Karat.
     """
 
     takes = ("table",)
@@ -517,6 +517,7 @@ class TablePredictor(BaseEstimator):
     classifier_options: dict[str, Any] | None = None
     regressor_options: dict[str, Any] | None = None
     min_frequency: float | int | None = 0.005
+    missing_category: str = "level"
     max_train_rows: int | None = None
     likeliest: bool = False
     kind: str | None = None
@@ -544,7 +545,7 @@ class TablePredictor(BaseEstimator):
         last = MatrixPredictor(
             estimator, kind, self.max_train_rows, self.likeliest, self.random_state
         )
-        return PreparedTable(self.min_frequency), last
+        return PreparedTable(self.min_frequency, self.missing_category), last
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> TablePredictor:
         """Fit preprocessing and estimator."""

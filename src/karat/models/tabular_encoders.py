@@ -21,6 +21,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.core.columns import rows_as_sentences
+from karat.errors import DefinitionError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import Model, StatelessEncoder, import_extra, target_kind
 
@@ -30,7 +31,9 @@ class OneHotWords(TransformerMixin, BaseEstimator):
     """One dimension per level of every column in sorted order; rare levels share the last one.
 
     Levels in fewer rows than ``min_frequency``, a count or a share, are rare. An unseen level is
-    rare, or all zeros in a column without rare levels.
+    rare, or all zeros in a column without rare levels. The empty string, a missing cell, is a level
+    of its own, or with ``missing_category="most_frequent"`` the most frequent level, the first of
+    several.
 
     >>> table = pd.DataFrame({"w": ["a", "b", "b", "c"]})
     >>> OneHotWords(2).fit(table).transform(pd.DataFrame({"w": ["b", "c", "z"]})).tolist()
@@ -38,9 +41,19 @@ class OneHotWords(TransformerMixin, BaseEstimator):
     """
 
     min_frequency: float | int | None = None
+    missing_category: str = "level"
 
     def fit(self, words: pd.DataFrame, y: Any = None) -> OneHotWords:
         """Learn the levels of every column."""
+        self.frequent_ = {}
+        if self.missing_category == "most_frequent":
+            self.frequent_ = {name: _most_frequent(column) for name, column in words.items()}
+        elif self.missing_category != "level":
+            raise DefinitionError(
+                f'missing_category must be "level" or "most_frequent", got '
+                f"{self.missing_category!r}."
+            )
+        words = self._imputed(words)
         least = self.min_frequency or 0
         least = least if isinstance(least, Integral) else least * len(words)
         self.places_, self.widths_ = [], []
@@ -54,6 +67,7 @@ class OneHotWords(TransformerMixin, BaseEstimator):
 
     def transform(self, words: pd.DataFrame) -> np.ndarray:
         """Return a row of zeros and ones per row of words."""
+        words = self._imputed(words)
         matrix = np.zeros((len(words), sum(self.widths_)))
         start = 0
         for (_, column), places, width in zip(
@@ -67,6 +81,16 @@ class OneHotWords(TransformerMixin, BaseEstimator):
             matrix[rows, start + found[rows]] = 1.0
             start += width
         return matrix
+
+    def _imputed(self, words: pd.DataFrame) -> pd.DataFrame:
+        if not self.frequent_:
+            return words
+        return words.apply(lambda column: column.where(column != "", self.frequent_[column.name]))
+
+
+def _most_frequent(words: pd.Series) -> str:
+    counts = words[words != ""].value_counts()
+    return min(counts.index[counts == counts.max()]) if len(counts) else ""
 
 
 _LIMIT = np.iinfo(np.int32).max
@@ -187,9 +211,11 @@ def date_columns(table: pd.DataFrame) -> list[Any]:
     return [name for name, column in table.items() if is_date(column)]
 
 
-def table_to_numbers(min_frequency: float | int | None = None) -> TypedColumns:
+def table_to_numbers(
+    min_frequency: float | int | None = None, missing_category: str = "level"
+) -> TypedColumns:
     """Return a transformer: numbers and dates imputed and scaled, everything else one-hot."""
-    return TypedColumns(OneHotWords(min_frequency))
+    return TypedColumns(OneHotWords(min_frequency, missing_category))
 
 
 class FittedInTransform(TransformerMixin, BaseEstimator):
@@ -265,13 +291,15 @@ class OneHotTable(ColumnEncoder):
     """Impute and scale numbers, one-hot encode everything else; an unseen value is all zeros.
 
     Categories rarer than ``min_frequency`` are merged, so that names and free text do not make one
-    dimension per row.
+    dimension per row. A missing category is a level of its own, or with
+    ``missing_category="most_frequent"`` the most frequent one of the train rows.
     """
 
     min_frequency: float | int | None = 0.005
+    missing_category: str = "level"
 
     def _columns(self, y: Any) -> TypedColumns:
-        return table_to_numbers(self.min_frequency)
+        return table_to_numbers(self.min_frequency, self.missing_category)
 
 
 @dataclass(eq=False, repr=False)

@@ -80,6 +80,13 @@ Loaders = list[tuple[str, Callable[[], Dataset]]]
     show_default=True,
     help="Merge levels of a category below this share of the rows; 0: merge none, as TACO.",
 )
+@click.option(
+    "--missing_category",
+    type=click.Choice(["level", "most_frequent"]),
+    default="level",
+    show_default=True,
+    help="A missing category is a level of its own, or the most frequent one, as in TACO.",
+)
 def taco(
     data_dir: str,
     results_dir: str,

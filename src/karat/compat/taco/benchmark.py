@@ -169,6 +169,7 @@ def run_benchmark(
     pairs: str = "middle",
     keep_predictions: str = "clean",
     min_frequency: float | None = MIN_FREQUENCY,
+    missing_category: str = "level",
 ) -> dict[str, Any]:
     """Fit on the training rows, test on clean and corrupted data, and write TACO's files.
 
@@ -193,9 +194,11 @@ def run_benchmark(
     min_frequency
         Levels of a category below this share of the training rows are merged. None: as in TACO,
         each level has its own column.
+    missing_category
+        A missing category is a ``"level"`` of its own or, as in TACO, the ``"most_frequent"`` one.
     """
     data = given_split(dataset_name, (X_train, X_test), (y_train, y_test), task)
-    options = (draws, pairs, keep_predictions, min_frequency)
+    options = (draws, pairs, keep_predictions, min_frequency, missing_category)
     _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), SEED, *options)))
     return {
         "dataset_name": dataset_name,
@@ -219,13 +222,14 @@ def run_classification_suite(
     pairs: str = "middle",
     keep_predictions: str = "clean",
     min_frequency: float | None = MIN_FREQUENCY,
+    missing_category: str = "level",
 ) -> pd.DataFrame:
     """Run a classification benchmark and return the table of ``metrics_<name>_classification``.
 
     The options are those of ``run_benchmark``.
     """
     data = given_split(name, (X_train, X_test), (y_train, y_test), "classification")
-    options = (draws, pairs, keep_predictions, min_frequency)
+    options = (draws, pairs, keep_predictions, min_frequency, missing_category)
     setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
     return _warned(benchmark(data, setting))
 
@@ -244,13 +248,14 @@ def run_regression_suite(
     pairs: str = "middle",
     keep_predictions: str = "clean",
     min_frequency: float | None = MIN_FREQUENCY,
+    missing_category: str = "level",
 ) -> pd.DataFrame:
     """Run a regression benchmark and return the table of ``metrics_<name>_regression``.
 
     The options are those of ``run_benchmark``.
     """
     data = given_split(name, (X_train, X_test), (y_train, y_test), "regression")
-    options = (draws, pairs, keep_predictions, min_frequency)
+    options = (draws, pairs, keep_predictions, min_frequency, missing_category)
     setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
     return _warned(benchmark(data, setting))
 
@@ -266,6 +271,7 @@ class Setting:
     pairs: str = "middle"
     keep_predictions: str = "clean"
     min_frequency: float | None = MIN_FREQUENCY
+    missing_category: str = "level"
     workers: int = 0
 
     def __post_init__(self) -> None:
@@ -291,7 +297,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)  # the notes tell of failures
         runs = evaluate(
-            _models(task.kind, setting.min_frequency),
+            _models(task.kind, setting),
             task,
             seed=setting.seed,
             workers=setting.workers,
@@ -313,12 +319,12 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
     return Results(tables[0][1], files, notes)
 
 
-def _models(kind: str, min_frequency: float | None) -> Any:
+def _models(kind: str, setting: Setting) -> Any:
     """Return Karat's models under TACO's names."""
     named = {name: MODEL_NAMES[kind].get(name, name) for name in MODELS[kind]}
-    if min_frequency == MIN_FREQUENCY:
-        return named
-    return change_models(Catalog().models(named), {"min_frequency": min_frequency})
+    usual = {"min_frequency": MIN_FREQUENCY, "missing_category": "level"}
+    changed = {name: getattr(setting, name) for name in usual}
+    return named if changed == usual else change_models(Catalog().models(named), changed)
 
 
 def _task(data: Dataset, setting: Setting) -> Task:
