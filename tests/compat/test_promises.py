@@ -141,6 +141,8 @@ def test_the_migration_example_runs(system, side, script, cli, tmp_path, monkeyp
     sandbox = Sandbox(system, tmp_path)
     monkeypatch.chdir(tmp_path)
     sandbox.names(migration.get("setup"))
+    for name, value in migration.get("environment", {}).items():
+        monkeypatch.setenv(name, value)
     if side == "theirs":
         for name, content in migration["shims"].items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
