@@ -271,7 +271,7 @@ def test_a_child_process_unpacks(child_process, writer, written, a_run):
 def test_the_child_process_has_little_memory(child_process, written, a_run, tools, monkeypatch):
     monkeypatch.setattr(submissions, "MAX_UNPACK_MB", 400)
     about = json.loads((a_run / "run.json").read_text())
-    about["params"] = {"many": [{}] * 4_000_000}
+    about["params"] = {"many": [{}] * 7_000_000}
     large = archive(("run.json", json.dumps(about)))
     with tools.opened(written, token=tools.token) as writer:
         writer.headers["authorization"] = f"Bearer {tools.token}"
