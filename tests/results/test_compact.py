@@ -70,6 +70,16 @@ def test_records_and_scores_are_those_of_the_files(records):
     pd.testing.assert_frame_equal(made.scores(), scores_table(records), check_dtype=False)
 
 
+@given(st.lists(VIEWS, min_size=1, max_size=5), st.floats(0, 1))
+def test_the_coverage_of_the_first_view_needs_no_views(several, share):
+    for views in several:
+        for view in views[::2]:
+            view["coverage"] = share
+    column = Nested.of(several)
+    expected = [views[0].get("coverage") if views else None for views in several]
+    assert [column.coverage(row) for row in range(len(several))] == expected
+
+
 def test_one_pattern_serves_all_records_of_one_form():
     column = Nested.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
     assert (column.codes, column.numbers) == ([0, 0], [[0.5], [0.7]])

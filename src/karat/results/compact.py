@@ -9,6 +9,7 @@ made from; otherwise it is made again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +55,17 @@ class Nested:
     def __getitem__(self, row: int) -> Any:
         return _filled(self.patterns[self.codes[row]], iter(self.numbers[row]))
 
+    @cached_property
+    def _coverages(self) -> list[Any]:
+        """The coverage of the first view of each pattern, or its place among the numbers."""
+        made = (_filled(pattern, map(_Place, itertools.count())) for pattern in self.patterns)
+        return [views[0].get("coverage") if views else None for views in made]
+
+    def coverage(self, row: int) -> Any:
+        """Return the coverage of the first view of a row, None without views."""
+        found = self._coverages[self.codes[row]]
+        return self.numbers[row][found.index] if isinstance(found, _Place) else found
+
 
 def _pattern(value: Any, numbers: list[float]) -> Any:
     """Return a value with its fractional numbers replaced, which are added to ``numbers``."""
@@ -65,6 +77,13 @@ def _pattern(value: Any, numbers: list[float]) -> Any:
     if isinstance(value, list):
         return [_pattern(each, numbers) for each in value]
     return value
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The place of a number in the numbers of a record."""
+
+    index: int
 
 
 def _filled(pattern: Any, numbers: Iterator[Any]) -> Any:
@@ -91,6 +110,12 @@ class StoredRecord(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         return self._columns[key][self._row]
+
+    @property
+    def coverage(self) -> Any:
+        """The coverage of the first view, without making the views."""
+        views = self._columns["views"]
+        return views.coverage(self._row) if isinstance(views, Nested) else None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -180,13 +205,6 @@ def _taken(column: Any, rows: np.ndarray) -> np.ndarray:
     taken = np.empty(len(rows), dtype=object)
     taken[:] = [column[row] for row in rows]
     return taken
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The place of a number in the numbers of a record."""
-
-    index: int
 
 
 def _table_of_pattern(

@@ -27,7 +27,13 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
-from karat.results.compact import Compact, read_compact, stamp_records, write_compact
+from karat.results.compact import (
+    Compact,
+    StoredRecord,
+    read_compact,
+    stamp_records,
+    write_compact,
+)
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
@@ -342,11 +348,19 @@ def _jobs(
             # vectors are computed once per dataset and shared by its jobs
             embedded.add(data.get(record["task"]))
             seconds = (seconds or 0.0) + record["embed_seconds"]
-        views = record["views"]
-        coverage = views[0].get("coverage") if views else record.get("coverage")
+        coverage = _coverage(record)
         rows = record.get("train_questions"), record.get("questions")
         costs = (seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions"))
         yield *job, *costs, *(rows if all(rows) else (None, None))
+
+
+def _coverage(record: Mapping[str, Any]) -> float | None:
+    """Return the coverage of a job on its first view, or of a job without views."""
+    if isinstance(record, StoredRecord):
+        found = record.coverage
+    else:
+        found = record["views"][0].get("coverage") if record["views"] else None
+    return record.get("coverage") if found is None else found
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:
