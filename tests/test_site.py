@@ -59,7 +59,8 @@ def test_every_page_is_built_and_has_its_place_in_the_navigation(site):
     pages = listed(project["nav"])
     assert len(pages) == len(set(pages))
     docs = ROOT / "docs"
-    assert set(pages) == {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    written = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    assert set(pages) == {page for page in written if not page.startswith("checks/")}
     for page in pages:
         assert (site / page).with_suffix(".html").is_file(), page
 
