@@ -235,3 +235,10 @@ def test_keys_of_items_are_text_and_optional():
     assert again.key.tolist() == ["a,b", "007"]
     assert again.take(np.array([1])).key.tolist() == ["007"]
     assert Predictions.from_csv("predictions,truth\n1.0,1.0\n", **kinds).key is None
+
+
+def test_an_unknown_precision_is_refused():
+    text = "a,b,predictions,truth\n0.5,0.5,a,b\n"
+    for precision in ("int8", "text", None, ["float32"]):
+        with pytest.raises(DataError, match="precision"):
+            Predictions.from_csv(text, answers="classes", truths="classes", precision=precision)

@@ -123,6 +123,7 @@ def test_from_tables_asks_about_tables():
         ({("cities", "nam"): 1, ("rivers", "name"): 2}, "name"),
         ({("cities", 2): 1, ("rivers", 0): 2}, "2"),
         ({"cities": 1, ("rivers", 0): 2}, "mixes"),
+        ({("cities", "name", "x"): 1}, "cities"),
         ({}, "target"),
     ],
 )
@@ -136,6 +137,8 @@ def test_a_repeated_header_needs_a_position():
     with pytest.raises(DataError, match="position"):
         Dataset.from_tables(twice, {("t", "a"): "x"})
     assert len(Dataset.from_tables(twice, {("t", 0): "x", ("t", 1): "y"})) == 2
+    places = dict(zip(((np.str_("t"), i) for i in np.arange(2)), "xy", strict=True))
+    assert Dataset.from_tables(twice, places).items.index.tolist() == ["t/0 a", "t/1 a"]
 
 
 @pytest.mark.parametrize(("modality", "wanted"), [("column", "Series"), ("frame", "DataFrame")])

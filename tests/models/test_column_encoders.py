@@ -135,6 +135,12 @@ def test_long_columns_are_sampled_evenly():
     assert np.isfinite(ColumnStatistics().transform([long])).all()
 
 
+def test_the_statistics_of_very_large_numbers_are_finite():
+    codes = pd.Series(["1e200", "-1e250", "1" * 400])
+    with np.errstate(all="raise"):
+        assert np.isfinite(ColumnStatistics().transform([codes])).all()
+
+
 def test_columns_are_written_as_text_for_a_sentence_encoder():
     encoder = TableSentences(Counts, cells=1)
     assert encoder.sentences(COLUMNS).tolist() == [

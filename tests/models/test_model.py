@@ -4,11 +4,13 @@ import importlib
 import os
 import textwrap
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -41,6 +43,24 @@ def test_the_seed_reaches_every_part_of_a_pipeline():
 def test_a_seed_stays_within_32_bits(seed, got):
     made = Model("m", LogisticRegression(), "predictor").fresh(seed, "classification")
     assert made.random_state == got
+
+
+@dataclass(eq=False, repr=False)
+class Scaled(StatelessEncoder):
+    inner: Any = None
+    factor: float = 0.5
+
+
+def test_parameters_are_set_and_shown_as_in_scikit_learn():
+    made = Scaled(Scaled(), factor=float("0.5"))
+    assert repr(made) == "Scaled(inner=Scaled())"
+    # the parameters of a parameter are set after the parameter itself
+    new = Scaled(factor=1.0)
+    assert made.set_params(inner__factor=3.0, inner=new).inner is new and new.factor == 3.0
+    assert sorted(made.get_params()) == ["factor", "inner", "inner__factor", "inner__inner"]
+    assert clone(made).get_params(deep=False)["inner"].factor == 3.0
+    with pytest.raises(ValueError, match="factr"):
+        made.set_params(factr=1)
 
 
 class Sorted(BaseEstimator):

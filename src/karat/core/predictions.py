@@ -231,6 +231,11 @@ class Predictions:
         precision: str = PRECISIONS[0],
     ) -> Predictions:
         """Read ``predictions.csv``; the kinds of the columns come from the job's metadata."""
+        if precision not in PRECISIONS:
+            raise DataError(
+                f"the precision of predictions must be one of {', '.join(PRECISIONS)}, "
+                f"got {precision!r}."
+            )
         header, *body = _rows(text)
         # a class may be named "predictions" or "truth", so use the last such pair
         pairs = [pair == ("predictions", "truth") for pair in itertools.pairwise(header)]

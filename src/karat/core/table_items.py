@@ -110,6 +110,8 @@ def find_targets(
         raise DataError(f"{name}: the target mixes tables and (table, column) pairs.")
     places = []
     for key in target:
+        if isinstance(key, tuple) and len(key) != 2:
+            raise DataError(f"{name}: the target {key!r} is not a table or a (table, column) pair.")
         table_id, column = key if isinstance(key, tuple) else (key, None)
         if table_id not in order:
             near = did_you_mean(str(table_id), list(map(str, order)))
@@ -122,8 +124,9 @@ def find_targets(
 def _position(table: Any, column: Any, where: str) -> int:
     """Return the position of a column, given by its header or its position."""
     headers = [header_text(header) for header in as_frame(table, where).columns]
-    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(headers):
-        return column
+    number = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    if number and 0 <= column < len(headers):
+        return int(column)
     wanted = header_text(column)
     found = [place for place, header in enumerate(headers) if header == wanted]
     if len(found) == 1:

@@ -23,6 +23,8 @@ from karat.models.tabular_encoders import RowSentences, mix_bits
 
 #: cells per column that are read; the others of a longer column are left out, evenly spaced
 MOST_CELLS = 1_000
+#: numbers in statistics are clipped to this size, so that their squares are finite
+LARGEST = 1e100
 
 
 class ColumnBaseline(StatelessEncoder):
@@ -130,7 +132,7 @@ def column_statistics(column: pd.Series, texts: Sequence[str]) -> list[float]:
     size = max(1, len(texts))
     numbers = pd.to_numeric(pd.Series([t.replace(",", "") for t in texts]), errors="coerce")
     known = numbers.to_numpy(dtype=float)
-    known = known[np.isfinite(known)]
+    known = np.clip(known[np.isfinite(known)], -LARGEST, LARGEST)
     joined = "".join(texts)
     length = max(1, len(joined))
     shares = [

@@ -56,8 +56,8 @@ class Parameterized:
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, ``name__inner`` those of a parameter, and return the object."""
-        for key, value in params.items():
-            name, nested, inner = key.partition("__")
+        for key in sorted(params, key=lambda each: each.count("__")):  # the outer ones first
+            value, (name, nested, inner) = params[key], key.partition("__")
             if name not in self._defaults():
                 known = ", ".join(sorted(self._defaults()))
                 raise ValueError(
@@ -72,7 +72,8 @@ class Parameterized:
     def __repr__(self) -> str:
         defaults = self._defaults()
         given = self.get_params(deep=False).items()
-        changed = [f"{name}={value!r}" for name, value in given if value is not defaults[name]]
+        texts = {name: repr(value) for name, value in given}
+        changed = [f"{name}={text}" for name, text in texts.items() if text != repr(defaults[name])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:

@@ -149,7 +149,7 @@ def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
         return _of_runs(opened, pool)[0]
     # these do not change: all parts of a report use the same scores
     kept = opened[0].__dict__.setdefault("_gathered", {})
-    key = (pool, *map(id, opened))
+    key = (pool, *opened)
     if key not in kept:
         kept[key] = _of_runs(opened, pool)[0]
     return cast(Gathered, kept[key])

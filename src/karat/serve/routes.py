@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from urllib.parse import quote
 
 import pandas as pd
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
@@ -778,7 +779,7 @@ def get_geval_result(result: ResultName, service: Shared) -> Response:
 def get_geval_files(result: ResultName, service: Shared) -> Response:
     """Get the result files of a GEval evaluation as a zip."""
     packed = service.evaluations.geval.archive(result)
-    headers = {"content-disposition": f'attachment; filename="{result}.zip"'}
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(result)}.zip"}
     return Response(packed, 200, headers, "application/zip")
 
 

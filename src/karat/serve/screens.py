@@ -10,6 +10,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -23,7 +24,7 @@ from karat import __version__
 from karat.errors import KaratError
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES
 from karat.reporting.page import ICON, page_files, policy
-from karat.serve.settings import MEGABYTE, Settings
+from karat.serve.settings import MEGABYTE, ApiError, Settings
 from karat.serve.snapshots import POLICY, ServedRun, Snapshot
 
 #: pages in the order of the navigation
@@ -146,7 +147,9 @@ class Values:
 
     def with_geval(self, server: Any) -> Values:
         """Return the same values with a result and a run of GEval, if there are some."""
-        results, runs = server.results(), server.runs()
+        results, runs = server.results(), []
+        with suppress(ApiError):  # damaged scores
+            runs = server.runs()
         own = {"result": results[0]["name"]} if results else {}
         compared = {"run": runs[0]["id"]} if runs else {}
         by_call = {**self.by_call, "get_geval_comparison": compared}

@@ -315,6 +315,27 @@ def test_damaged_files_are_reported(tmp_path):
         server.result("result_x")
 
 
+def test_the_page_of_the_interface_needs_no_stored_scores(client, place):
+    path = place / "results" / "comparison.csv"
+    before = path.read_bytes()
+    path.write_text("not a table\n")
+    assert client.get("/docs").status_code == 200
+    path.write_bytes(before)
+
+
+def test_a_result_may_have_any_letters(client, place):
+    folder = place / "results" / "result_größe_大小"
+    folder.mkdir()
+    (folder / "log.txt").write_text("TESTED CONFIGURATION\n")
+    (folder / "comparison_values.csv").write_bytes(b"test_name,score\n\xff,1\n")
+    found = client.get(f"{API}/geval/results/{folder.name}").json()
+    assert found["comparison_values"]["columns"] == ["test_name", "score"]
+    answer = client.get(f"{API}/geval/results/{folder.name}/files.zip")
+    assert answer.status_code == 200
+    names = zipfile.ZipFile(io.BytesIO(answer.content)).namelist()
+    assert f"{folder.name}/log.txt" in names
+
+
 def test_equal_names_in_several_folders_stay_apart(tmp_path):
     write_gold(tmp_path / "gold")
     for folder in ("one", "two"):

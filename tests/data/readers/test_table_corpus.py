@@ -95,6 +95,20 @@ def test_joins_are_columns_of_other_tables_with_shared_entities(plain):
     assert len(read(plain, ask="column-joins", shared=1, contained=0.6)) == 2
 
 
+@pytest.mark.parametrize("contained", ["most", None, -0.1, 1.5, float("nan"), True])
+def test_the_contained_fraction_is_checked(plain, contained):
+    with pytest.raises(DefinitionError, match="contained"):
+        read(plain, ask="column-joins", contained=contained)
+
+
+def test_the_name_of_a_table_may_have_a_dot(plain):
+    for name in ("sales.2020", "sales.2021"):
+        (plain / f"{name}.csv").write_text("city,sum\nRome,1\n")
+    with (plain / "columns.csv").open("a") as file:
+        file.write("sales.2020,city,City\nsales.2021,city,City\n")
+    assert {"sales.2020/0 city", "sales.2021/0 city"} < set(read(plain).items.index)
+
+
 def test_captions_ask_for_tables_that_have_none(plain):
     data = read(plain, ask="captions")
     assert data.kind == "items" and data.questions["query"].tolist() == [
@@ -219,4 +233,32 @@ def test_tables_and_semantic_models_of_sm_datasets(sm):
 def test_a_broken_file_of_sm_datasets_is_named(sm, content):
     (sm / "tables" / "people.json").write_text(content)
     with pytest.raises(DataError, match=r"people\.json"):
+        read(sm, layout="sm")
+
+
+def test_cells_that_are_null_or_contain_unusual_separators(sm):
+    path = sm / "tables" / "people.json"
+    about = json.loads(path.read_text())
+    about["table"]["columns"][0]["values"] = [None, "Ann"]
+    path.write_text(json.dumps(about))
+    more = json.dumps({"context": {}, "links": []})
+    text = f"Title,Author\nA\u2028B\x85C,Ann\n{'-' * 80}\n{more}"
+    (sm / "tables" / "books.txt").write_text(text, encoding="utf-8")
+    data = read(sm, layout="sm")
+    assert data.items["people/0 Who"].isna().tolist() == [True, False]
+    assert data.items["books/0 Title"].tolist() == ["A\u2028B\x85C"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        model([node(0, "Dog"), {"id": 1, "col_index": 0}], [(0, 7, LABEL)]),
+        model([node(0, "Dog"), {"id": 1, "col_index": "x"}], [(0, 1, LABEL)]),
+        '[{"nodes": [{}], "edges": [{}]}]',
+        '[{"nodes": [1], "edges": [2]}]',
+    ],
+)
+def test_a_broken_semantic_model_is_named(sm, content):
+    (sm / "descriptions" / "people" / "version.03.json").write_text(content)
+    with pytest.raises(DataError, match=r"version\.03\.json"):
         read(sm, layout="sm")

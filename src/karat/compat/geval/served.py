@@ -179,7 +179,7 @@ class GevalServer:
         tables = {}
         for path in _files(folder):
             if path.name.endswith("_results.csv"):
-                tables[path.name] = _table(path, ",")
+                tables[path.name] = _table(path)
         ignored = {
             path.name: _read(path).splitlines()[:MAX_ROWS]
             for path in _files(folder)
@@ -191,12 +191,8 @@ class GevalServer:
 
     def _compared(self, folder: Path) -> dict[str, Any]:
         """Return the comparison with earlier runs, as it was when the run ended."""
-        found = {}
-        for name in COMPARISON:
-            path = folder / name
-            if path.is_file():
-                found[name.removesuffix(".csv")] = _table(path, _separator(path))
-        return found
+        paths = [path for path in _files(folder) if path.name in COMPARISON]
+        return {path.stem: _table(path) for path in paths}
 
     def archive(self, name: str) -> bytes:
         """Return GEval's files of a result folder as a zip."""
@@ -334,7 +330,7 @@ def _without_folders(text: str) -> str:
     >>> _without_folders('test_name score\n"/my files/v_2_1" 0.5\n')
     'test_name score\nv_2_1 0.5\n'
     """
-    separator = "," if "," in text.partition("\n")[0] else " "
+    separator = _separator(text)
     rows = list(csv.reader(io.StringIO(text), delimiter=separator))
     if not rows or rows[0][:1] != ["test_name"]:
         return text
@@ -367,16 +363,17 @@ def _section(log: str, title: str) -> list[str]:
     return [] if lines == ["none"] else lines
 
 
-def _separator(path: Path) -> str:
-    with path.open(encoding="utf-8") as file:
-        return "," if "," in file.readline() else " "
+def _separator(text: str) -> str:
+    """Return what separates the columns of a table: commas, or blanks."""
+    return "," if "," in text.partition("\n")[0] else " "
 
 
-def _table(path: Path, separator: str) -> dict[str, Any]:
+def _table(path: Path) -> dict[str, Any]:
     """Return the columns and rows of a table."""
     options: dict[str, Any] = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
+    text = _read(path)
     try:
-        table = pd.read_csv(io.StringIO(_read(path)), sep=separator, **options)
+        table = pd.read_csv(io.StringIO(text), sep=_separator(text), **options)
     except ValueError as error:
         raise ApiError(422, f"{path.name} cannot be read", "see the files of the result") from error
     shown = table.head(MAX_ROWS)

@@ -10,6 +10,8 @@ properties of their columns.
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,7 +43,7 @@ from karat.data.readers.table_files import (
     read_text,
 )
 from karat.data.readers.text import connected_groups
-from karat.errors import DataError
+from karat.errors import DataError, DefinitionError
 
 #: a column of a table: the name of the table, and the position
 Place = tuple[str, int]
@@ -95,9 +97,10 @@ def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     tables: dict[str, pd.DataFrame] = {}
     written = {name: value for name, value in spec.options.items() if name in _WRITTEN}
     for path in sorted(folder.iterdir()):
-        if path.name in _GOLD or not path.is_file() or not path.name.lower().endswith(_SUFFIXES):
+        ending = _ENDING.search(path.name)
+        if path.name in _GOLD or not path.is_file() or ending is None:
             continue
-        name = path.name.partition(".")[0]
+        name = path.name[: ending.start()]
         if name in tables:
             raise DataError(f'{folder} has two tables with the name "{name}".')
         frame = read_frame(path, replace(spec, options=written, target=None))
@@ -120,9 +123,8 @@ def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     return corpus
 
 
-_SUFFIXES = tuple(
-    f"{suffix}{packed}" for suffix in SUFFIXES for packed in ("", ".gz", ".bz2", ".xz")
-)
+#: the end of the name of a table file, which is not part of the table's name
+_ENDING = re.compile(rf"({'|'.join(map(re.escape, SUFFIXES))})(\.gz|\.bz2|\.xz)?$", re.IGNORECASE)
 
 
 def _check_header(frame: pd.DataFrame, path: Path) -> None:
@@ -161,10 +163,9 @@ def _known(tables: Mapping[str, pd.DataFrame], name: str, path: Path) -> pd.Data
 
 
 def _place(tables: Mapping[str, pd.DataFrame], row: Mapping[str, str], path: Path) -> Place:
-    table, column = row["table"], row["column"]
-    width = _known(tables, table, path).shape[1]
-    places = find_targets({table: tables[table]}, {(table, column): ""}, str(path))[0]
-    return table, places[0] % width
+    table = row["table"]
+    own = {table: _known(tables, table, path)}
+    return table, find_targets(own, {(table, row["column"]): ""}, str(path))[0][0]
 
 
 # -- the layout "sm" ------------------------------------------------------------------------
@@ -183,19 +184,10 @@ def read_sm(folder: Path, spec: DataSpec) -> Corpus:
         corpus.tables[name] = frame
         corpus.entities.update({(name, column): found for column, found in entities.items()})
         model = _sm_model(folder / "descriptions", name)
-        if model is None:
-            continue
-        nodes = {node["id"]: node for node in model["nodes"]}
-        names |= _readable([*model["nodes"], *model["edges"]])
-        for edge in model["edges"]:
-            column = nodes[edge["target"]].get("col_index")
-            if column is not None:
-                meant = nodes[edge["source"]] if edge["abs_uri"] == LABEL else edge
-                corpus.types[name, int(column)] = _short(meant["abs_uri"])
-        reached = {edge["target"] for edge in model["edges"]}
-        first = [n for n in model["nodes"] if "abs_uri" in n and n["id"] not in reached]
-        if first:
-            corpus.classes[name] = _short(first[0]["abs_uri"])
+        corpus.types.update({(name, column): found for column, found in model.types.items()})
+        if model.table is not None:
+            corpus.classes[name] = model.table
+        names |= model.names
     types = {place: names.get(found, found) for place, found in corpus.types.items()}
     classes = {name: names.get(found, found) for name, found in corpus.classes.items()}
     return replace(corpus, types=types, classes=classes)
@@ -229,7 +221,7 @@ def _sm_table(path: Path) -> tuple[pd.DataFrame, dict[int, frozenset[str]]]:
     about = parse_json(rest if ruled else text, path)
     try:
         if ruled:
-            frame = _frame(list(csv.reader(cells.strip("\n").splitlines(keepends=True))))
+            frame = _frame(list(csv.reader(io.StringIO(cells.strip("\n"), newline=""))))
         else:
             columns = about["table"]["columns"]
             rows = zip(*(column["values"] for column in columns), strict=True)
@@ -252,7 +244,7 @@ def _plain_name(name: Any) -> Any:
 def _frame(rows: list[Any]) -> pd.DataFrame:
     """Return rows of texts, the first of them the header, as a table; empty cells are missing."""
     header, *body = rows
-    cells = [[str(cell).strip() or None for cell in row] for row in body]
+    cells = [[None if cell is None else str(cell).strip() or None for cell in row] for row in body]
     return pd.DataFrame(cells, columns=pd.Index(list(header), dtype=object), dtype=object)
 
 
@@ -263,17 +255,43 @@ def _entities(link: Mapping[str, Any]) -> Iterator[str]:
         yield str(entity["id"] if isinstance(entity, Mapping) else entity)
 
 
-def _sm_model(folder: Path, name: str) -> Any:
-    """Return the first semantic model of the newest version, or None."""
+@dataclass(frozen=True)
+class _Model:
+    """A semantic model: types of columns, the class of the table, and names of both."""
+
+    types: dict[int, str] = field(default_factory=dict)
+    table: str | None = None
+    names: dict[str, str] = field(default_factory=dict)
+
+
+def _sm_model(folder: Path, name: str) -> _Model:
+    """Return the first semantic model of the newest version; an empty one if there is none."""
     versions = [*sorted((folder / name).glob("*.json")), *folder.glob(f"{name}.json")]
     if not versions:
-        return None
+        return _Model()
     models = parse_json(read_text(versions[-1]), versions[-1])
     try:
-        model = models[0]
-        return model if model["nodes"] and model["edges"] else None
-    except (KeyError, TypeError, IndexError) as error:
-        raise DataError(f"{versions[-1]} is not a list of semantic models.") from error
+        return _annotated(models[0]["nodes"], models[0]["edges"])
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"{versions[-1]} is not a list of semantic models of sm-datasets: {error!r}."
+        ) from error
+
+
+def _annotated(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> _Model:
+    """Return what the nodes and edges of a semantic model say about columns and table."""
+    if not nodes or not edges:
+        return _Model()
+    by_id, types = {node["id"]: node for node in nodes}, {}
+    for edge in edges:
+        column = by_id[edge["target"]].get("col_index")
+        if column is not None:
+            meant = by_id[edge["source"]] if edge["abs_uri"] == LABEL else edge
+            types[int(column)] = _short(meant["abs_uri"])
+    reached = {edge["target"] for edge in edges}
+    first = [n for n in nodes if "abs_uri" in n and n["id"] not in reached]
+    table = _short(first[0]["abs_uri"]) if first else None
+    return _Model(types, table, _readable([*nodes, *edges]))
 
 
 # -- questions ------------------------------------------------------------------------------
@@ -321,10 +339,10 @@ def _facts(spec: DataSpec) -> dict[str, Any]:
 def ask_joins(corpus: Corpus, spec: DataSpec) -> Dataset:
     """Return columns as queries; the targets are columns of other tables with shared entities.
 
-    All columns with entities are candidates. The group of a query is its table.
+    All columns with at least ``shared`` entities are candidates. The group of a query is its table.
     """
     shared = spec.integer("shared", 3, 1)
-    contained = float(spec.options.get("contained", 0.5))
+    contained = _fraction(spec, "contained", 0.5)
     places = [place for place, found in corpus.entities.items() if len(found) >= shared]
     items = column_items(corpus.tables)
     numbers = find_targets(corpus.tables, dict.fromkeys(places), spec.name)[0]
@@ -340,6 +358,14 @@ def ask_joins(corpus: Corpus, spec: DataSpec) -> Dataset:
         group=np.array([places[i][0] for i in asked], dtype=object),
         about=spec.about,
     )
+
+
+def _fraction(spec: DataSpec, option: str, default: float) -> float:
+    value = spec.options.get(option, default)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:
+        raise DefinitionError(f"{spec.name}: {option} must be from 0 to 1, got {value!r}.")
+    return float(value)
 
 
 def _joinable(
