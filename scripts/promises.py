@@ -44,9 +44,9 @@ def code_cell(call: str) -> str:
 
 
 def test_cell(test: str) -> str:
-    """Return a link to the file of a test, with the name of the test."""
+    """Return a short link to the file of a test; its title is the name of the test."""
     path, _, name = test.partition("::")
-    return f"[`{name}`](../../{path})"
+    return f'[test](../../{path} "{name}")'
 
 
 def table_lines(rows: list[dict[str, Any]]) -> Iterator[str]:

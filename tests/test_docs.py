@@ -49,7 +49,7 @@ def test_example_runs_and_keeps_its_asserts(example, script, tmp_path):
 def test_links_lead_somewhere(page):
     checks = {ROOT / "docs" / "checks" / f"{rule.code}.md" for rule in RULES}  # made by make docs
     text = re.sub(r"`[^`\n]+`", "", page.read_text())  # code may look like a link
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
+    for target in re.findall(r"\]\(([^)#\s]+)(?: \"[^\"]*\")?\)", text):
         if "://" not in target:
             assert page.parent / target in checks or (page.parent / target).exists(), target
 
