@@ -80,6 +80,14 @@ def test_the_coverage_of_the_first_view_needs_no_views(several, share):
     assert [column.coverage(row) for row in range(len(several))] == expected
 
 
+@given(RECORDS)
+def test_columns_have_a_value_of_every_record(records):
+    made = Compact.of(records)
+    assert made.column("seconds") == [record.get("seconds") for record in records]
+    first = [record["views"][0].get("coverage") if record["views"] else None for record in records]
+    assert made.coverage() == first
+
+
 def test_one_pattern_serves_all_records_of_one_form():
     column = Nested.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
     assert (column.codes, column.numbers) == ([0, 0], [[0.5], [0.7]])

@@ -111,12 +111,6 @@ class StoredRecord(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         return self._columns[key][self._row]
 
-    @property
-    def coverage(self) -> Any:
-        """The coverage of the first view, without making the views."""
-        views = self._columns["views"]
-        return views.coverage(self._row) if isinstance(views, Nested) else None
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
@@ -157,6 +151,26 @@ class Compact:
             for row, place in enumerate(places):
                 made[place] = StoredRecord(columns, row)
         return made
+
+    def column(self, key: str) -> list[Any]:
+        """Return a value of every record, None where it has none."""
+        found: list[Any] = [None] * sum(map(len, self.places))
+        for columns, places in zip(self.groups, self.places, strict=True):
+            if key in columns:
+                for row, place in enumerate(places):
+                    found[place] = columns[key][row]
+        return found
+
+    def coverage(self) -> list[Any]:
+        """Return the coverage of the first view of every record, else that of the job."""
+        found = self.column("coverage")
+        for columns, places in zip(self.groups, self.places, strict=True):
+            views = columns["views"]
+            if isinstance(views, Nested):
+                for row, place in enumerate(places):
+                    value = views.coverage(row)
+                    found[place] = found[place] if value is None else value
+        return found
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per score."""
@@ -273,7 +287,8 @@ def read_compact(folder: Path) -> Compact | None:
             for group in content["groups"]
         ]
         found = Compact(groups, [group["places"] for group in content["groups"]])
-        return found if found.records and None not in found.records else None
+        whole = all(record is not None for record in found.records)
+        return found if found.records and whole else None
     except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None  # damaged
 

@@ -27,13 +27,7 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
-from karat.results.compact import (
-    Compact,
-    StoredRecord,
-    read_compact,
-    stamp_records,
-    write_compact,
-)
+from karat.results.compact import Compact, read_compact, stamp_records, write_compact
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
@@ -335,31 +329,45 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
         facts["metrics"].setdefault(called, task["metrics"][0])
 
 
+_JOB_KEYS = (
+    *("task", "repeat", "fold", "status", "seconds", "embed_seconds", "peak_memory_mb"),
+    *("dimensions", "train_questions", "questions"),
+)
+
+
 def _jobs(
     run: Run, records: Sequence[Mapping[str, Any]], name: str, label: Mapping[str, str]
 ) -> Iterator[tuple[Any, ...]]:
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
+    planned = {task["name"]: task.get("folds") or [None] for task in run.about["tasks"]}
     embedded = set()
-    for record in expand_folds(run.about, records):
-        status = simplified_status(record["status"])
-        job = (name, label.get(record["task"], record["task"]), record["repeat"], record["fold"], status)
-        seconds = record.get("seconds")
-        if record.get("embed_seconds") and data.get(record["task"]) not in embedded:
+    for task, repeat, fold, status, seconds, embedding, memory, *rest in _job_rows(run, records):
+        dimensions, train, test, coverage = rest
+        if embedding and data.get(task) not in embedded:
             # vectors are computed once per dataset and shared by its jobs
-            embedded.add(data.get(record["task"]))
-            seconds = (seconds or 0.0) + record["embed_seconds"]
-        coverage = _coverage(record)
-        rows = record.get("train_questions"), record.get("questions")
-        costs = (seconds, record.get("peak_memory_mb"), coverage, record.get("dimensions"))
-        yield *job, *costs, *(rows if all(rows) else (None, None))
+            embedded.add(data.get(task))
+            seconds = (seconds or 0.0) + embedding
+        shown, ended = label.get(task, task), simplified_status(status)
+        rows = (train, test) if train and test else (None, None)
+        # a task that never ran has one record for all its folds
+        for each in [fold] if fold is not None else planned.get(task, [None]):
+            yield name, shown, repeat, each, ended, seconds, memory, coverage, dimensions, *rows
+
+
+def _job_rows(run: Run, records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """Return the values of ``_JOB_KEYS`` and the coverage of each record."""
+    stored = run.stored if isinstance(run, FrozenRun) else None
+    if stored is not None:
+        columns = [*(stored.column(key) for key in _JOB_KEYS), stored.coverage()]
+    else:
+        columns = [[record.get(key) for record in records] for key in _JOB_KEYS]
+        columns.append([_coverage(record) for record in records])
+    return zip(*columns, strict=True)
 
 
 def _coverage(record: Mapping[str, Any]) -> float | None:
     """Return the coverage of a job on its first view, or of a job without views."""
-    if isinstance(record, StoredRecord):
-        found = record.coverage
-    else:
-        found = record["views"][0].get("coverage") if record["views"] else None
+    found = record["views"][0].get("coverage") if record["views"] else None
     return record.get("coverage") if found is None else found
 
 
@@ -535,13 +543,14 @@ class FrozenRun(Run):
     """
 
     @cached_property
-    def _compact(self) -> Compact | None:
+    def stored(self) -> Compact | None:
+        """The records by column, from their file; None if there is none."""
         return read_compact(self.folder)
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        if self._compact is not None:
-            return cast(list[dict[str, Any]], self._compact.records)  # mappings, never changed
+        if self.stored is not None:
+            return cast(list[dict[str, Any]], self.stored.records)  # mappings, never changed
         stamp = stamp_records(self.folder)
         records = super().records()
         write_compact(self.folder, stamp, records)
@@ -549,7 +558,7 @@ class FrozenRun(Run):
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        return super().scores() if self._compact is None else self._compact.scores()
+        return super().scores() if self.stored is None else self.stored.scores()
 
     def records(self) -> list[dict[str, Any]]:
         """Return the cached records, in the order of the plan."""

@@ -186,6 +186,9 @@ class ServedRun(FrozenRun):
     Records that did not change since ``earlier``, the same run, are taken from it.
     """
 
+    #: uploaded files of all records are not trusted
+    stored = None
+
     def __init__(self, folder: Path, root: Path, earlier: ServedRun | None = None) -> None:
         super().__init__(folder)
         self.root = root
