@@ -138,7 +138,7 @@ def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
         return runs
     if isinstance(runs, pd.DataFrame):
         return _of_table(runs)
-    opened = [FrozenRun(run.folder) if type(run) is Run else run for run in as_runs(runs)]
+    opened = [FrozenRun.of(run) if type(run) is Run else run for run in as_runs(runs)]
     if not opened or not all(isinstance(run, FrozenRun) for run in opened):
         return _of_runs(opened, pool)[0]
     # these do not change: all parts of a report use the same scores
@@ -542,6 +542,14 @@ class FrozenRun(Run):
     They come from the file of all records; if that is missing or stale, it is made again.
     """
 
+    @classmethod
+    def of(cls, run: Run) -> FrozenRun:
+        """Return a run as it is now; a plan that was read is not read again."""
+        made = cls(run.folder)
+        if "about" in vars(run):
+            vars(made)["about"] = run.about
+        return made
+
     @cached_property
     def stored(self) -> Compact | None:
         """The records by column, from their file; None if there is none."""
@@ -571,7 +579,7 @@ class FrozenRun(Run):
 
 def frozen_runs(runs: Any) -> list[Run]:
     """Return runs with cached records."""
-    return [run if isinstance(run, FrozenRun) else FrozenRun(run.folder) for run in as_runs(runs)]
+    return [run if isinstance(run, FrozenRun) else FrozenRun.of(run) for run in as_runs(runs)]
 
 
 KEYS = ["task", "model", "metric", "epoch"]
