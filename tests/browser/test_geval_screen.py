@@ -129,6 +129,26 @@ def test_a_broken_file_and_a_wrong_size_fail_with_a_reason(screen, address, plac
     assert str(place) not in said
 
 
+def test_a_failed_evaluation_is_run_again_with_the_token_only(screen, address, place):
+    opened(screen, address)
+    screen.find("#file").send_keys(str(place / "broken.txt"))
+    give(screen, "name", "again.txt")
+    tick(screen, "EntityRelatedness")
+    give(screen, "token", TOKEN)
+    screen.click("#send")
+    failed = "return document.getElementById('state').textContent.includes('Failed')"
+    screen.until(failed)
+    error = "document.getElementById('current-error').textContent"
+    give(screen, "token", "another-token-0123456789")
+    screen.click("#actions button")
+    assert "oken" in screen.until(f"return {error}")
+    give(screen, "token", TOKEN)
+    screen.click("#actions button")
+    screen.until(f"return !{error}")
+    screen.until(failed)
+    assert not screen.run(f"return {error}")
+
+
 def test_a_server_without_gold_standards_says_so(screen, place, tmp_path, monkeypatch):
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path))

@@ -68,14 +68,14 @@ class EncodeEncoder(TextEncoder):
     def __post_init__(self) -> None:
         self.takes = getattr(self.model, "takes", None) or TextEncoder.takes
 
-    def encode(self, texts: list[str]) -> Any:
-        """Return the vectors of the texts."""
+    def encode(self, texts: list[Any]) -> Any:
+        """Return the vectors of texts, columns or tables."""
         return self.model.encode(texts)
 
     def transform(self, items: Any) -> Any:
         """Return one row per item."""
         tables = (pd.Series, pd.DataFrame)
-        return self.model.encode([i if isinstance(i, tables) else str(i) for i in items])
+        return self.encode([i if isinstance(i, tables) else str(i) for i in items])
 
 
 def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:

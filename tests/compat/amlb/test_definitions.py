@@ -201,6 +201,14 @@ def test_mistakes_with_file_line_and_key(wrong, text, pattern):
     assert any(re.search(f"^my.yaml:1: .*{pattern}", message) for message in wrong(my=text))
 
 
+def test_keys_of_tasks_that_have_no_effect_are_accepted(read):
+    keys = "min_vol_size_mb: 9, quantile_levels: [0.5], ec2_instance_type: m5, ec2_volume_type: gp3"
+    definitions = read(mine=f"- {{name: a, dataset: x.csv, {keys}}}\n- {{name: b, dataset: x.csv}}")
+    assert definitions.get("suites", "mine")["tasks"] == ["mine.a", "mine.b"]
+    one, other = (dict(definitions.get("tasks", f"mine.{name}")) for name in "ab")
+    assert {**one, "called": ""} == {**other, "called": ""}
+
+
 def test_constraints_have_all_keys_optional_and_minus_one_is_no_limit(read):
     definitions = read(constraints=CONSTRAINTS)
     ours = definitions.get("constraints", "test")

@@ -194,6 +194,13 @@ def test_missing_and_unknown_arguments(call, capsys):
     assert code == 0 and "--exit-on-error" in out
 
 
+def test_logging_sets_the_level_of_the_console(call):
+    arguments = "constantpredictor own free -u user -o out -t shop -f 0".split()
+    for level, shown in (("console:info,app:error", True), ("console:warning,app:debug", False)):
+        code, _, err = call(*arguments, "--logging", level)
+        assert code == 0 and ("seed 42" in err) == shown
+
+
 def test_ignored_options_give_notes(call):
     arguments = "constantpredictor:latest own free -u user -o out -t shop -f 0 -s skip -Xtest_mode"
     code, _, err = call(*arguments.split(), "--openml-run-tag", "x", "--profiling")
@@ -321,6 +328,8 @@ def test_override_values_are_literals_or_text():
         task={"max_runtime_seconds": 60, "cores": None, "metrics": ["auc"]},
     )
     assert 0 <= read_overrides(["seed=auto"]).run["seed"] < 2**31 - 1
+    scheduled = ["job_scheduler.parallel_jobs=3", "job_scheduler.exit_on_job_failure"]
+    assert read_overrides(scheduled).run == {"workers": 3, "exit_on_error": True}
     assert read_overrides(["f.x=" + "(" * 5000]).params["x"].startswith("((")
     with pytest.raises(DefinitionError, match='"a"'):
         read_overrides(["f.a=1", "f.a.b=2"])

@@ -1,5 +1,6 @@
 """FrameworkManager on a small gold folder: GEval's files, with scores computed by hand."""
 
+import hashlib
 import re
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
+import karat
 from karat.compat.geval import FrameworkManager
 from karat.compat.geval import manager as command
 from karat.compat.geval.parameters import Parameters
@@ -51,6 +53,24 @@ def test_all_runs_all_six_tasks(result):
     names = {path.name.removesuffix("_results.csv") for path in result.glob("*_results.csv")}
     assert names == RESULT_FILES
     assert re.fullmatch(r"result_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d", result.name)
+
+
+def test_the_error_is_the_mean_over_ten_folds(result):
+    (run,) = karat.open_runs(result / "karat")
+    folds = [run.predictions("Regression Cities LR", fold) for fold in range(10)]
+    keys = np.concatenate([fold.key for fold in folds])
+    assert len(set(keys)) == len(keys)  # each entity is tested once
+    errors = [np.sqrt(np.mean((fold.predictions - fold.target) ** 2)) for fold in folds]
+    table = read(result, "regression_Cities_results.csv")
+    first = table[table["model_name"] == "LR"]["root_mean_squared_error"].astype(float).iloc[0]
+    assert first == pytest.approx(np.mean(errors))
+
+
+def test_gold_standards_are_identified_by_their_hash(result, place):
+    (run,) = karat.open_runs(result / "karat")
+    facts = next(task for task in run.about["tasks"] if "KORE" in task["name"])
+    content = (place / "gold" / "EntityRelatedness" / "KORE.txt").read_bytes()
+    assert facts["about"]["sha256"] == hashlib.sha256(content).hexdigest()
 
 
 def test_columns_are_as_documented(result):

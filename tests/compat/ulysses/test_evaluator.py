@@ -594,6 +594,23 @@ def test_lazy_vectors_are_not_cached(senteval, tmp_path):
     assert not (tmp_path / "k").exists()
 
 
+def test_progress_is_shown_unless_it_is_switched_off(senteval, capsys):
+    senteval.single("T1A")
+    evaluator = alone(senteval.model(), senteval, tasks="T1A")
+    for shown in (True, False):
+        evaluator.evaluate(kwargs_train=senteval.quick | {"show_progress_bar": shown})
+        assert ("T1A" in capsys.readouterr().err) == shown
+
+
+def test_the_sentence_model_is_not_copied(senteval):
+    model = senteval.model()
+    evaluator = alone(model, senteval, tasks="T1A")
+    assert evaluator.sentence_model is model
+    senteval.single("T1A")
+    evaluator.evaluate(kwargs_train=senteval.quick)
+    assert len(model.seen) == 1
+
+
 def test_no_warnings_in_normal_use(senteval):
     senteval.pairs("F1A")
     with warnings.catch_warnings():

@@ -267,7 +267,7 @@ class AbstractModel(ABC):
 class AbstractEvaluationManager(ABC):
     """Supervises a whole evaluation, for ``FrameworkManager(evaluation_manager=...)``.
 
-    Its methods are called in the order in which they stand here.
+    Its methods are called in the order of their definitions.
     """
 
     def __init__(self, data_manager: Any = None, debugging_mode: bool = False) -> None:
@@ -370,11 +370,6 @@ TEMPLATES = {
     "SemanticAnalogies": "capital_country",
 }
 GOLD_NAME = r"\w[\w@+-]*(\.[\w@+-]+)*"
-
-
-def task_manager(name: str) -> Callable[[type], type]:
-    """Register a task manager under a name for ``tasks``."""
-    return lambda part: task_managers.register(name, part)
 
 
 @dataclass(frozen=True)

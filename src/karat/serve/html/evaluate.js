@@ -149,33 +149,16 @@
           class: "button",
           type: "button",
           text: name === "resume" ? "Resume" : "Cancel",
-          click: () => act(id, name),
+          click: () => Karat.act(id, name, open),
         }),
       );
     return nodes;
   }
 
-  async function act(id, name) {
-    Karat.clear();
-    get("current-error").textContent = "";
-    const answer = await Karat.request("POST", `/evaluations/${encodeURIComponent(id)}/${name}`);
-    if (answer.status !== 202) {
-      get("current-error").textContent = Karat.sentences(answer);
-      if (answer.status === 401) Karat.refused(answer);
-    } else if (name === "resume") open(id);
-  }
-
   function open(id) {
     stop();
     before = "";
-    get("current").hidden = false;
-    get("state").textContent = "";
-    get("current-error").textContent = "";
-    get("current-title").focus();
-    get("current").scrollIntoView({ block: "start" });
-    stop = Karat.watch(id, show, (answer) => {
-      get("current-error").textContent = Karat.sentences(answer);
-    });
+    stop = Karat.follow(id, show);
   }
 
   // -- all evaluations --------------------------------------------------------------------------

@@ -173,37 +173,21 @@
     const name = status === "finished" ? null : Karat.ended({ status }) ? "resume" : "cancel";
     if (!name || facts.writable !== "true") return [];
     const text = name === "resume" ? "Run again" : "Cancel";
-    return [el("button", { class: "button", type: "button", text, click: () => act(id, name) })];
-  }
-
-  async function act(id, name) {
-    get("current-error").textContent = "";
-    const answer = await Karat.request("POST", `/evaluations/${encodeURIComponent(id)}/${name}`);
-    if (answer.status !== 202) {
-      get("current-error").textContent = Karat.sentences(answer);
-      if (answer.status === 401) Karat.refused(answer);
-    } else if (name === "resume") open(id);
+    return [el("button", { class: "button", type: "button", text, click: () => Karat.act(id, name, open) })];
   }
 
   function open(id) {
     stop();
     shown = "";
     get("result").hidden = true;
-    get("current").hidden = false;
-    get("state").textContent = "";
-    get("current-error").textContent = "";
-    get("current-title").focus();
-    get("current").scrollIntoView({ block: "start" });
-    stop = Karat.watch(id, show, (answer) => {
-      get("current-error").textContent = Karat.sentences(answer);
-    });
+    stop = Karat.follow(id, show);
   }
 
   // -- results ----------------------------------------------------------------------------------
 
   const isNumber = (value) => typeof value === "number";
 
-  /** Return a cell; whole numbers have no decimals unless it is said how many. */
+  /** Return a cell; whole numbers have no decimals unless ``digits`` is given. */
   function cell(value, digits = Number.isInteger(value) ? 0 : 4) {
     const text = isNumber(value) ? Karat.fixed(value, digits) : String(value ?? "") || "–";
     const pieces = text.split(/(?<=_)/).flatMap((piece) => [el("wbr"), piece]);

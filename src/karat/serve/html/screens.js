@@ -128,6 +128,31 @@
 
   Karat.ended = ({ status }) => Boolean(status) && !["queued", "running"].includes(status);
 
+  /** Open the part of the page about an evaluation, and `watch` it; return what stops it. */
+  Karat.follow = (id, show) => {
+    const get = (each) => document.getElementById(each);
+    get("current").hidden = false;
+    get("state").textContent = "";
+    get("current-error").textContent = "";
+    get("current-title").focus();
+    get("current").scrollIntoView({ block: "start" });
+    return Karat.watch(id, show, (answer) => {
+      get("current-error").textContent = Karat.sentences(answer);
+    });
+  };
+
+  /** Cancel or resume an evaluation; one that is resumed is shown with `open`. */
+  Karat.act = async (id, name, open) => {
+    const place = document.getElementById("current-error");
+    Karat.clear();
+    place.textContent = "";
+    const answer = await Karat.request("POST", `/evaluations/${encodeURIComponent(id)}/${name}`);
+    if (answer.status !== 202) {
+      place.textContent = Karat.sentences(answer);
+      if (answer.status === 401) Karat.refused(answer);
+    } else if (name === "resume") open(id);
+  };
+
   // -- lists and links --------------------------------------------------------------------------
 
   /** Return the address of the leaderboard with the rows of some models highlighted. */
