@@ -275,9 +275,10 @@
         [rank(row, "model"), rank(row, "model_configuration")].filter(given).join(", "),
         rank(row, "metric"),
         scores.get(key(rank)(row)) ?? null,
-        `${rank(row, "ranking")} of ${rank(row, "absolute_total")}`,
+        rank(row, "ranking") < 0 ? null : `${rank(row, "ranking")} of ${rank(row, "absolute_total")}`,
       ];
       const nodes = cells.map((value) => cell(value, 4));
+      nodes[2].className = "number";
       groups.get(name).push(el("tr", { class: "score" }, nodes));
     }
     get("ranks").replaceChildren(grouped(groups));
