@@ -38,7 +38,7 @@
       const own = golds.filter(({ task }) => task === name);
       const here = own.filter(({ available }) => available);
       const missing = own.length - here.length;
-      const note = !here.length ? " (no gold standard)" : missing ? ` (${here.length} of ${own.length})` : "";
+      const note = !here.length ? " (no data)" : missing ? ` (${here.length} of ${own.length})` : "";
       return { value: name, text: name + note, disabled: !here.length };
     });
   }
