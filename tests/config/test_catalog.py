@@ -418,3 +418,17 @@ def test_an_error_of_a_table_names_its_file_once(tmp_path):
     with pytest.raises(DataError) as caught:
         load_user_table(file, "b", {})
     assert str(caught.value).count(str(file)) == 1
+
+
+def test_a_header_is_not_taken_for_the_modality(tmp_path):
+    """The error about the file names the dataset, not its key ``modality: column``."""
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "shop.csv").write_text("city\nRome\n")
+    (tmp_path / "lake" / "columns.csv").write_text("table,columns,type\nshop,city,place\n")
+    place = tmp_path / "lake.yaml"
+    place.write_text(
+        "datasets:\n  lake:\n    path: lake\n    reader: tables\n"
+        "    modality: column\n    kind: classification\n"
+    )
+    with pytest.raises(DataError, match=r"lake\.yaml:\d+: datasets\.lake: "):
+        Catalog(place).dataset("lake")()

@@ -132,6 +132,15 @@ def test_an_unknown_table_or_column_is_named(target, named):
         Dataset.from_tables(TABLES, target)
 
 
+@pytest.mark.parametrize(
+    ("tables", "target"),
+    [(list(TABLES.values()), {"rivers": 1}), (TABLES, ["rivers"]), (TABLES, pd.Series(["x"]))],
+)
+def test_tables_and_target_are_mappings(tables, target):
+    with pytest.raises(DataError, match="mapping"):
+        Dataset.from_tables(tables, target)
+
+
 def test_a_repeated_header_needs_a_position():
     twice = {"t": pd.DataFrame([[1, 2]], columns=["a", "a"])}
     with pytest.raises(DataError, match="position"):

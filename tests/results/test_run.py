@@ -195,6 +195,13 @@ def test_open_runs(run, tmp_path):
     assert repr(run) == "<Run m.s.c.local.20260102T030405>"
 
 
+def test_run_folders_further_inside_are_named(tmp_path):
+    for inner in ("taco/runs", "geval/result_1/karat"):
+        Run.create(tmp_path / inner, ABOUT)
+        with pytest.raises(DataError, match=inner):
+            open_runs(tmp_path / inner.partition("/")[0])
+
+
 def test_paths_that_are_not_runs(run, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")

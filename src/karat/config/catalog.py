@@ -73,6 +73,8 @@ class DatasetLoader:
         message = message.removeprefix(f"{self.name}: ")
         quoted = [value] if value is not None else re.findall('"([^"]+)"', message)[:1]
         for path, place in self.origins.items():
+            if path == ("modality",) and "modality" not in message:  # "column" is often a header
+                continue
             setting: Any = self.definition
             with suppress(KeyError, IndexError, TypeError):
                 for step in path:

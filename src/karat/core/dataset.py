@@ -391,10 +391,10 @@ class Dataset:
         >>> Dataset.from_tables({"cities": cities}, target, name="types")
         <Dataset types: 2 questions about 2 column items, 2 classes>
         """
-        if not target:
+        if len(target) == 0:
             raise DataError(f"{name}: there is no target.")
-        columns = isinstance(next(iter(target)), tuple)
         places, values = find_targets(tables, target, name)
+        columns = isinstance(next(iter(target)), tuple)
         items = (column_items if columns else frame_items)(tables).iloc[places]
         values = pd.Series(values, dtype=object).infer_objects().to_frame("target")
         truth, kind, classes = _target_of(values, "target", kind, name)

@@ -102,6 +102,10 @@ def find_targets(
     >>> find_targets(tables, {("t", "b"): "x", ("t", 0): "y"}, "mine")
     ([1, 0], ['x', 'y'])
     """
+    if not isinstance(tables, Mapping) or not isinstance(target, Mapping):
+        wrong = target if isinstance(tables, Mapping) else tables
+        wanted = "{name: table}" if wrong is tables else "{(table, column): value}"
+        raise DataError(f"{name}: expected a mapping {wanted}, got {type(wrong).__name__}.")
     widths = [as_frame(table, str(table_id)).shape[1] for table_id, table in tables.items()]
     first = dict(zip(tables, np.cumsum([0, *widths]).tolist(), strict=False))
     order = {table_id: place for place, table_id in enumerate(tables)}

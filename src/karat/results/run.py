@@ -448,7 +448,10 @@ def open_runs(
         if not inside:
             missing = "is not a folder" if path.exists() else "does not exist"
             what = "contains no run folder" if path.is_dir() else missing
-            raise DataError(f"{path} {what}; create one with karat run.")
+            found = [*path.glob("*/*/run.json"), *path.glob("*/*/*/run.json")]
+            deeper = sorted({str(p.parents[1]) for p in found})
+            todo = f"use {' '.join(deeper[:3])}" if deeper else "create one with karat run"
+            raise DataError(f"{path} {what}; {todo}.")
         runs += readable
     return runs
 

@@ -51,7 +51,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
     from karat.serve.routes import make_app
 
     if not settings.folder.is_dir():
-        raise DataError(f"there is no folder {settings.folder}; karat run creates one.")
+        raise DataError(f"there is no folder {settings.folder}; create it, or use karat run.")
     with contextlib.closing(bind(settings.host, settings.port)) as listening:
         app = make_app(replace(settings, limits=fitting_limits(settings.limits)))
         if settings.token is not None:

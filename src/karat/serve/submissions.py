@@ -152,7 +152,7 @@ class Uploads:
         try:
             os.link(draft, self.vectors / name)  # unlike a move, it never replaces a file
         except FileExistsError as error:
-            hint = f"DELETE /api/v1/vectors/{name} first, or choose another name"
+            hint = f"use it, choose another name, or DELETE /api/v1/vectors/{name} first"
             message = f'the vector file "{name}" already exists'
             raise ApiError(409, message, hint, field="name") from error
         return {"name": name, "bytes": size, "sha256": digest, "model": UPLOAD + name}

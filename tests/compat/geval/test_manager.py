@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 import karat
+from karat import open_runs
 from karat.compat.geval import FrameworkManager
 from karat.compat.geval import manager as command
 from karat.compat.geval.parameters import Parameters
@@ -22,6 +23,7 @@ from .geval_gold import (
     read_compared,
     run_geval,
     vectors,
+    write_gold,
     write_hdf5,
     write_text,
 )
@@ -131,6 +133,28 @@ def test_coverage_and_missing_entities(result):
     assert len(quads) == 8  # City_3 is first in four and second in four
     # as in the file: two cities, then their two lands
     assert quads.iloc[0].tolist() == [iri(n) for n in ("City_0", "City_3", "Land_0", "Land_3")]
+
+
+def test_repeats_left_out_by_a_constraint_do_not_remove_the_others(place):
+    """``served`` keeps the first ten of the hundred folds: one repeat of each model."""
+    folder = run(place, out="served", tasks="Class", constraint="served")
+    table = read(folder, "classification_Cities_results.csv")
+    assert len(table) == 12 and table["accuracy"].between(0, 1).all()
+    assert table["model_name"].value_counts().to_dict() == {
+        **{"NB": 1, "KNN": 1, "EntropyTree": 1, "NestedChoice": 1, "SVM": 8}
+    }
+
+
+def test_folds_without_a_vector_do_not_remove_their_repeat(tmp_path, monkeypatch):
+    """Most cities have no vector, so that there is none in some of the folds."""
+    monkeypatch.setattr("karat.compat.geval.gold.REPEATS", 2)
+    write_gold(tmp_path / "gold")
+    write_text(tmp_path / "few.txt", vectors(tuple(f"City_{n}" for n in range(11, 40))))
+    folder = run(tmp_path, "few.txt", tasks="Class")
+    (own,) = open_runs(folder / "karat")
+    assert "declined" in {r["status"] for r in own.records() if r["task"].endswith(" NB")}
+    table = read(folder, "classification_Cities_results.csv")
+    assert table["model_name"].value_counts()[["NB", "KNN"]].tolist() == [2, 2]
 
 
 def test_each_missing_entity_is_its_own_cluster(result):

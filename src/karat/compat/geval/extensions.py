@@ -401,8 +401,7 @@ def own_trials(gold: Any, data: Dataset) -> Iterator[GoldTrial]:
     ready = replace(task, dataset=data)
     measured = tuple(task.metrics) or default_metrics(ready, data, blind=False)
     trial = OwnTrial(gold.task, gold.name, model, "", measured)
-    split: Any = task.split
-    yield GoldTrial(trial, replace(ready, name=trial.full_name), int(split.get("repeats") or 1))
+    yield GoldTrial(trial, replace(ready, name=trial.full_name))
 
 
 @dataclass(frozen=True)

@@ -244,11 +244,10 @@ class Setup:
 
 @dataclass(frozen=True)
 class GoldTrial:
-    """A trial, its Karat task, and the number of repeats."""
+    """A trial and its Karat task."""
 
     trial: Trial
     task: Task
-    repeats: int
 
 
 GOLD_STANDARDS = tuple(Gold(task, name, dataset) for dataset, (task, name) in GOLD.items())
@@ -283,7 +282,7 @@ def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[GoldTrial]
         trial = Trial(gold.task, gold.name, setup.model, setup.configuration)
         options = _task_options(gold.task, setup, params)
         task = Task(name=trial.full_name, dataset=data, kind=gold.task, **options)
-        yield GoldTrial(trial, task, setup.repeats)
+        yield GoldTrial(trial, task)
 
 
 def _trained(head: Any, legacy: bool) -> dict[str, Any]:

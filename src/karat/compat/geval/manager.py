@@ -458,7 +458,8 @@ def show(report: _Evaluation) -> None:
     for cells in _best_scores(report):
         table.add_row(*map(Text, cells))
     console = Console()
-    console.print(table)
+    needed = console.measure(table).maximum  # in a file, nothing is cut off
+    console.print(table, width=None if console.is_terminal else max(console.width, needed))
     for problem in report.problems:
         console.print(Text(problem), style="yellow")
     console.print(Text(f"\n{report.folder}"))

@@ -126,27 +126,31 @@ class Outcome:
 
     def repeats(self) -> Iterator[Repeat]:
         """Yield the complete repeats of each trial, or one without scores."""
-        tasks = {task["name"]: task for task in self.run.about["tasks"]}
         records = self.run.records()
         for planned in self.trials:
-            name = planned.task.name
-            declined = sum(r["task"] == name and r["status"] == "declined" for r in records)
-            folds = (len(tasks[name]["folds"]) - declined) // planned.repeats
-            groups = _by_repeat(records, name)
-            for group in [each for each in groups if len(each) == folds] or [{}]:
+            own = [record for record in records if record["task"] == planned.task.name]
+            for group in _complete(own) or [{}]:
                 scores = mean_scores([view["scores"] for view in group.values()])
-                place = (self.run, name, next(iter(group), 0), self.legacy)
+                place = (self.run, planned.task.name, next(iter(group), 0), self.legacy)
                 yield Repeat(planned.trial, self.coverage.share, scores, *place)
 
 
-def _by_repeat(records: Sequence[Mapping[str, Any]], task: str) -> list[dict[int, dict[str, Any]]]:
-    """Return the scored clean views of a task by fold, one mapping for each repeat."""
+def _complete(records: Sequence[Mapping[str, Any]]) -> list[dict[int, dict[str, Any]]]:
+    """Return the repeats of a task in which every fold has a score or was declined."""
+    groups = _by_repeat(records)
+    needed = [record for record in records if record["status"] != "declined"]
+    broken = {r["repeat"] for r in needed if r["fold"] not in groups.get(r["repeat"], {})}
+    return [group for repeat, group in groups.items() if repeat not in broken]
+
+
+def _by_repeat(records: Sequence[Mapping[str, Any]]) -> dict[int, dict[int, dict[str, Any]]]:
+    """Return the scored clean views of a task by fold, for each repeat."""
     groups: dict[int, dict[int, dict[str, Any]]] = {}
     for record in records:
-        for view in record["views"] if record["task"] == task else ():
+        for view in record["views"]:
             if View(view["corruption"], view["severity"]) == CLEAN and view["scores"]:
                 groups.setdefault(record["repeat"], {})[record["fold"]] = view
-    return list(groups.values())
+    return groups
 
 
 def mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
@@ -227,7 +231,8 @@ def _repeats(run: Run) -> list[Repeat]:
         trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))
         if trial is None:
             continue
-        for group in _by_repeat(run.records(), task["name"]):
+        own = [record for record in run.records() if record["task"] == task["name"]]
+        for group in _by_repeat(own).values():
             views = group.values()
             shares = [view["coverage"] for view in views if view.get("coverage") is not None]
             coverage = float(np.mean(shares)) if shares else None

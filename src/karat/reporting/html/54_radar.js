@@ -62,13 +62,20 @@
     });
   }
 
+  /** Return a name without its middle if it is too long: names often differ in their ends. */
+  function fitting(name, width) {
+    const text = Karat.plain(name);
+    const end = Math.floor((width - 1) / 2);
+    return text.length <= width ? text : `${text.slice(0, width - 1 - end)}…${text.slice(-end)}`;
+  }
+
   function axes(charts, { r, cx, cy, point, width }) {
     return charts.flatMap(({ corruption }, i) => {
       const [x, y] = point(r.domain[1], i);
       const anchor = Math.abs(x - cx) < 12 ? "middle" : x > cx ? "start" : "end";
-      const room = { middle: width, start: width - x, end: x }[anchor];
-      const name = Karat.short(corruption, Math.max(4, Math.floor(room / 7)));
       const place = [x + (x - cx) * 0.05, y + (y - cy) * 0.09 + 4];
+      const room = { middle: width, start: width - place[0], end: place[0] }[anchor];
+      const name = fitting(corruption, Math.max(4, Math.floor(room / 7)));
       const line = svg("line", { class: "grid", x1: cx, y1: cy, x2: x, y2: y });
       return [line, Karat.label(...place, name, { "text-anchor": anchor })];
     });

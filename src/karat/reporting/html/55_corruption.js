@@ -100,7 +100,7 @@
     );
     const names = ["model", "corruption", "severity", "value", "metric"];
     const cells = { 2: (severity) => String(severity) };
-    return Karat.plainTable("Scores", names, rows, { cells });
+    return Karat.plainTable("Scores", names, rows, { cells, wrap: [1] });
   }
 
   /** Return the charts of a task's corruptions, or that of the chosen one and its scores. */

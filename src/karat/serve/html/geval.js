@@ -38,7 +38,7 @@
       const own = golds.filter(({ task }) => task === name);
       const here = own.filter(({ available }) => available);
       const missing = own.length - here.length;
-      const note = !here.length ? " (no gold standard)" : missing ? ` (${here.length} of ${own.length})` : "";
+      const note = !here.length ? " (no data)" : missing ? ` (${here.length} of ${own.length})` : "";
       return { value: name, text: name + note, disabled: !here.length };
     });
   }
@@ -259,9 +259,10 @@
         [rank(row, "model"), rank(row, "model_configuration")].filter(given).join(", "),
         rank(row, "metric"),
         scores.get(key(rank)(row)) ?? null,
-        `${rank(row, "ranking")} of ${rank(row, "absolute_total")}`,
+        rank(row, "ranking") < 0 ? null : `${rank(row, "ranking")} of ${rank(row, "absolute_total")}`,
       ];
       const nodes = cells.map((value) => cell(value, 4));
+      nodes[2].className = "number";
       groups.get(name).push(el("tr", { class: "score" }, nodes));
     }
     get("ranks").replaceChildren(grouped(groups));
