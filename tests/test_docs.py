@@ -179,6 +179,7 @@ def files_of_readers(tmp_path_factory) -> Path:
     gold["label"] = np.where(vectors[:, 0] > 0, "big", "small")
     for name in ("towns", "edges"):
         gold.to_csv(folder / f"{name}.tsv", sep="\t", index=False)
+    make_lake(folder)
     for name in ("my_module", "my_encoder"):
         (folder / f"{name}.py").write_text(MODULE)
     evaluate(
@@ -187,6 +188,23 @@ def files_of_readers(tmp_path_factory) -> Path:
         output=folder / "results",
     )
     return folder
+
+
+def make_lake(folder: Path) -> None:
+    """Write the tables of docs/tables.md and the definitions that it shows."""
+    (folder / "lake").mkdir()
+    types = []
+    for number in range(6):
+        rows = {
+            "town": [f"town{number + i}" for i in range(5)],
+            "people": range(number, number + 5),
+        }
+        pd.DataFrame(rows).to_csv(folder / "lake" / f"t{number}.csv", index=False)
+        types += [(f"t{number}", name, name) for name in rows]
+    columns = pd.DataFrame(types, columns=["table", "column", "type"])
+    columns.to_csv(folder / "lake" / "columns.csv", index=False)
+    shown = blocks(ROOT / "docs" / "tables.md", "yaml")
+    (folder / "lake.yaml").write_text(next(text for text in shown if "suites:" in text))
 
 
 def _stand_in(name: str) -> Task:

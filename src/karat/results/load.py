@@ -29,7 +29,7 @@ from karat.errors import (
 from karat.metrics.metric import get_metric
 from karat.results.compact import Compact, read_compact, stamp_records, write_compact
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
-from karat.results.run import Run, open_runs
+from karat.results.run import Run, about_stamp, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
 
 JOBS = (
@@ -544,9 +544,10 @@ class FrozenRun(Run):
 
     @classmethod
     def of(cls, run: Run) -> FrozenRun:
-        """Return a run as it is now; a plan that was read is not read again."""
+        """Return a run as it is now; a plan that has not changed is not read again."""
         made = cls(run.folder)
-        if "about" in vars(run):
+        known = vars(run).get("_about_stamp")
+        if "about" in vars(run) and known is not None and known == about_stamp(run.folder):
             vars(made)["about"] = run.about
         return made
 

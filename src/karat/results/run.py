@@ -303,6 +303,7 @@ class Run:
     def about(self) -> dict[str, Any]:
         """The plan: model, suite, seed, tasks, versions."""
         path = self.folder / "run.json"
+        self._about_stamp = about_stamp(self.folder)
         about = _renamed(read_json_object(path))
         if wrong := check_about(about):
             where = f"{self.folder.name}/run.json"
@@ -412,6 +413,14 @@ class Run:
             raise DataError(
                 f"{self.folder} has no predictions of {task}, fold {fold}, {view}: {reason}."
             ) from error
+
+
+def about_stamp(folder: Path) -> tuple[int, int] | None:
+    """Return time and size of the plan of a run."""
+    with contextlib.suppress(OSError):
+        facts = (folder / "run.json").stat()
+        return facts.st_mtime_ns, facts.st_size
+    return None
 
 
 def read_record(path: Path) -> dict[str, Any] | None:

@@ -108,7 +108,7 @@ def test_seed_is_42_a_number_or_a_generator(name):
 def test_documented_signatures_of_suites():
     wanted = ["dataset_name", "X_train", "X_test", "y_train", "y_test", "results_dir", "task"]
     parameters = inspect.signature(run_benchmark).parameters
-    options = ["draws", "pairs", "keep_predictions", "min_frequency"]
+    options = ["draws", "pairs", "keep_predictions", "min_frequency", "missing_category"]
     assert list(parameters) == [*wanted, "severities", *options]
     assert {parameters[name].kind for name in options} == {inspect.Parameter.KEYWORD_ONLY}
     assert parameters["results_dir"].default == "results" and parameters["task"].default is None
