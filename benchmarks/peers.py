@@ -55,7 +55,7 @@ def run(command: list[str], case: Case) -> Measured:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**os.environ, **ONE_THREAD, **case.environment, "XDG_CACHE_HOME": folder},
+            env={**os.environ, **ONE_THREAD, "KARAT_CACHE": folder, **case.environment},
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
