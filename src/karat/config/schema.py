@@ -326,6 +326,7 @@ class Task(_Limited):
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
     keep_predictions: Literal["all", "clean"] = "all"
+    roles: Texts = []
     kind: str | None = None
     ignore: Texts = []
     title: str | None = None

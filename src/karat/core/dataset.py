@@ -58,8 +58,22 @@ PLURAL = {
 }
 MODALITIES = tuple(PLURAL)
 PARTS = ("train", "test")
+QUERY, DOCUMENT = "query", "document"
+#: role of a field whose items are queries and candidates of other queries
+QUERY_AND_DOCUMENT = f"{QUERY}+{DOCUMENT}"
 #: the attributes that have one value per question
 QUESTION_VALUES = ("target", "group", "part", "weight")
+
+
+@dataclass(frozen=True, eq=False)
+class ItemRoles:
+    """The role of each item, and the positions of documents that are queries too.
+
+    The latter have two vectors. A role is empty if the item has none.
+    """
+
+    main: np.ndarray
+    both: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +101,9 @@ class Dataset:
         Source, license, citation and checksum of the data.
     weight
         The weight of each question in training and in metrics, if they differ.
+    roles
+        The role of each field, such as ``("query", "document")``, for encoders that embed a query
+        in another way than a document; see ``item_roles``.
     """
 
     name: str
@@ -100,6 +117,7 @@ class Dataset:
     classes: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     weight: np.ndarray | None = None
+    roles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
@@ -110,6 +128,9 @@ class Dataset:
                     + did_you_mean(str(value), allowed)
                 )
         _check_items(self)
+        if len(self.roles) > len(self.questions.columns):
+            fields = ", ".join(map(str, self.questions.columns))
+            raise DataError(f"{self.name}: {len(self.roles)} roles for the fields {fields}.")
         for name in QUESTION_VALUES:
             object.__setattr__(self, name, _checked_values(self, name))
         where = f'{self.name}: the field "'
@@ -480,6 +501,37 @@ class Dataset:
             fine[self.items.index.get_indexer(pd.Index(self.target, tupleize_cols=False))] = True
         return np.flatnonzero(fine)
 
+    def role_of(self, field: str) -> str:
+        """Return the role of a field, or an empty string."""
+        roles = dict(zip(self.fields, self.roles, strict=False))
+        return roles.get(field, "")
+
+    @cached_property
+    def item_roles(self) -> ItemRoles:
+        """The roles in which the items are embedded.
+
+        The items of a field have its role. If a field is a query, all other items are documents:
+        those of the other fields, the targets, and items that no question mentions. A subset keeps
+        the roles of the whole dataset.
+        """
+        roles = self.roles + (DOCUMENT,) * (len(self.fields) - len(self.roles))
+        rows = [self.mentions(name).rows for name in self.fields]
+        main = np.full(len(self.items), "", dtype=object)
+        if not {QUERY, QUERY_AND_DOCUMENT} & set(roles):
+            for role, places in zip(self.roles, rows, strict=False):
+                main[places] = role
+            return ItemRoles(main, np.empty(0, dtype=np.intp))
+        query, document = np.zeros((2, len(self.items)), dtype=bool)
+        for role, places in zip(roles, rows, strict=True):
+            query[places] |= role != DOCUMENT
+            document[places] |= role != QUERY
+        if self.kind == "items" and self.target is not None:
+            targets = pd.Index(self.target, tupleize_cols=False)
+            document[self.items.index.get_indexer(targets)] = True
+        main[:] = DOCUMENT
+        main[query & ~document] = QUERY
+        return ItemRoles(main, np.flatnonzero(query & document))
+
     @cached_property
     def tables(self) -> np.ndarray | None:
         """The table of each item, if the items are columns; otherwise None."""
@@ -529,12 +581,17 @@ class Dataset:
             "questions": self.questions.iloc[rows],
             "_mentions": mentions,
             **({"_asked": self.asked()} if self.kind == "items" else {}),
+            **({"item_roles": self.item_roles} if self.roles else {}),
         }
         for name in QUESTION_VALUES:
             changes[name] = None if getattr(self, name) is None else getattr(self, name)[rows]
         for name, value in changes.items():
             object.__setattr__(part, name, value)
         return part
+
+    def with_roles(self, roles: Sequence[str]) -> Dataset:
+        """Return the dataset with other roles of its fields."""
+        return replace(self, roles=tuple(roles))
 
     def with_positive(self, label: Any) -> Dataset:
         """Return the dataset with another positive class; there must be two classes."""

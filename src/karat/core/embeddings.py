@@ -6,14 +6,14 @@ be answered follow from this rule. A row that is partly NaN is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.core.dataset import Dataset
+from karat.core.dataset import QUERY, Dataset
 from karat.errors import ContractError
 
 #: maximum size in bytes of a sparse matrix when dense
@@ -28,16 +28,23 @@ BLOCK = 4096
 class Vectors:
     """Vectors of items: row i of the matrix is the vector of item ``rows[i]``; rows ascend.
 
-    ``vocabulary`` are all ids and vectors of the encoder, if it has a vocabulary.
+    ``vocabulary`` are all ids and vectors of the encoder, if it has a vocabulary. ``both`` are the
+    items that have a second vector as a query; these are the last rows of the matrix.
     """
 
     matrix: np.ndarray
     rows: np.ndarray
     vocabulary: tuple[pd.Index, np.ndarray] | None = None
+    both: np.ndarray | None = None
 
-    def at(self, positions: np.ndarray) -> np.ndarray:
-        """Return the vectors of items by their position in the dataset."""
-        return np.asarray(self.matrix[self._places(positions)])
+    def at(self, positions: np.ndarray, query: bool = False) -> np.ndarray:
+        """Return the vectors of items by their position in the dataset, or those as queries."""
+        places = self._places(positions)
+        if query and self.both is not None and len(self.both):
+            second = np.searchsorted(self.both, positions)
+            found = np.append(self.both, -1)[second] == positions
+            places = np.where(found, len(self.rows) + second, places)
+        return np.asarray(self.matrix[places])
 
     def known(self, positions: np.ndarray) -> np.ndarray:
         """Return which of these items have a vector."""
@@ -54,7 +61,7 @@ class Vectors:
     def of(self, data: Dataset, field: str) -> np.ndarray:
         """Return one vector per question: the item's, or the weighted mean of a bag of items."""
         bags = data.mentions(field)
-        values = self.at(bags.rows)
+        values = self.at(bags.rows, QUERY in data.role_of(field))
         if len(bags.rows) == len(data):
             return values
         weights = np.where(np.isnan(values[:, 0]), 0.0, bags.weights)
@@ -215,14 +222,21 @@ def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def encode(
-    encoder: Any, texts: list[str], name: str, progress: Callable[[int], None] | None = None
+    encoder: Any,
+    texts: list[str],
+    name: str,
+    progress: Callable[[int], None] | None = None,
+    *,
+    role: str = "",
 ) -> np.ndarray:
     """Return one row of 32-bit floats per text, or raise a ContractError.
 
     ``encoder.encode`` gets ``encoder.chunk`` texts at a time, longest first; all at once, in their
-    order, if that is None. ``progress`` is called with the number of encoded texts.
+    order, if that is None. ``progress`` is called with the number of encoded texts. An encoder
+    that ``uses_roles`` also gets the role of the texts, such as "query".
     """
     size = getattr(encoder, "chunk", CHUNK)
+    given = {"role": role} if role and uses_roles(encoder) else {}
     order = np.arange(len(texts))
     if size is not None:
         order = np.argsort([-len(text) for text in texts], kind="stable")
@@ -231,7 +245,7 @@ def encode(
         places = order[begin : begin + size] if size else order
         chunk = [texts[i] for i in places]
         with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
-            values = _matrix(encoder.encode(chunk), len(chunk), name)
+            values = _matrix(encoder.encode(chunk, **given), len(chunk), name)
             vectors = values.astype(np.float32, copy=False)
         _check_finite(vectors, name, chunk)
         rows = np.empty((len(texts), vectors.shape[1]), np.float32) if rows is None else rows
@@ -244,6 +258,65 @@ def encode(
         if progress is not None:
             progress(begin + len(places))
     return np.empty((0, 1), np.float32) if rows is None else rows
+
+
+# -- roles ----------------------------------------------------------------------------------
+
+
+def uses_roles(encoder: Any) -> bool:
+    """Return whether an encoder embeds queries in another way than documents."""
+    return bool(getattr(encoder, "uses_roles", False))
+
+
+def declared_prompts(encoder: Any) -> list[str]:
+    """Return the names of the prompts that an encoder has, whether they are used or not."""
+    return sorted(map(str, getattr(encoder, "declared_prompts", ())))
+
+
+@dataclass(frozen=True)
+class RoleOrder:
+    """The items to embed by position, with the role of each; the last ones are ``both``.
+
+    ``prompts`` are the prompts of the roles; a role without one has an empty prompt.
+    """
+
+    places: np.ndarray
+    roles: np.ndarray
+    both: np.ndarray
+    prompts: Mapping[str, str] = field(default_factory=dict)
+
+    def matrix(self, name: str, embed: Callable[[np.ndarray, str], np.ndarray]) -> np.ndarray:
+        """Return one row per place; ``embed`` returns those of some places in one role."""
+        groups = [(role, np.flatnonzero(self.roles == role)) for role in dict.fromkeys(self.roles)]
+        if len(groups) < 2:
+            return embed(self.places, groups[0][0] if groups else "")
+        parts = [embed(self.places[chosen], role) for role, chosen in groups]
+        widths = {part.shape[1] for part in parts}
+        if len(widths) > 1:
+            several = " and ".join(map(str, sorted(widths)))
+            raise ContractError(f"{name} returned {several} dimensions in different roles.")
+        rows = np.empty((len(self.places), *widths), dtype=parts[0].dtype)
+        for (_, chosen), part in zip(groups, parts, strict=True):
+            rows[chosen] = part
+        return rows
+
+
+def role_order(encoder: Any, data: Dataset, rows: np.ndarray) -> RoleOrder:
+    """Return which items to embed in which role.
+
+    Without roles, or if the encoder has one prompt for all of them, each item is embedded once.
+    """
+    none = np.empty(0, dtype=np.intp)
+    if not data.roles or not uses_roles(encoder):
+        return RoleOrder(rows, np.full(len(rows), "", dtype=object), none)
+    main = data.item_roles.main[rows]
+    both = np.intersect1d(data.item_roles.both, rows)
+    names = dict.fromkeys([*main, *([QUERY] if len(both) else [])])
+    prompts = {role: str(encoder.prompt_for(role)) if role else "" for role in names}
+    if len(set(prompts.values())) == 1:
+        return RoleOrder(rows, np.full(len(rows), next(iter(names)), dtype=object), none, prompts)
+    roles = np.concatenate([main, np.full(len(both), QUERY, dtype=object)])
+    return RoleOrder(np.concatenate([rows, both]), roles, both, prompts)
 
 
 # -- datasets -------------------------------------------------------------------------------
@@ -278,16 +351,26 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
 def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> Vectors:
     """Embed the items that the questions mention with a fitted encoder."""
     rows = data.mentioned()
-    items = data.items.iloc[rows]
-    if data.modality in getattr(encoder, "by_text", ()):
-        codes, texts = distinct_texts(items)
-        matrix = item_vectors(encode(encoder, texts, name), codes)
-    else:
-        values = align_rows(encoder.transform(items), items, f"{name}.transform")
-        matrix = check_vectors(values, len(rows), f"{name}.transform")
+
+    def embed_items(places: np.ndarray, role: str) -> np.ndarray:
+        items = data.items.iloc[places]
+        if data.modality in getattr(encoder, "by_text", ()):
+            codes, texts = distinct_texts(items)
+            return item_vectors(encode(encoder, texts, name, role=role), codes)
+        return transformed(encoder, items, name, role)
+
+    order = role_order(encoder, data, rows)
+    matrix = order.matrix(name, embed_items)
     if width is not None and matrix.shape[1] != width:
         raise ContractError(
             f"{name}.transform returned {matrix.shape[1]} dimensions for the test items "
             f"and {width} for the train items."
         )
-    return Vectors(matrix, rows)
+    return Vectors(matrix, rows, both=order.both)
+
+
+def transformed(encoder: Any, items: Any, name: str, role: str = "") -> np.ndarray:
+    """Return the checked vectors of an encoder's ``transform``."""
+    given = {"role": role} if role else {}
+    values = align_rows(encoder.transform(items, **given), items, f"{name}.transform")
+    return check_vectors(values, len(items), f"{name}.transform")

@@ -17,7 +17,7 @@ import pickle
 import traceback
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,6 +110,7 @@ class Job:
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
     vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
+    ``prompts`` are those used for the roles of the task, ``declared`` the names of the model's own.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     """
@@ -124,6 +125,8 @@ class Job:
     vectors: str | None = None
     vocabulary: str | None = None
     embed_seconds: float | None = None
+    prompts: Mapping[str, str] | None = None
+    declared: Sequence[str] = ()
     broken: Broken | None = None
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
@@ -208,6 +211,9 @@ class _Attempt:
         self.artifacts: dict[str, bytes] = {}
         self.record = new_record(job.spec, self.model.name, self.task)
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
+        if self.task.roles:
+            declared = list(job.declared)
+            self.record.update(prompts=dict(job.prompts or {}), declared_prompts=declared)
 
     def evaluate(self) -> None:
         """Fit once, then score every view; if a corrupted view fails, the others still run."""
@@ -260,7 +266,10 @@ class _Attempt:
         if job.vocabulary is not None:
             about, vectors = read_stored_vectors(job.vocabulary)
             vocabulary = pd.Index(about["ids"]), vectors
-        ready = Vectors(matrix, np.arange(len(matrix)), vocabulary)
+        data: Dataset = self.shelf.get(job.dataset)
+        items = len(data.items)
+        both = data.item_roles.both if len(matrix) > items else None
+        ready = Vectors(matrix, np.arange(items), vocabulary, both)
         # a stateless encoder has one seed for all folds: its vectors are computed once
         return ProbeSolver(model, probe, task.missing, job.seed, ready)
 

@@ -26,7 +26,7 @@ from karat.config.components import (
     hash_user_components,
     with_task_name,
 )
-from karat.core.dataset import PLURAL, Dataset
+from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
 from karat.core.files import encodable
 from karat.core.table_items import ITEM_TYPES
 from karat.core.task import Task
@@ -79,7 +79,7 @@ class PlannedTask:
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
         # the default is not a part, so that runs of earlier versions can be resumed
         kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
-        return _hash([*parts, *kept])
+        return _hash([*parts, *kept, *([{"roles": task.roles}] if task.roles else [])])
 
 
 def _hash(value: Any) -> str:
@@ -348,10 +348,18 @@ def _sampled_and_split(
     how: Any = task
     try:
         data = data if task.ask is None else generate_queries(data, how.ask, seed)
+        data = data.with_roles(_field_roles(task)) if task.roles else data
         chosen = choose_split(data, how.split)
         return dataclasses.replace(task, split=chosen), data, split(data, chosen, seed)
     except DefinitionError as error:
         raise with_task_name(task, error) from error
+
+
+def _field_roles(task: Task) -> tuple[str, ...]:
+    """Return the roles of the fields; queries that are candidates too have both roles."""
+    probe: Any = task.probe
+    among = probe["use"] == "nearest" and probe.get("queries", "among") == "among"
+    return tuple(QUERY_AND_DOCUMENT if among and role == QUERY else role for role in task.roles)
 
 
 def _load(task: Task) -> Dataset:

@@ -442,7 +442,7 @@ class Session:
             if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)
                 # folds depend on the dataset's name, so equal data may be two datasets
-                name = zlib.crc32(data.name.encode())
+                name = zlib.crc32("/".join([data.name, *data.roles]).encode())
                 data_key = self.shelf.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
                 keys["task", task.name] = (self.shelf.put(f"task-{i}", task), data_key)
         return keys
@@ -505,6 +505,7 @@ def _task_facts(planned: PlannedTask) -> dict[str, Any]:
         "fingerprint": "",
         "probe": _plain(task.probe),
         "missing": task.missing,
+        **({"roles": list(task.roles)} if task.roles else {}),
         "modality": "",
         "twins": list(planned.twins),
         **planned.facts,
