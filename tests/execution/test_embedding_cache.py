@@ -566,3 +566,60 @@ def test_entities_are_looked_up_by_id_and_texts_by_content(texts_of):
     known = pd.DataFrame([[1.0], [2.0]], index=["x", "0"])
     both = (sentences(m, "0", "x", ids=["x", "0"], modality=m) for m in ("text", "entity"))
     assert texts_of(known, *both) == [[[2], [1]], [[1], [2]]]
+
+
+# -- roles ----------------------------------------------------------------------------------
+
+
+class Asking:
+    """Encodes a text as the length of its prompt and its own; calls are recorded."""
+
+    asked: list[tuple[str, str]] = []
+
+    def __init__(self, query="q: ", document="passage: "):
+        self.prompts = {"query": query, "document": document}
+
+    def encode(self, texts, prompt_name=""):
+        Asking.asked += [(prompt_name, text) for text in texts]
+        return [[len(self.prompts.get(prompt_name, "")), len(text)] for text in texts]
+
+
+def search(name, queries, documents, roles=("query",)):
+    ids = [f"q{i}" for i in range(len(queries))] + [f"d{i}" for i in range(len(documents))]
+    items = pd.Series([*queries, *documents], ids, dtype=object)
+    asked = pd.DataFrame({"query": ids[: len(queries)]})
+    target = np.array(["d0"] * len(queries), dtype=object)
+    return Dataset(name, items, asked, target, "items", "text", roles=roles)
+
+
+def test_the_same_text_as_query_and_as_document_has_two_vectors(texts_of):
+    Asking.asked = []
+    (rows,) = texts_of(Asking(), search("s", ["pear"], ["pear", "apple"]))
+    assert rows == [[3, 4], [9, 4], [9, 5]]
+    assert sorted(Asking.asked) == [("document", "apple"), ("document", "pear"), ("query", "pear")]
+
+
+def test_texts_of_a_role_are_found_in_other_datasets_of_that_role_only(texts_of):
+    Asking.asked = []
+    one = search("one", ["pear"], ["apple"])
+    two = search("two", ["apple", "pear"], ["apple", "fig"])
+    texts_of(Asking(), one, two)
+    assert Asking.asked == [
+        *[("query", "pear"), ("document", "apple")],
+        *[("query", "apple"), ("document", "fig")],
+    ]
+    texts_of(Asking(), one, two)  # another run
+    assert len(Asking.asked) == 4
+    # without roles the default prompt is used, which is another vector
+    assert texts_of(Asking(), search("three", ["pear"], ["apple"], ())) == [[[0, 4], [0, 5]]]
+    assert Asking.asked[4:] == [("", "apple"), ("", "pear")]
+
+
+def test_another_prompt_is_another_vector(texts_of):
+    data = search("s", ["pear"], ["apple"])
+    assert texts_of(Asking(query="x"), data) == [[[1, 4], [9, 5]]]
+    assert texts_of(Asking(query="xyz"), data) == [[[3, 4], [9, 5]]]
+
+
+def test_a_hash_of_a_text_depends_on_its_prompt():
+    assert len({text_hash("a"), text_hash("a", "q: "), text_hash("a", "q"), text_hash("q: a")}) == 4

@@ -269,10 +269,9 @@ def _unmatched_names(facts: Facts) -> Iterator[Hit]:
             lost.setdefault(job.model, {}).setdefault(job.task, job.record)
     for model, records in lost.items():
         tasks = list(records)
-        more = f" and {len(tasks) - MOST_TASKS} more" if len(tasks) > MOST_TASKS else ""
         first = records[tasks[0]]
         yield Hit(
-            f"{first['model']} has a vector for no item of {', '.join(tasks[:MOST_TASKS])}{more}."
+            f"{first['model']} has a vector for no item of {_some(tasks)}."
             f"{_name_examples(first['unmatched'])}",
             model,
             tasks[0],
@@ -284,6 +283,42 @@ def _name_examples(found: Mapping[str, Any]) -> str:
     asked, known = (", ".join(f'"{name}"' for name in found[side]) for side in ("asked", "known"))
     cause = f" Likely cause: another {found['cause']}." if found["cause"] else ""
     return f" The task has {asked}; the vectors have {known}.{cause}"
+
+
+@_rule(
+    "KRT108 warning Prompts for queries and documents not used",
+    "Set prompt: {query: TEXT, document: TEXT} in the model, or accept prompt_name in encode.",
+)
+def _unused_prompts(facts: Facts) -> Iterator[Hit]:
+    alike: dict[str, list[str]] = {}
+    for model in facts.abouts:
+        about = facts.about(model)
+        tasks = [str(task["name"]) for task in about["tasks"] if task.get("roles")]
+        own = about.get("declared_prompts") or []
+        used = any((about.get("prompts") or {}).values())
+        if not tasks or used or about.get("role") != "encoder" or model.lower() in UNINFORMED:
+            continue
+        if own:
+            yield Hit(
+                f"{about['model']} has the prompts {', '.join(own)}, but used none for the queries "
+                f"and documents of {_some(tasks)}.",
+                model,
+                tasks[0],
+            )
+        else:
+            alike.setdefault(_some(tasks), []).append(str(about["model"]))
+    for where, models in alike.items():
+        yield Hit(
+            f"Queries and documents were embedded in the same way, without prompts, on {where}: "
+            f"{_some(models)}.",
+            level="note",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - MOST_TASKS} more" if len(names) > MOST_TASKS else ""
+    return ", ".join(names[:MOST_TASKS]) + more
 
 
 def _against(facts: Facts, task: str, model: int, other: int, how: str) -> Hit:

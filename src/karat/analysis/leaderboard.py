@@ -779,6 +779,7 @@ def _facts(
         "cells": lost,
         "few": [cells.models[m] for m in np.flatnonzero(few)],
         "seeds": given.seeds,
+        "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
         **_pooled_facts(given, cells, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]

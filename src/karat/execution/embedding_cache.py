@@ -32,7 +32,6 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import (
     RoleOrder,
     check_vectors,
-    declared_prompts,
     distinct_texts,
     encode,
     item_vectors,
@@ -279,8 +278,6 @@ class VectorStage:
             folder = self._vectors(encoder, identity, model, (data, order))
             seconds = read_stored_vectors(folder)[0].get("seconds")
             places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": seconds}
-            if data.roles:
-                places |= {"prompts": dict(order.prompts), "declared": declared_prompts(encoder)}
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
                 places["vocabulary"] = str(self._vocabulary(encoder, identity, model))
             return places

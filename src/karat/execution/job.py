@@ -17,7 +17,7 @@ import pickle
 import traceback
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,7 +110,6 @@ class Job:
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
     vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
-    ``prompts`` are those used for the roles of the task, ``declared`` the names of the model's own.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     """
@@ -125,8 +124,6 @@ class Job:
     vectors: str | None = None
     vocabulary: str | None = None
     embed_seconds: float | None = None
-    prompts: Mapping[str, str] | None = None
-    declared: Sequence[str] = ()
     broken: Broken | None = None
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
@@ -211,9 +208,6 @@ class _Attempt:
         self.artifacts: dict[str, bytes] = {}
         self.record = new_record(job.spec, self.model.name, self.task)
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
-        if self.task.roles:
-            declared = list(job.declared)
-            self.record.update(prompts=dict(job.prompts or {}), declared_prompts=declared)
 
     def evaluate(self) -> None:
         """Fit once, then score every view; if a corrupted view fails, the others still run."""

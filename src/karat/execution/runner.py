@@ -11,7 +11,7 @@ import shlex
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from karat import __version__
+from karat.core.dataset import DOCUMENT, QUERY
+from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
@@ -376,6 +378,7 @@ class Session:
             "params": _plain(model.params),
             "version": model.version,
             "role": model.role,
+            **_prompt_facts(model, self.plan.tasks),
             **self.machine,
             "tasks": [self._facts(model, planned) for planned in self.plan.tasks],
         }
@@ -488,6 +491,22 @@ def _machine_facts() -> dict[str, Any]:
         "versions": {name: version(name) for name in LIBRARIES},
         "command": command,
     }
+
+
+def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
+    """Return the prompts that a model uses for the roles of the tasks, and the names of its own."""
+    roles = dict.fromkeys(role for planned in tasks for role in planned.task.roles)
+    if QUERY in roles:
+        roles[DOCUMENT] = None
+    encoder = model.prototype
+    if not roles or model.unavailable or not uses_roles(encoder):
+        return {"declared_prompts": names} if roles and (names := declared_prompts(encoder)) else {}
+    try:
+        used = {role: encodable(str(encoder.prompt_for(role))) for role in roles}
+        return {"prompts": used, "declared_prompts": declared_prompts(encoder)}
+    except Exception as error:  # its jobs fail with the same error
+        log.warning("the prompts of %s are unknown: %s", model.name, error)
+        return {}
 
 
 def _task_facts(planned: PlannedTask) -> dict[str, Any]:

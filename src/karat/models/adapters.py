@@ -287,7 +287,13 @@ def _params(prototype: Any) -> dict[str, Any]:
         return {}
     plain = (str, int, float, bool)
     own = prototype.get_params(deep=False)
-    return {name: value for name, value in own.items() if isinstance(value, plain)}
+
+    def is_plain(value: Any) -> bool:
+        if isinstance(value, dict):  # such as prompts by role
+            return all(isinstance(each, plain) for each in [*value, *value.values()])
+        return isinstance(value, plain)
+
+    return {name: value for name, value in own.items() if is_plain(value)}
 
 
 def _version(thing: Any) -> str:

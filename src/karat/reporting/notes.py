@@ -89,6 +89,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     for task, label in list(board.attrs.get("positive", {}).items())[:MAX_NOTES]:
         metric = board.attrs["metrics"][task]
         yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
+    yield from _of_prompts(board.attrs.get("prompts", {}))
     few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
     if len(few):
         names = ", ".join(map(short, few))
@@ -190,6 +191,15 @@ def _of_lacking(lacking: Mapping[tuple[str, str], Sequence[tuple[str, str]]]) ->
         yield f"{shown}: {kind}{plain(info.partition(' Tried:')[0])}"
     if len(lacking) > MAX_NOTES:
         yield f"{count(len(lacking) - MAX_NOTES, 'more reason')} (karat plan shows all)."
+
+
+def _of_prompts(prompts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield the prompts that models used, by role."""
+    for model, texts in list(prompts.items())[:MAX_NOTES]:
+        used = [f'{plain(role)} "{plain(short(text))}"' for role, text in texts.items() if text]
+        yield f"{short(model)} used the prompts: {', '.join(used)}."
+    if len(prompts) > MAX_NOTES:
+        yield f"{count(len(prompts) - MAX_NOTES, 'more model')} used prompts (see run.json)."
 
 
 def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:

@@ -45,7 +45,8 @@ class Gathered:
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
     rows that also occur in training, and of all test rows, ``positive`` the positive classes,
-    ``modalities`` what the items are ("table", "text" or "entity").
+    ``modalities`` what the items are ("table", "text" or "entity"), ``prompts`` the prompts of
+    models by role.
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
     that could not run. ``planned`` is the number of folds planned by model and task. ``repeated``
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
@@ -66,6 +67,7 @@ class Gathered:
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
     positive: dict[str, str] = field(default_factory=dict)
     modalities: dict[str, str] = field(default_factory=dict)
+    prompts: dict[str, dict[str, str]] = field(default_factory=dict)
     planned: dict[tuple[str, str], int] = field(default_factory=dict)
     repeated: pd.DataFrame = field(default_factory=pd.DataFrame)
     by_seed: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -252,7 +254,8 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     jobs: list[tuple[Any, ...]] = []
     sizes: list[int] = []
     names = ("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities")
-    facts: dict[str, dict[Any, Any]] = {name: {} for name in (*names, "twins", "lacking")}
+    others = ("twins", "lacking", "prompts")
+    facts: dict[str, dict[Any, Any]] = {name: {} for name in (*names, *others)}
     for named in pooled:
         table, own = _read(named, facts)
         scores.append(_final(table) if final else table)
@@ -289,6 +292,8 @@ def _read(
             why = (str(record["lacks"]), str(record["info"]))
             task = label.get(record["task"], record["task"])
             facts["lacking"].setdefault(why, []).append((named.model, task))
+    if run.about.get("prompts"):
+        facts["prompts"].setdefault(named.model, run.about["prompts"])
     for task in run.about["tasks"]:
         _add_facts(facts, label[task["name"]], task)
     return table, list(_jobs(run, records, named.model, label))
