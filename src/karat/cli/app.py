@@ -361,6 +361,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
+      karat run corpus/ -m minilm -m bm25
 
     Exit code: 0 success, 1 some jobs failed or a model given with -m ran on no task, 2 invalid
     input, 130 interrupted.
@@ -386,7 +387,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     try:
         plan = plan_suite(models, tasks, catalog, options)
         if not quiet:
-            terminal.print_tables(plan, whole=Path(suite).is_file())
+            terminal.print_tables(plan, whole=Path(suite).exists())
         runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
         click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
@@ -417,7 +418,7 @@ def plan(suite: str, verbose: bool, **given: Any) -> None:
 
     models, tasks, catalog, options = _resolve(suite, given)
     plan = plan_suite(models, tasks, catalog, options)
-    print_tables(plan, whole=Path(suite).is_file(), err=False)
+    print_tables(plan, whole=Path(suite).exists(), err=False)
     show_plan(plan, verbose=verbose)
 
 
@@ -469,9 +470,15 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
 
 
 def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:
-    """Return the name of a suite, or the suite of a table file."""
-    target, like = given.pop("target"), given.pop("like")
+    """Return the name of a suite, or the suite of a table file or of a corpus."""
+    from karat.execution.evaluation import is_corpus
+
+    target, like, passages = given.pop("target"), given.pop("like"), given.pop("passages")
     settings = pop_table_settings(given)
+    if is_corpus(catalog, suite):
+        return catalog.corpus_suite(suite, {} if passages is None else {"passages": passages})
+    if passages is not None:
+        raise DefinitionError("--passages requires the folder of a corpus as SUITE.")
     if target is None and (like is not None or settings):
         names = [*settings, *settings.get("options", ())]
         first = "like" if like is not None else next(name for name in names if name != "options")

@@ -134,6 +134,11 @@ run_options = combine_options(
     ),
     option("--seed", "Random seed; models get seed + fold.", default=42),
     option("--max-rows N", "Maximum number of rows per dataset.", type=int),
+    option(
+        "--passages WORDS",
+        "Split documents into passages of this many words, if SUITE is the folder of a corpus.",
+        type=int,
+    ),
     option("--data-dir DIR", "Folder to search for data files before KARAT_DATA.", type=PATH),
     option("--target COLUMN", "Target column, if SUITE is a table file."),
     option(

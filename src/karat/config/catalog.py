@@ -296,6 +296,13 @@ class Catalog:
         models = self.definitions.get("suites", str(like)).get("models") if like in suites else ()
         return Suite(data.name, (task,), tuple(models or ()))
 
+    def corpus_suite(self, folder: str | Path, options: Mapping[str, Any] | None = None) -> Suite:
+        """Return a suite of one retrieval task on the user's corpus; see the reader "corpus"."""
+        name = Path(folder).absolute().name
+        definition = {"path": str(folder), "reader": "corpus", "options": dict(options or {})}
+        loader = DatasetLoader(name, definition, None, (str(folder),), {})
+        return Suite(name, (_task(name, self.definitions.get("tasks", "corpus"), loader),))
+
     def dataset(self, name: str) -> Any:
         """Return a function that loads a dataset."""
         if name in self.definitions.names("datasets", abstract=True):

@@ -62,7 +62,7 @@ QUERY, DOCUMENT = "query", "document"
 #: role of a field whose items are queries and candidates of other queries
 QUERY_AND_DOCUMENT = f"{QUERY}+{DOCUMENT}"
 #: the attributes that have one value per question
-QUESTION_VALUES = ("target", "group", "part", "weight")
+QUESTION_VALUES = ("target", "group", "part", "weight", "gain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,12 @@ class Dataset:
     roles
         The role of each field, such as ``("query", "document")``, for encoders that embed a query
         in another way than a document; see ``item_roles``.
+    gain
+        The relevance of each question's target, if the targets are items: 0 is not relevant.
+        Default: all are relevant, with gain 1.
+    passage_of
+        The id of the document whose passage each item is, if items are passages. A document is
+        named by its first passage, and its score is that of its best passage.
     """
 
     name: str
@@ -118,6 +124,8 @@ class Dataset:
     about: Mapping[str, str] = field(default_factory=dict)
     weight: np.ndarray | None = None
     roles: tuple[str, ...] = ()
+    gain: np.ndarray | None = None
+    passage_of: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
@@ -428,6 +436,50 @@ class Dataset:
             about=about or {},
         )
 
+    @classmethod
+    def from_corpus(
+        cls,
+        documents: pd.DataFrame | pd.Series | Mapping[Any, str],
+        queries: pd.DataFrame | pd.Series | Mapping[Any, str],
+        judgments: pd.DataFrame,
+        *,
+        name: str = "corpus",
+        passages: int | None = None,
+        overlap: int = 0,
+        about: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Return a dataset for retrieval: each query asks for its relevant documents.
+
+        Parameters
+        ----------
+        documents
+            A frame with the columns ``id``, ``text`` and optionally ``title``, or texts by id.
+        queries
+            A frame with the columns ``id`` and ``text``, or texts by id.
+        judgments
+            A frame with the columns ``query``, ``document`` and optionally ``relevance`` (0 is not
+            relevant, higher grades are more relevant).
+        passages
+            Split documents into passages of this number of words; a document has the score of its
+            best passage. Default: documents are not split.
+        overlap
+            Number of words that two adjacent passages share.
+
+        Raises
+        ------
+        DataError
+            If an id is duplicate, or no query has a relevant document.
+
+        >>> documents = {"a": "how to bake bread", "b": "how to plant trees"}
+        >>> judgments = pd.DataFrame({"query": ["q"], "document": ["a"]})
+        >>> Dataset.from_corpus(documents, {"q": "bread"}, judgments)
+        <Dataset corpus: 1 questions about 3 text items, items>
+        """
+        make = registry.load_object("karat.data.readers.corpus:corpus_dataset")
+        options = {"name": name, "passages": passages, "overlap": overlap, "about": about}
+        data: Dataset = make(documents, queries, judgments, **options)
+        return data
+
     # -- properties -------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -533,6 +585,17 @@ class Dataset:
         return ItemRoles(main, np.flatnonzero(query & document))
 
     @cached_property
+    def documents(self) -> np.ndarray | None:
+        """The position of the document of each item, if items are passages; otherwise None."""
+        if self.passage_of is None:
+            return None
+        places = self.items.index.get_indexer(pd.Index(self.passage_of, tupleize_cols=False))
+        if (places < 0).any():
+            lost = self.passage_of[np.argmax(places < 0)]
+            raise DataError(f'{self.name}: passage_of names an unknown item "{lost}".')
+        return np.asarray(places)
+
+    @cached_property
     def tables(self) -> np.ndarray | None:
         """The table of each item, if the items are columns; otherwise None."""
         return table_names(self.items) if self.modality == "column" else None
@@ -565,8 +628,11 @@ class Dataset:
             digest.update(self.asked().tobytes())
         for values in (self.target, self.group, self.part):
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
-        if self.weight is not None:
-            digest.update(b"weight" + self.weight.tobytes())
+        for name in ("weight", "gain"):
+            if (numbers := getattr(self, name)) is not None:
+                digest.update(name.encode() + numbers.tobytes())
+        if self.passage_of is not None:
+            digest.update(fingerprint(pd.Series(self.passage_of)).encode())
         return digest.hexdigest()
 
     # -- subsets ----------------------------------------------------------------------------
@@ -702,22 +768,22 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
     if empty.any():
         first = int(np.flatnonzero(empty)[0])
         raise DataError(f"{data.name}: the {what} of question {first} is missing; fill it.")
-    if what == "weight":
-        return _checked_weights(column, data.name)
+    if what in ("weight", "gain"):
+        return _checked_weights(column, what, data.name)
     invalid = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))
     if invalid:
         raise DataError(f'{data.name}: part must be "train" or "test", got "{invalid[0]}".')
     return column.to_numpy()
 
 
-def _checked_weights(column: pd.Series, name: str) -> np.ndarray:
+def _checked_weights(column: pd.Series, what: str, name: str) -> np.ndarray:
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(f'{name}: a weight must be a number >= 0, got "{column[row]}" (row {row}).')
+        raise DataError(f'{name}: a {what} must be a number >= 0, got "{column[row]}" (row {row}).')
     if not numbers.sum() > 0:
-        raise DataError(f"{name}: all weights are 0.")
+        raise DataError(f"{name}: all values of {what} are 0.")
     return numbers
 
 

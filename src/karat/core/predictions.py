@@ -22,7 +22,7 @@ from karat.errors import ContractError, DataError
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
 #: the columns after the target that a file may have
-EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key")
+EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key", "gain")
 _WHOLE = ("candidates", "question", "known")
 _TEXT = ("classes", "items")
 #: extra columns that hold text
@@ -58,6 +58,8 @@ class Predictions:
     key
         The key of each row's item: its name in the data, or its row there. Runs of earlier versions
         have none.
+    gain
+        The relevance of the target item, if it is graded; 0 is judged and not relevant.
     """
 
     predictions: np.ndarray
@@ -73,6 +75,7 @@ class Predictions:
     weight: np.ndarray | None = None
     known: np.ndarray | None = None
     key: np.ndarray | None = None
+    gain: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         kinds = (("predictions", self.answers, ANSWERS), ("target", self.truths, TRUTHS))

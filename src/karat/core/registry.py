@@ -192,7 +192,7 @@ composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
 readers = Registry(
     "reader",
-    _modules("data.readers", "table text graph records table_corpus")
+    _modules("data.readers", "table text corpus graph records table_corpus")
     + _modules("compat", "taco.readers ulysses.readers"),
 )
 query_generators = Registry("query_generator", ["karat.data.query_generators"])

@@ -279,7 +279,7 @@ def find_models_and_suite(
 def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
     """Return the given tasks as a suite."""
     if isinstance(tasks, str):
-        return catalog.suite(tasks)
+        return catalog.corpus_suite(tasks) if is_corpus(catalog, tasks) else catalog.suite(tasks)
     if isinstance(tasks, Suite):
         return tasks
     several = isinstance(tasks, Iterable) and not isinstance(tasks, Task | Dataset)
@@ -342,3 +342,11 @@ def run_suite(
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
     return Session(plan, suite, options, progress or Progress()).run()
+
+
+def is_corpus(catalog: Catalog, name: str) -> bool:
+    """Return whether a name is the folder of a corpus, and not that of a suite or task."""
+    from karat.data.readers.corpus import corpus_layout
+
+    known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
+    return name not in known and bool(corpus_layout(Path(name)))

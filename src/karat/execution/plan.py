@@ -79,7 +79,8 @@ class PlannedTask:
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
         # the default is not a part, so that runs of earlier versions can be resumed
         kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
-        return _hash([*parts, *kept, *([{"roles": task.roles}] if task.roles else [])])
+        roles = self.data.roles if self.data is not None else ()
+        return _hash([*parts, *kept, *([{"roles": roles}] if roles else [])])
 
 
 def _hash(value: Any) -> str:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from karat import __version__
-from karat.core.dataset import DOCUMENT, QUERY
+from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.task import Suite, Task
@@ -495,9 +496,10 @@ def _machine_facts() -> dict[str, Any]:
 
 def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
     """Return the prompts that a model uses for the roles of the tasks, and the names of its own."""
-    roles = dict.fromkeys(role for planned in tasks for role in planned.task.roles)
-    if QUERY in roles:
-        roles[DOCUMENT] = None
+    found = [planned.data.item_roles for planned in tasks if planned.data and planned.data.roles]
+    named = [role for each in found for role in pd.unique(each.main)]
+    named += [QUERY for each in found if len(each.both)]
+    roles = [role for role in dict.fromkeys(named) if role]
     encoder = model.prototype
     if not roles or model.unavailable or not uses_roles(encoder):
         return {"declared_prompts": names} if roles and (names := declared_prompts(encoder)) else {}
@@ -524,7 +526,6 @@ def _task_facts(planned: PlannedTask) -> dict[str, Any]:
         "fingerprint": "",
         "probe": _plain(task.probe),
         "missing": task.missing,
-        **({"roles": list(task.roles)} if task.roles else {}),
         "modality": "",
         "twins": list(planned.twins),
         **planned.facts,
@@ -537,6 +538,7 @@ def _task_facts(planned: PlannedTask) -> dict[str, Any]:
         number = data.about.get("openml_task")
         facts |= {"dataset": data.name, "id": f"openml.org/t/{number}" if number else data.name}
         facts |= {"fingerprint": data.fingerprint, "modality": data.modality}
+        facts |= {"roles": list(data.roles)} if data.roles else {}
         facts |= {"about": _plain(data.about), "items": len(data.items), "questions": len(data)}
         if data.items.ndim > 1:
             facts["columns"] = data.items.shape[1]

@@ -71,6 +71,7 @@ def ranked(
         group=group,
         rank=rank,
         candidates=candidates,
+        gain=test.gain,
     )
 
 

@@ -235,6 +235,11 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         for name in data.items.columns if data.part is None else ():
             if set(data.items[name].dropna().astype(str).unique()[:9]) == {"train", "test"}:
                 yield f'column "{name}" holds train and test; to use this split: --part {name}'
+    elif data.about.get("found"):  # a corpus
+        yield data.about["found"]
+        if data.passage_of is not None:
+            yield f"{len(data.items) - len(data.asked()):,} passages"
+        return
     else:
         yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"
     target: Any = data.target
