@@ -32,6 +32,8 @@ from karat.models.model import Model
 
 #: prefix of a parameter that names a dataset, whose file is passed
 DATA_PREFIX = "data:"
+#: prefix of parameters that are defined models, such as the first stage of a reranker
+MODEL_PREFIX = "model:"
 #: prefix of a folder or a hub name that sentence-transformers loads
 TRANSFORMER_PREFIX = "sentence-transformers:"
 #: targets by task kind; suffixes of task names; the default task of each
@@ -208,7 +210,10 @@ class Catalog:
     def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         params, missing = dict(given), ""
         for name, value in given.items():
-            if isinstance(value, str) and value.startswith(DATA_PREFIX):
+            if _names_models(value):
+                params[name], lacking = self._stages(value)
+                missing = missing or lacking
+            elif isinstance(value, str) and value.startswith(DATA_PREFIX):
                 key = value.removeprefix(DATA_PREFIX)
                 definition = self.definitions.get("datasets", key)
                 folder = self.definitions.folder("datasets", key, "path")
@@ -217,6 +222,14 @@ class Catalog:
                 except Unavailable as error:
                     missing = str(error)
         return params, missing
+
+    def _stages(self, value: str | list[str]) -> tuple[Any, str]:
+        """Return the models that a parameter names, and what the first unavailable one lacks."""
+        names = [value] if isinstance(value, str) else value
+        found = [self.model(name.removeprefix(MODEL_PREFIX)) for name in names]
+        missing = next((each.unavailable for each in found if each.unavailable), "")
+        objects = [each.prototype for each in found]
+        return (objects[0] if isinstance(value, str) else objects), missing
 
     # -- tasks, suites, datasets ------------------------------------------------------------
 
@@ -340,6 +353,12 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
 
 def _alike(like: str, *ends: str) -> list[str]:
     return [f"{like}-{end}" for end in ends]
+
+
+def _names_models(value: Any) -> bool:
+    """Return whether a parameter is "model:NAME", or a list of such names."""
+    several = value if isinstance(value, list) and value else [value]
+    return all(isinstance(each, str) and each.startswith(MODEL_PREFIX) for each in several)
 
 
 def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:

@@ -179,7 +179,7 @@ class Model(_Strict):
     use: Use
     params: Options = {}
     out_of_fold: Annotated[int, Field(ge=2)] | None = None
-    role: Literal["encoder", "predictor"] | None = None
+    role: Literal["encoder", "predictor", "searcher"] | None = None
     takes: list[Modality] | None = None
     requires: Texts = []
     artifacts: Texts = []

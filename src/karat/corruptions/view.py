@@ -183,7 +183,7 @@ def reason_not_applicable(view: View, data: Dataset, role: str) -> str:
         if VECTORS not in getattr(corruptions.get(name), "takes", ()):
             why = unmet_reason(name, data)
         else:
-            why = "" if role == "encoder" else "it changes vectors, but a predictor has none"
+            why = "" if role == "encoder" else f"it changes vectors, but a {role} has none"
         if why:
             return f"{name}: {why}"
     return ""

@@ -196,9 +196,11 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
         takes = " and ".join(PLURAL.get(m, m) for m in model.takes)
         hint = "; TableSentences writes them as text for it" if _writes(model, data) else ""
         return f"the model takes {takes}, not {PLURAL[data.modality]}{hint}"
+    probe: Any = planned.task.probe
+    if model.role == "searcher" and probe["use"] != "nearest":
+        return f"a search model ranks documents; it has no vectors for the {probe['use']} probe"
     if model.role != "predictor":
         return ""
-    probe: Any = planned.task.probe
     if probe["use"] != "trained" or data.kind == "items":
         return f"a predictor has no vectors for the {probe['use']} probe"
     if planned.blind:

@@ -216,6 +216,8 @@ def _wrapped(thing: Any) -> Any:
     # vectors first: a data frame also has a method transform
     if (known := _known_vectors(thing)) is not None:
         return known
+    if is_searcher(thing):
+        return thing
     encodes = hasattr(thing, "transform") and not isinstance(thing, pd.Series)
     if encodes or (hasattr(thing, "predict") and hasattr(thing, "fit")):
         return thing
@@ -251,7 +253,14 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
     return WordVectors(*keyed)
 
 
+def is_searcher(thing: Any) -> bool:
+    """Return whether an object is a search model: it has ``index`` and ``scores``."""
+    return all(callable(getattr(thing, name, None)) for name in ("index", "scores"))
+
+
 def _role(prototype: Any) -> str:
+    if is_searcher(prototype):
+        return "searcher"
     if getattr(sklearn_tags(prototype), "estimator_type", None) in ("classifier", "regressor"):
         return "predictor"
     return "encoder" if hasattr(prototype, "transform") else "predictor"
@@ -412,7 +421,7 @@ def wrapped_model(encoder: Any, options: dict[str, Any] | None) -> Model:
         raise DefinitionError(f'options require a class, but "{name}" is an instance.')
     model = adapt(thing)
     if model.role != "encoder":
-        raise ContractError(f'"{name}" is a predictor; expected an encoder with transform.')
+        raise ContractError(f'"{name}" is a {model.role}; expected an encoder with transform.')
     return model
 
 

@@ -10,31 +10,26 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from karat.core.dataset import DOCUMENT, QUERY
 from karat.core.embeddings import encode, unit_rows
 from karat.errors import ContractError, Declined, DefinitionError, did_you_mean
-from karat.models.adapters import wrapped_fingerprint, wrapped_model
-from karat.models.model import HasRequirements, Parameterized, import_extra, torch_threads
+from karat.models.adapters import is_searcher, wrapped_fingerprint, wrapped_model
+from karat.models.model import (
+    HasRequirements,
+    Parameterized,
+    import_extra,
+    object_identity,
+    torch_threads,
+)
 
 #: constant of reciprocal rank fusion, from Cormack, Clarke and Büttcher (2009)
 FUSION = 60
 #: queries that are scored at once by an encoder
 BLOCK = 64
-
-
-@runtime_checkable
-class Searcher(Protocol):
-    """What a search model implements."""
-
-    def index(self, documents: list[str]) -> Any:
-        """Read the documents."""
-
-    def scores(self, queries: list[str]) -> np.ndarray:
-        """Return one row per query and one column per document."""
 
 
 class SearchModel(HasRequirements, Parameterized):
@@ -137,9 +132,9 @@ class EncoderSearch(SearchModel):
         return encode(self.encoder, texts, type(self.encoder).__name__, role=role)
 
 
-def as_searcher(thing: Any) -> Searcher:
+def as_searcher(thing: Any) -> Any:
     """Return a search model; a text encoder is wrapped."""
-    if isinstance(thing, Searcher):
+    if is_searcher(thing):
         return thing
     model = wrapped_model(thing, None)
     if not model.stateless or "text" not in getattr(model.prototype, "by_text", ()):
@@ -151,8 +146,11 @@ def as_searcher(thing: Any) -> Searcher:
 
 
 def _identity(thing: Any) -> str:
-    if isinstance(thing, SearchModel) and hasattr(thing, "fingerprint"):
-        return f"{type(thing).__name__} {thing.fingerprint()}"
+    """Return the identity of a stage; raise TypeError if it has none."""
+    if is_searcher(thing):
+        if (found := object_identity(thing)) is None:
+            raise TypeError(f"{type(thing).__name__} has no identity: it cannot be pickled.")
+        return found
     return wrapped_fingerprint(wrapped_model(thing, None))
 
 
@@ -245,8 +243,11 @@ class Reranker(SearchModel):
 
     def fingerprint(self) -> str:
         """Return the parameters, and the identities of both stages."""
-        given = self.model if isinstance(self.model, str | os.PathLike) else None
-        own = given or wrapped_fingerprint(wrapped_model(_Predictor(self.model), None))
+        own = str(self.model)
+        if not isinstance(self.model, str | os.PathLike):
+            own = object_identity(self.model) or ""
+        if not own:
+            raise TypeError("the model of the reranker has no identity: it cannot be pickled.")
         return f"{own} {self.top} {_identity(self.first)}"
 
     def index(self, documents: list[str]) -> Reranker:
@@ -296,17 +297,6 @@ class Reranker(SearchModel):
                 reason = " ".join(str(error).split())
                 raise Declined(f'cannot load the reranker "{self.model}": {reason}') from error
         return self.model_
-
-
-class _Predictor:
-    """An object with ``predict(pairs)``, as a model of which the identity is taken."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def transform(self, items: Any) -> Any:
-        """Return the scores of pairs."""
-        return self.model.predict(items)
 
 
 def _require(stage: Any) -> None:
