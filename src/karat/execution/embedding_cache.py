@@ -19,6 +19,7 @@ import os
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,13 +74,17 @@ def text_hash(text: str) -> bytes:
 
 
 def checksum(folder: Path, about: Mapping[str, Any]) -> str:
-    """Return a hash of the files of an entry and of its facts, without the stored checksum."""
+    """Return a CRC-32 of the files of an entry and of its facts, without the stored checksum.
+
+    It finds damage, for which a cryptographic hash is not needed; that takes five times as long.
+    """
     facts = {name: value for name, value in about.items() if name != "checksum"}
-    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
+    found = zlib.crc32(json.dumps(facts, sort_keys=True).encode())
     for name in ("vectors.npy", "texts.npy"):
         with suppress(FileNotFoundError), (folder / name).open("rb") as file:
-            digest.update(hashlib.file_digest(file, "blake2b").digest())
-    return digest.hexdigest()
+            while block := file.read(2**20):
+                found = zlib.crc32(block, found)
+    return f"crc32-{found:08x}"
 
 
 class VectorCache:
@@ -219,7 +224,15 @@ def _bytes_in(folder: Path) -> int:
 class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
-    def __init__(self, shelf: ObjectStore, progress: Progress, keep: bool, scratch: Path) -> None:
+    def __init__(
+        self,
+        shelf: ObjectStore,
+        progress: Progress,
+        keep: bool,
+        scratch: Path,
+        identities: Mapping[str, str | None] | None = None,
+    ) -> None:
+        """``identities`` are those of the models by name, if they are known."""
         self.shelf = shelf
         self.progress = progress
         self.folder = str(scratch)
@@ -227,6 +240,7 @@ class VectorStage:
         self.cache = VectorCache(cache_folder()) if keep else self.spare
         #: the fields of jobs by model and dataset
         self.made: dict[tuple[str, str], dict[str, Any]] = {}
+        self._known_identities = identities or {}
         self._identities: dict[str, str] = {}
 
     def embedded(self, job: Job) -> Job:
@@ -252,8 +266,7 @@ class VectorStage:
             key = f"{job.model} {data.kind}"
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
-                # vectors of a model without an identity are not found by later runs
-                self._identities[key] = encoder_identity(model, encoder) or os.urandom(16).hex()
+                self._identities[key] = self._identity(model, encoder)
             identity = self._identities[key]
             folder = self._vectors(encoder, identity, model, data)
             seconds = read_stored_vectors(folder)[0].get("seconds")
@@ -269,6 +282,11 @@ class VectorStage:
             return {"broken": broken}
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
+
+    def _identity(self, model: Model, encoder: Any) -> str:
+        known = self._known_identities.get(model.name) if encoder is model.prototype else None
+        # vectors of a model without an identity are not found by later runs
+        return known or encoder_identity(model, encoder) or os.urandom(16).hex()
 
     def _vectors(self, encoder: Any, identity: str, model: Model, data: Dataset) -> Path:
         by_text = data.modality in getattr(encoder, "by_text", ())
@@ -307,11 +325,13 @@ class VectorStage:
             # the width of its vectors depends on the texts of a call, so it gets all in one call
             parts = [CachedVectors(np.arange(len(texts)), encode(encoder, texts, name), 0.0)]
             seconds = time.perf_counter() - begun
-        parts = [part for part in parts if len(part.places)]
-        width = parts[0].vectors.shape[1] if parts else 1
-        matrix = np.empty((len(texts), width), dtype=np.float32)
-        for part in parts:
-            matrix[part.places] = part.vectors
+        matrix = parts[-1].vectors
+        if len(parts) > 1:
+            width = next(part.vectors.shape[1] for part in parts if len(part.places))
+            matrix = np.empty((len(texts), width), dtype=np.float32)
+            for part in parts:
+                if len(part.places):
+                    matrix[part.places] = part.vectors
         rows = [marks[code] if code >= 0 else bytes(TEXT_HASH_BYTES) for code in codes]
         return self._put(key, item_vectors(matrix, codes), {**about, "seconds": seconds}, rows)
 

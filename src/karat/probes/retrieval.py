@@ -222,20 +222,15 @@ class Nearest:
         wanted = _positions(test, np.asarray(test.target))
         out = self._left_out(test, vectors, wanted)
         asked, rows = _by_query(test, wanted)
-        best = np.empty(len(test), dtype=np.intp)
-        rank, others = np.empty(len(test)), np.empty(len(test), dtype=np.intp)
-        matrix = unit_rows(vectors.at(np.arange(len(test.items))), np.float64)
-        for i, scores in enumerate(similarities(matrix[asked], matrix)):
-            scores[out] = scores[asked[i]] = -np.inf
-            if test.tables is not None:
-                scores[test.tables == test.tables[asked[i]]] = -np.inf
-            others[rows[i]] = np.isfinite(scores).sum()
-            if not others[rows[i][0]]:
-                query = test.items.index[asked[i]]
-                raise DataError(f'{test.name}: there are no candidates for the query "{query}".')
-            best[rows[i]] = nearest(scores)
-            rank[rows[i]] = answer_ranks(scores, wanted[rows[i]])
-        return self._predictions(test, test.items.index.to_numpy()[best], rank, others)
+        cosines = _Cosines(vectors, np.flatnonzero(~out), test.tables)
+        found = cosines.settle(asked, [wanted[each] for each in rows])
+        if not found.candidates.all():
+            query = test.items.index[asked[np.argmin(found.candidates)]]
+            raise DataError(f'{test.name}: there are no candidates for the query "{query}".')
+        sizes, order = [len(each) for each in rows], np.argsort(np.concatenate(rows))
+        best, others = (np.repeat(each, sizes)[order] for each in (found.first, found.candidates))
+        answers = test.items.index.to_numpy()[best]
+        return self._predictions(test, answers, found.ranks[order], others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the answers behind every candidate."""
@@ -263,6 +258,138 @@ class Nearest:
         return ranked_items(test, answers, rank, others, queries)
 
 
+@dataclass(frozen=True)
+class _Settled:
+    """The first candidate and the number of candidates of each query; the rank of each answer."""
+
+    first: np.ndarray
+    candidates: np.ndarray
+    ranks: np.ndarray
+
+
+class _Cosines:
+    """Ranks candidates by their cosine to queries; all are positions in the dataset.
+
+    Products of 32 bits decide nearly everything; what they cannot decide is compared in 64 bits.
+    """
+
+    def __init__(
+        self, vectors: Vectors, candidates: np.ndarray, tables: np.ndarray | None = None
+    ) -> None:
+        self.vectors = vectors
+        self.candidates = candidates
+        self.tables = tables
+        self.units = unit_rows(vectors.at(candidates))
+        #: largest error of a product: of its sum, and of rounding its factors and lines
+        self.slack = (self.units.shape[1] + 8) * _ROUNDING
+
+    def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:
+        """Rank the answers of each query among all candidates.
+
+        The rank of an answer that is not a candidate is infinite. Ties count against the answers;
+        among candidates that tie at the top, the lowest is first.
+        """
+        step = max(1, BLOCK // len(self.candidates))
+        starts = range(0, len(queries), step)
+        blocks = [self._block(queries[i : i + step], answers[i : i + step]) for i in starts]
+        return _Settled(*map(np.concatenate, zip(*blocks, strict=True)))
+
+    def _block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        scores = unit_rows(self.vectors.at(queries)) @ self.units.T
+        others = np.array([self._hide(*each) for each in zip(queries, scores, strict=True)])
+        first = self._first(queries, scores)
+        row = np.repeat(np.arange(len(queries)), [len(each) for each in answers])
+        own, place = self._places(np.concatenate(answers))
+        shown = np.isfinite(scores[row[own], place])
+        own, place = own[shown], place[shown]
+        exact = self._exact(queries[row[own]], place)
+        scores[row[own], place] = -np.inf
+        order = np.lexsort((-exact, row[own]))
+        own, lines = own[order], exact[order] - NEAREST_TIE
+        number = np.arange(len(own)) - np.searchsorted(row[own], row[own]) + 1
+        ranks = np.full(len(row), np.inf)
+        ranks[own] = self._ahead(queries, scores, row[own], lines) + number
+        return first, others, ranks
+
+    def _hide(self, query: int, scores: np.ndarray) -> int:
+        """Hide the query itself, and columns of its table; return the number of other candidates.
+
+        The score of a hidden candidate is minus infinity.
+        """
+        if self.tables is None:
+            hidden = self._places(np.array([query]))[1]
+        else:
+            hidden = np.flatnonzero(self.tables[self.candidates] == self.tables[query])
+        scores[hidden] = -np.inf
+        return len(scores) - len(hidden)
+
+    def _first(self, queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the first candidate with the highest score of each query."""
+        tops = scores.max(axis=1) - np.float32(3 * self.slack)
+        near = [np.flatnonzero(row >= top) for row, top in zip(scores, tops, strict=True)]
+        best = [
+            places[0] if len(places) == 1 else places[nearest(self._exact(query, places))]
+            for query, places in zip(queries, near, strict=True)
+        ]
+        return self.candidates[best]
+
+    def _ahead(
+        self, queries: np.ndarray, scores: np.ndarray, rows: np.ndarray, lines: np.ndarray
+    ) -> np.ndarray:
+        """Return how many scores of a row are at least a line; the lines of a row descend."""
+        ahead = np.empty(len(lines), dtype=np.intp)
+        unclear: list[np.ndarray] = []
+        for row in np.unique(rows):
+            own = slice(*np.searchsorted(rows, [row, row + 1]))
+            ahead[own], near = _certain(scores[row], lines[own], self.slack)
+            unclear += near
+        line = np.repeat(np.arange(len(lines)), [len(near) for near in unclear])
+        exact = self._exact(queries[rows[line]], np.concatenate([*unclear, line[:0]]))
+        return ahead + np.bincount(line[exact >= lines[line]], minlength=len(lines))
+
+    def _exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Return the scores of pairs of a query and a candidate in 64 bits."""
+        queries = np.broadcast_to(queries, len(places))
+        found = np.empty(len(places))
+        for begin in range(0, len(places), HEIGHT):
+            part = slice(begin, begin + HEIGHT)
+            sides = (queries[part], self.candidates[places[part]])
+            rows = (unit_rows(self.vectors.at(each), np.float64) for each in sides)
+            found[part] = np.einsum("ij,ij->i", *rows)
+        return found
+
+    def _places(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of these items are candidates, and their places among them."""
+        places = np.minimum(np.searchsorted(self.candidates, items), len(self.candidates) - 1)
+        own = np.flatnonzero(self.candidates[places] == items)
+        return own, places[own]
+
+
+def _certain(
+    scores: np.ndarray, lines: np.ndarray, slack: float
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return how many scores are certainly above each line, and the places of unclear ones.
+
+    The lines descend.
+
+    >>> _certain(np.array([0.1, 0.9, 0.5]), np.array([0.6, 0.5]), 0.01)
+    (array([1, 1]), [array([], dtype=int64), array([2])])
+    """
+    low, high = ((lines + each).astype(scores.dtype) for each in (-slack, slack))
+    places = np.flatnonzero(scores >= low[-1])
+    values = scores[places]
+    if len(lines) <= FEW:
+        bounds = zip(low, high, strict=True)
+        near = [places[(values >= least) & (values < most)] for least, most in bounds]
+        return np.array([np.count_nonzero(values >= line) for line in high]), near
+    order = np.argsort(values)
+    places, values = places[order], values[order]
+    # searching in ascending order is faster
+    ends, begins = (np.searchsorted(values, each[::-1])[::-1] for each in (high, low))
+    near = [places[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    return len(values) - ends, near
+
+
 def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the scores of all candidates for each query; they may be overwritten."""
     step = max(1, BLOCK // len(candidates))
@@ -273,21 +400,6 @@ def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.nda
 def nearest(scores: np.ndarray) -> int:
     """Return the first candidate with the highest score."""
     return int(np.argmax(scores >= scores.max() - NEAREST_TIE))
-
-
-def answer_ranks(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the ranks of a query's answers in the list of all candidates.
-
-    A score of minus infinity marks an item that is not a candidate; as an answer, its rank is
-    infinite. Ties count against the answers. The scores are overwritten.
-
-    >>> answer_ranks(np.array([0.9, 0.2, 0.5, 0.2]), np.array([2, 1]))
-    array([2., 4.])
-    """
-    order, ranks = ranked(scores, wanted)
-    found = np.empty(len(wanted))
-    found[order] = ranks
-    return found
 
 
 def ranked(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
