@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from karat.core.columns import Bags
 from karat.core.dataset import QUERY, Dataset
 from karat.errors import ContractError
 
@@ -20,8 +22,8 @@ from karat.errors import ContractError
 DENSE_LIMIT = 4 * 2**30
 #: number of texts per call of an encoder without a ``chunk`` attribute
 CHUNK = 256
-#: number of rows that are normalized at once
-BLOCK = 4096
+#: number of values that are normalized at once, small enough for the processor cache
+BLOCK = 2**17
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,27 @@ class Vectors:
 
     def known(self, positions: np.ndarray) -> np.ndarray:
         """Return which of these items have a vector."""
-        return ~np.isnan(self.matrix[self._places(positions), 0])
+        return self._has_vector[self._places(positions)]
+
+    @cached_property
+    def _has_vector(self) -> np.ndarray:
+        return ~np.isnan(self.matrix[:, 0])
 
     def _places(self, positions: np.ndarray) -> np.ndarray:
         places = np.searchsorted(self.rows, positions)
-        # -1 is appended for positions after the last row
-        lost = np.append(self.rows, -1)[places] != positions
+        lost = self.rows.take(places, mode="clip") != positions if len(self.rows) else places >= 0
         if lost.any():
             raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
         return places
 
     def of(self, data: Dataset, field: str) -> np.ndarray:
         """Return one vector per question: the item's, or the weighted mean of a bag of items."""
-        bags = data.mentions(field)
-        values = self.at(bags.rows, QUERY in data.role_of(field))
-        if len(bags.rows) == len(data):
+        return self.means(data.mentions(field), QUERY in data.role_of(field))
+
+    def means(self, bags: Bags, query: bool = False) -> np.ndarray:
+        """Return one vector per bag: the item's, or the weighted mean of its items."""
+        values = self.at(bags.rows, query)
+        if len(bags.rows) == len(bags.offsets) - 1:
             return values
         weights = np.where(np.isnan(values[:, 0]), 0.0, bags.weights)
         sums = np.add.reduceat(np.nan_to_num(values) * weights[:, None], bags.offsets[:-1], axis=0)
@@ -87,10 +95,19 @@ def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     rows = np.empty(np.shape(matrix), dtype=dtype)
-    for begin in range(0, len(matrix), BLOCK):  # saves a copy of the whole matrix in 64 bits
-        block = np.asarray(matrix[begin : begin + BLOCK], dtype=np.float64)
+    step = max(1, BLOCK // max(1, rows.shape[1]))
+    for begin in range(0, len(matrix), step):  # saves a copy of the whole matrix in 64 bits
+        block = np.asarray(matrix[begin : begin + step], dtype=np.float64)
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
-        rows[begin : begin + BLOCK] = block / np.where(lengths > 0, lengths, 1.0)
+        rows[begin : begin + step] = block / np.where(lengths > 0, lengths, 1.0)
+    return rows
+
+
+def unit_vectors(vectors: Vectors, positions: np.ndarray) -> np.ndarray:
+    """Return the vectors of items with L2 norm 1, without a copy of them."""
+    rows = np.empty((len(positions), vectors.matrix.shape[1]), dtype=np.float32)
+    for begin in range(0, len(positions), BLOCK):
+        rows[begin : begin + BLOCK] = unit_rows(vectors.at(positions[begin : begin + BLOCK]))
     return rows
 
 
@@ -207,8 +224,9 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     >>> codes.tolist(), texts
     ([0, 1, -1, 0], ['b', 'a'])
     """
+    cells = np.asarray(items, dtype=object)
     strings = [
-        None if missing else str(text) for text, missing in zip(items, pd.isna(items), strict=True)
+        None if missing else str(text) for text, missing in zip(cells, pd.isna(cells), strict=True)
     ]
     codes, texts = pd.factorize(np.array(strings, dtype=object))
     return codes, texts.tolist()
@@ -216,6 +234,8 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
 
 def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the vectors of items from those of their texts; NaN for an item without text."""
+    if np.array_equal(codes, np.arange(len(matrix))):  # one text per item
+        return matrix
     rows = matrix[np.maximum(codes, 0)] if len(matrix) else np.empty((len(codes), 1), np.float32)
     rows[codes < 0] = np.nan
     return rows

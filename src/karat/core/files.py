@@ -223,6 +223,8 @@ def encodable(text: str) -> str:
     >>> len(chr(0xDC80)), len(encodable(chr(0xDC80)))
     (1, 6)
     """
+    if text.isascii():
+        return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
 import logging
@@ -43,6 +44,7 @@ from karat.corruptions.view import (
 )
 from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
 from karat.execution.diagnostics import (
+    Side,
     guard,
     sample_csv,
     unconverged,
@@ -50,7 +52,13 @@ from karat.execution.diagnostics import (
     vector_facts,
 )
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
-from karat.execution.solvers import Answers, PredictorSolver, ProbeSolver, Solver
+from karat.execution.solvers import (
+    Answers,
+    PredictorSolver,
+    ProbeSolver,
+    SearchSolver,
+    Solver,
+)
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
 from karat.models.model import Model
@@ -253,19 +261,26 @@ class _Attempt:
         name = used.pop("use")
         offers = {"random_state": job.model_seed, "fold": job.fold}
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
+        if model.role == "searcher":
+            return SearchSolver(model, probe, job.model_seed)
         if job.vectors is None:
             return ProbeSolver(model, probe, task.missing, job.model_seed)
-        _, matrix = read_stored_vectors(job.vectors)
-        vocabulary = None
-        if job.vocabulary is not None:
-            about, vectors = read_stored_vectors(job.vocabulary)
-            vocabulary = pd.Index(about["ids"]), vectors
-        data: Dataset = self.shelf.get(job.dataset)
-        items = len(data.items)
-        both = data.item_roles.both if len(matrix) > items else None
-        ready = Vectors(matrix, np.arange(items), vocabulary, both)
+        key = f"vectors-{job.vectors}-{job.vocabulary}-{job.dataset}"
+        ready = self.shelf.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
         # a stateless encoder has one seed for all folds: its vectors are computed once
         return ProbeSolver(model, probe, task.missing, job.seed, ready)
+
+    def _stored_vectors(self) -> Vectors:
+        """Return the precomputed vectors, which the jobs of a process share."""
+        assert self.job.vectors is not None
+        _, matrix = read_stored_vectors(self.job.vectors)
+        vocabulary = None
+        if self.job.vocabulary is not None:
+            about, vectors = read_stored_vectors(self.job.vocabulary)
+            vocabulary = pd.Index(about["ids"]), vectors
+        data: Dataset = self.shelf.get(self.job.dataset)
+        both = data.item_roles.both if len(matrix) > len(data.items) else None
+        return Vectors(matrix, np.arange(len(data.items)), vocabulary, both)
 
     def _add_extras(self, solver: Solver, train: Dataset, test: Dataset) -> None:
         """Add artifacts, inference times and the data of the checks; an error becomes a note."""
@@ -287,13 +302,23 @@ class _Attempt:
                 record["unconverged"] = unconverged(fitted)
                 if isinstance(solver, ProbeSolver) and not self.job.fold:
                     tested = solver.tested_
-                    record["observed"] = vector_facts((train, solver.vectors_), (test, tested))
+                    record["observed"] = self._vector_facts(
+                        (train, solver.vectors_), (test, tested)
+                    )
                     sample = sample_csv(test, tested, self.job.seed, self.keys)
                     if sample is not None:
                         self.files["sample.csv"] = sample
         except Exception as error:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))
+
+    def _vector_facts(self, train: Side, test: Side) -> dict[str, Any]:
+        """Return facts about the vectors, computed once for all tasks on the same items."""
+        if self.job.vectors is None:
+            return vector_facts(train, test)
+        items = b"".join(data.mentioned().tobytes() + b"/" for data, _ in (train, test))
+        key = f"facts-{self.job.vectors}-{self.job.dataset}-{hashlib.sha256(items).hexdigest()}"
+        return self.shelf.get_or_make(key, lambda: vector_facts(train, test))
 
     def unmatched(self) -> dict[str, Any]:
         """Return examples of the items without a vector, and of the names of the vectors."""

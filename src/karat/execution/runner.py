@@ -167,7 +167,8 @@ class Session:
         self.runs = runs = self._open_runs()
         with temporary_folder() as folder:
             self.shelf = ObjectStore(folder / "shelf")
-            self.stage = VectorStage(self.shelf, self.progress, self.options.cache, folder)
+            keep, known = self.options.cache, self.plan.identities
+            self.stage = VectorStage(self.shelf, self.progress, keep, folder, known)
             self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)

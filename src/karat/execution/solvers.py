@@ -94,6 +94,44 @@ class PredictorSolver:
         return list(getattr(self.fitted_, "history_", []))
 
 
+class SearchSolver:
+    """A search model ranks the documents for each query; it is not trained."""
+
+    dimensions: int | None = None
+
+    def __init__(self, model: Model, probe: Any, seed: int) -> None:
+        self.model = model
+        self.probe = probe
+        self.seed = seed
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes of the probe and of the search model."""
+        pairs = getattr(self.fitted_, "pairs_", 0)
+        return [*self.probe.notes, *([f"{pairs:,} pairs were reranked"] if pairs else [])]
+
+    def fit(self, train: Dataset) -> None:
+        """Record which items are queries."""
+        self.fitted_ = self.model.fresh(self.seed, train.kind)
+        self.probe.fit(train, None)
+
+    def answer(self, test: Dataset, change: Change | None = None) -> Answers:
+        """Index the documents and rank them for the queries; ``change`` is ignored."""
+        return Answers(self.probe.search(test, self.fitted_))
+
+    def infer(self, test: Dataset) -> Answers:
+        """Answer again, to be timed."""
+        return self.answer(test)
+
+    def fitted(self) -> Any:
+        """Return the search model."""
+        return self.fitted_
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return an empty list: a search model has no epochs."""
+        return []
+
+
 class ProbeSolver:
     """An encoder computes vectors and a probe answers questions from them."""
 
@@ -197,4 +235,4 @@ def _no_vectors(data: Dataset, vectors: Vectors, what: str) -> NoVectors:
     return NoVectors(f"no vector for any of the {len(rows)} {what} of {data.name}")
 
 
-Solver = PredictorSolver | ProbeSolver
+Solver = PredictorSolver | ProbeSolver | SearchSolver

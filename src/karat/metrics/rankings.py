@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.core.predictions import Predictions
-from karat.metrics.metric import Undefined, metric
+from karat.metrics.metric import Undefined, metric, shared
 
 #: lists up to this length are compared by all pairs at once
 SHORT = 300
@@ -105,6 +105,16 @@ def hits(predictions: Predictions, k: int) -> float:
     return float(np.mean(_ranks(predictions) <= k))
 
 
+@metric("hit_rate@k")
+def hit_rate(predictions: Predictions, k: int) -> float:
+    """Share of lists with a relevant item among the first k."""
+    if predictions.rank is not None:
+        _, place, number = _answers(predictions)
+        return float(np.mean(place[number == 1] <= k))
+    lists = _lists(predictions)
+    return lists.mean(lists.sum(lists.relevant & (lists.place <= k)) > 0)
+
+
 @metric("mrr")
 def mrr(predictions: Predictions) -> float:
     """Mean over lists of 1 / rank of the first relevant item.
@@ -126,6 +136,7 @@ def mrr_at(predictions: Predictions, k: float) -> float:
     return lists.mean(lists.sum(first / lists.place))
 
 
+@shared
 def _relevant(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return list, rank and gain of each relevant target; lists without any are left out."""
     ranks = _ranks(predictions)
@@ -138,6 +149,7 @@ def _relevant(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndar
     return np.unique(group[relevant], return_inverse=True)[1], ranks[relevant], gain[relevant]
 
 
+@shared
 def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return list, rank, and number within the list of each relevant target, best first."""
     group, ranks, _ = _relevant(predictions)
@@ -305,6 +317,7 @@ class _Lists:
         return float(min(np.mean(values[has_relevant]), 1.0))
 
 
+@shared
 def _lists(predictions: Predictions) -> _Lists:
     if predictions.answers != "numbers" or np.isnan(predictions.predictions).any():
         raise Undefined("it needs a numeric score for each row, or the rank of the target.")
@@ -330,6 +343,7 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
+@shared
 def _group_codes(predictions: Predictions) -> np.ndarray:
     if predictions.group is None:
         return np.zeros(len(predictions), dtype=np.intp)
