@@ -232,7 +232,8 @@ def test_scores_equal_those_of_trec_eval(tmp_path, model, passages):
 
 def test_a_search_model_declines_tasks_without_documents(tmp_path):
     pytest.importorskip("bm25s")
-    frame = pd.DataFrame({"text": ["a b", "c d"] * 10, "label": ["x", "y"] * 10})
+    texts = [f"text {i}" for i in range(20)]
+    frame = pd.DataFrame({"text": texts, "label": ["x", "y"] * 10})
     data = karat.Dataset.from_columns(frame, ["text"], "label", name="d")
     (run,) = karat.evaluate({"bm25": BM25()}, karat.Task("d", data), output=tmp_path)
     assert [record["status"] for record in run.records()] == ["declined"]
