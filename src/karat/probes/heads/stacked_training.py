@@ -24,13 +24,15 @@ import numpy as np
 F = np.float32
 #: number of rows that ``_epoch`` processes at a time
 BLOCK = 4
+#: with more outputs, matrix products of a library are faster than ``_epoch``
+FEW = 16
 
 
 class Kernels(NamedTuple):
-    """Compiled loops: epoch of one logistic head, clipping, step, layer forward and backward."""
+    """Compiled loops: epoch of one logistic head, shuffle, step, layer forward and backward."""
 
     epoch: Callable[..., None]
-    scales: Callable[..., np.ndarray]
+    shuffle: Callable[..., None]
     update: Callable[..., None]
     normalize: Callable[..., np.ndarray]
     denormalize: Callable[..., None]
@@ -44,27 +46,20 @@ def kernels() -> Kernels | None:
     from numba import njit
 
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy"}
-    loops = (_epoch, _scales, _update, _normalize, _denormalize)
+    loops = (_epoch, _shuffle, _update, _normalize, _denormalize)
     try:
         return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
     except RuntimeError:  # numba cannot write its cache
         return Kernels(*(njit(**options)(loop) for loop in loops))
 
 
-def _scales(gradients, size, clip):
-    """Return, per head, the factor that turns a batch sum into a mean of norm ``clip`` or less."""
-    heads = gradients[0].shape[1]
-    scales = np.empty(heads, F)
-    for head in range(heads):
-        total = F(0)
-        for gradient in gradients:
-            for part in range(gradient.shape[0]):
-                values = gradient[part, head]
-                for j in range(len(values)):
-                    total += values[j] * values[j]
-        norm = np.sqrt(total) / size
-        scales[head] = min(F(1), clip / (norm + F(1e-6))) / size
-    return scales
+def _shuffle(order, steps):
+    """Swap each place of the order with the one that many steps after it."""
+    for place in range(len(steps)):
+        other = place + steps[place]
+        held = order[place]
+        order[place] = order[other]
+        order[other] = held
 
 
 def _update(weights, moments, gradients, change, memory, scale):
@@ -86,34 +81,53 @@ def _update(weights, moments, gradients, change, memory, scale):
 
 
 def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
-    """Train one head with one output for an epoch, four rows at a time."""
+    """Train one head for an epoch, four rows at a time."""
+    outputs, width = w.shape
     size = len(order) // len(changes)
-    g, wrong = np.empty_like(w), np.empty(BLOCK, F)
-    first, second = moments[0], moments[1]
+    g, wrong = np.empty((outputs, width), F), np.empty((outputs, BLOCK), F)
     one, per = F(1), F(1) / F(size)
     for step in range(len(changes)):
-        g[:] = 0
+        for k in range(outputs):
+            for j in range(width):
+                g[k, j] = F(0)
         for at in range(step * size, (step + 1) * size, BLOCK):
-            a, b, c, d = X[order[at]], X[order[at + 1]], X[order[at + 2]], X[order[at + 3]]
-            za, zb, zc, zd = F(0), F(0), F(0), F(0)
-            for j in range(len(w)):
-                za, zb = za + w[j] * a[j], zb + w[j] * b[j]
-                zc, zd = zc + w[j] * c[j], zd + w[j] * d[j]
-            wrong[0], wrong[1], wrong[2], wrong[3] = za, zb, zc, zd
+            a, b, c, d = order[at], order[at + 1], order[at + 2], order[at + 3]
+            for k in range(outputs):
+                za = zb = zc = zd = F(0)
+                for j in range(width):
+                    za, zb = za + w[k, j] * X[a, j], zb + w[k, j] * X[b, j]
+                    zc, zd = zc + w[k, j] * X[c, j], zd + w[k, j] * X[d, j]
+                wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3] = za, zb, zc, zd
             for row in range(BLOCK):
-                logits[at + row] = wrong[row]
-                wrong[row] = one / (one + np.exp(-wrong[row])) - wanted[at + row]
-            za, zb, zc, zd = wrong[0], wrong[1], wrong[2], wrong[3]
-            for j in range(len(w)):
-                g[j] += za * a[j] + zb * b[j] + zc * c[j] + zd * d[j]
-        norm = np.sqrt(np.sum(g * g)) * per
-        scale = min(one, clip / (norm + F(1e-6))) * per
+                # one output is the logit of the second class; that of the first is 0
+                top = max(wrong[0, row], F(0)) if outputs == 1 else wrong[0, row]
+                for k in range(outputs):
+                    logits[k, at + row] = wrong[k, row]
+                    top = max(top, wrong[k, row])
+                total = np.exp(-top) if outputs == 1 else F(0)
+                for k in range(outputs):
+                    wrong[k, row] = np.exp(wrong[k, row] - top)
+                    total += wrong[k, row]
+                for k in range(outputs):
+                    wrong[k, row] = wrong[k, row] / total - wanted[k, at + row]
+            for k in range(outputs):
+                za, zb, zc, zd = wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3]
+                for j in range(width):
+                    g[k, j] += za * X[a, j] + zb * X[b, j] + zc * X[c, j] + zd * X[d, j]
+        total = F(0)
+        for k in range(outputs):
+            for j in range(width):
+                total += g[k, j] * g[k, j]
+        scale = min(one, clip / (np.sqrt(total) * per + F(1e-6))) * per
         add1, add2 = memory[2] * scale, memory[3] * scale * scale
-        shrink, move, small = changes[step]
-        for j in range(len(w)):
-            first[j] = m = memory[0] * first[j] + add1 * g[j]
-            second[j] = v = memory[1] * second[j] + add2 * g[j] * g[j]
-            w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+        shrink, move, small = changes[step, 0], changes[step, 1], changes[step, 2]
+        for k in range(outputs):
+            for j in range(width):
+                m = memory[0] * moments[0, k, j] + add1 * g[k, j]
+                v = memory[1] * moments[1, k, j] + add2 * g[k, j] * g[k, j]
+                moments[0, k, j] = m
+                moments[1, k, j] = v
+                w[k, j] = w[k, j] * shrink - move * m / (np.sqrt(v) + small)
 
 
 def _normalize(normal, gain, shift, statistics, small):
@@ -241,14 +255,13 @@ class Descent:
         batches = len(order) // size
         order = order[: batches * size]
         changes = self._changes(batches)
-        single = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
-        if (compiled := kernels()) and single and size % BLOCK == 0:
-            logits = np.empty(len(order), dtype=np.float32)
-            state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
-            clip = np.float32(self.recipe.clip)
-            compiled.epoch(X, wanted[0], order, changes[:, :, 0], *state, clip, logits)
-            return logits[None, None]
+        single = len(self.weights) == 1 and self.weights[0].shape[1] == 1
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
+        if (compiled := kernels()) and single and size % BLOCK == 0 and len(wanted) <= FEW:
+            state = self.weights[0][:, 0], self.moments[0][:, :, 0], self._memory[:, 0]
+            clip = np.float32(self.recipe.clip)
+            compiled.epoch(X, wanted, order, changes[:, :, 0], *state, clip, logits[:, 0])
+            return logits
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
@@ -258,20 +271,22 @@ class Descent:
         return logits
 
     def _step(self, change: np.ndarray, size: int) -> None:
+        """Make a step; gradients are clipped by their norm over all layers, per head."""
+        gradients = [part[0] for part in self.scratch]
+        squares = (each[..., None, :] @ each[..., None] for each in gradients)
+        total = sum(each.sum(axis=0)[:, 0, 0] for each in squares)
+        norm = np.sqrt(total) / np.float32(size)
+        clip = np.float32(self.recipe.clip)
+        scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)
         layers = zip(self.weights, self.moments, self.scratch, strict=True)
         if compiled := kernels():
-            gradients = tuple(part[0] for part in self.scratch)
-            scale = compiled.scales(gradients, np.float32(size), np.float32(self.recipe.clip))
             for weights, moments, scratch in layers:
                 compiled.update(weights, moments, scratch[0], change, self._memory, scale)
             return
-        for part in self.scratch:
-            np.multiply(part[0], part[0], out=part[1])
-        total = sum(part[1].sum(axis=(0, 2)) for part in self.scratch)
-        scale = np.minimum(1, self.recipe.clip / (np.sqrt(total) / size + 1e-6)) / size
         memory = self._memory.reshape(2, 2, 1, -1, 1).copy()
         memory[1] *= np.stack([scale, scale * scale])[:, None, :, None]
         for weights, moments, scratch in layers:
+            np.multiply(scratch[0], scratch[0], out=scratch[1])
             _step_numpy(weights, moments, scratch, change[:, None, :, None], memory)
 
     def _changes(self, batches: int) -> np.ndarray:
@@ -451,7 +466,7 @@ class Layered:
         errors = probabilities(logits.copy())[:, 0] - wanted
         np.dot(X.T, errors.T, out=self.gradients[-2])
         np.sum(errors, axis=1, out=self.gradients[-1])
-        back = errors.T @ self.weights[-2].T
+        back = np.dot(errors.T, self.weights[-2].T)
         for layer in reversed(range(len(layers))):
             back = self._backward(layer, back, layers[layer])
         return logits
