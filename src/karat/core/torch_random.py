@@ -117,7 +117,7 @@ class TorchGenerator:
 
     def order(self, size: int) -> np.ndarray:
         """Return a shuffled ``range(size)``."""
-        return self._shuffled(self.take(max(size - 1, 0)))
+        return self._shuffled(size, self.take(max(size - 1, 0)))
 
     def epoch(self, size: int) -> np.ndarray:
         """Return the order of an epoch, and skip the other numbers that a data loader draws.
@@ -125,10 +125,9 @@ class TorchGenerator:
         These are the seed of its workers and an order for the remainder, which is empty.
         """
         steps = max(size - 1, 0)
-        return self._shuffled(self.take(2 + 2 * steps)[2 : 2 + steps])
+        return self._shuffled(size, self.take(2 + 2 * steps)[2 : 2 + steps])
 
-    def _shuffled(self, words: np.ndarray) -> np.ndarray:
-        size = len(words) + 1
+    def _shuffled(self, size: int, words: np.ndarray) -> np.ndarray:
         order = np.arange(size)
         self._shuffle(order, words % np.arange(size, 1, -1, dtype=np.uint32))
         return order

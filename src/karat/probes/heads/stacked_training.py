@@ -183,11 +183,14 @@ AHEAD = 25
 
 
 class Network(Protocol):
-    """A trainable network: weights, their gradients after ``learn``, and logits."""
+    """A trainable network: weights, their gradients after ``learn``, and logits.
+
+    ``values`` has all weights and ``gradients`` their gradients, both as (outer, heads, inner).
+    """
 
     heads: int
-    weights: list[np.ndarray]
-    gradients: list[np.ndarray]
+    values: np.ndarray
+    gradients: np.ndarray
 
     def prepare(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
     def logits(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
@@ -220,10 +223,7 @@ class Recipe:
 
 
 class Descent:
-    """The training state of a network.
-
-    Weights, gradients and moments are viewed as (outer, heads, inner).
-    """
+    """The training state of a network."""
 
     def __init__(self, network: Network, rates: Rates, recipe: Recipe) -> None:
         self.network = network
@@ -231,16 +231,7 @@ class Descent:
         self.rates = rates
         self.steps = 0
         heads = network.heads
-        self.weights = [
-            part if heads > 1 or part.ndim == 3 else part.reshape(1, 1, -1)
-            for part in network.weights
-        ]
-        self.moments = [np.zeros((2, *part.shape), dtype=np.float32) for part in self.weights]
-        self.scratch = [np.empty((2, *part.shape), dtype=np.float32) for part in self.weights]
-        network.gradients = [
-            scratch[0].reshape(part.shape)
-            for scratch, part in zip(self.scratch, network.weights, strict=True)
-        ]
+        self.moments = np.zeros((2, *network.values.shape), dtype=np.float32)
         betas = np.stack([rates.beta1, rates.beta2])
         self._memory = np.concatenate([betas, 1 - betas]).astype(np.float32)
         self._plan = np.empty((0, 3, heads), dtype=np.float32)
@@ -255,10 +246,10 @@ class Descent:
         batches = len(order) // size
         order = order[: batches * size]
         changes = self._changes(batches)
-        single = len(self.weights) == 1 and self.weights[0].shape[1] == 1
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
+        single = isinstance(self.network, Logistic) and self.network.heads == 1
         if (compiled := kernels()) and single and size % BLOCK == 0 and len(wanted) <= FEW:
-            state = self.weights[0][:, 0], self.moments[0][:, :, 0], self._memory[:, 0]
+            state = self.network.values[:, 0], self.moments[:, :, 0], self._memory[:, 0]
             clip = np.float32(self.recipe.clip)
             compiled.epoch(X, wanted, order, changes[:, :, 0], *state, clip, logits[:, 0])
             return logits
@@ -271,23 +262,14 @@ class Descent:
         return logits
 
     def _step(self, change: np.ndarray, size: int) -> None:
-        """Make a step; gradients are clipped by their norm over all layers, per head."""
-        gradients = [part[0] for part in self.scratch]
-        squares = (each[..., None, :] @ each[..., None] for each in gradients)
-        total = sum(each.sum(axis=0)[:, 0, 0] for each in squares)
-        norm = np.sqrt(total) / np.float32(size)
+        """Make a step; the gradients of each head are clipped by their norm."""
+        values, gradients = self.network.values, self.network.gradients
+        squares = gradients[..., None, :] @ gradients[..., None]
+        norm = np.sqrt(squares.sum(axis=0)[:, 0, 0]) / np.float32(size)
         clip = np.float32(self.recipe.clip)
         scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)
-        layers = zip(self.weights, self.moments, self.scratch, strict=True)
-        if compiled := kernels():
-            for weights, moments, scratch in layers:
-                compiled.update(weights, moments, scratch[0], change, self._memory, scale)
-            return
-        memory = self._memory.reshape(2, 2, 1, -1, 1).copy()
-        memory[1] *= np.stack([scale, scale * scale])[:, None, :, None]
-        for weights, moments, scratch in layers:
-            np.multiply(scratch[0], scratch[0], out=scratch[1])
-            _step_numpy(weights, moments, scratch, change[:, None, :, None], memory)
+        apply: Any = compiled.update if (compiled := kernels()) else _update_numpy
+        apply(values, self.moments, gradients, change, self._memory, scale)
 
     def _changes(self, batches: int) -> np.ndarray:
         """Return decay, step size and epsilon for each step of an epoch and each head."""
@@ -308,20 +290,22 @@ class Descent:
         return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _step_numpy(
+def _update_numpy(
     weights: np.ndarray,
     moments: np.ndarray,
-    scratch: np.ndarray,
+    gradients: np.ndarray,
     change: np.ndarray,
     memory: np.ndarray,
+    scale: np.ndarray,
 ) -> None:
-    """Make an AdamW step from gradients and their squares, both overwritten."""
-    keep, add = memory
-    shrink, move, small = change
+    """Make an AdamW step and overwrite the gradients."""
+    shrink, move, small = change[:, :, None]
+    keep, add = memory.reshape(2, 2, 1, -1, 1)
+    gradients *= scale[:, None]
     moments *= keep
-    scratch *= add
-    moments += scratch
-    by = np.sqrt(moments[1], out=scratch[0])
+    moments[0] += add[0] * gradients
+    moments[1] += add[1] * np.square(gradients, out=gradients)
+    by = np.sqrt(moments[1], out=gradients)
     by += small
     np.divide(moments[0], by, out=by)
     by *= move
@@ -402,10 +386,9 @@ class Logistic:
     """Logistic heads stacked in one matrix, whose last column is the bias."""
 
     def __init__(self, width: int, outputs: int, heads: int, first: FirstWeights) -> None:
-        weights = np.zeros((outputs, heads, width + 1), dtype=np.float32)
-        weights[:, :, :-1] = first(width, outputs).T[:, None]
-        self.weights = [weights]
-        self.gradients = [np.empty_like(weights)]
+        self.values = np.zeros((outputs, heads, width + 1), dtype=np.float32)
+        self.values[:, :, :-1] = first(width, outputs).T[:, None]
+        self.gradients = np.empty_like(self.values)
         self.heads = heads
 
     def prepare(self, X: np.ndarray) -> np.ndarray:
@@ -414,16 +397,15 @@ class Logistic:
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return the logits of rows."""
-        (weights,) = self.weights
-        outputs, heads, width = weights.shape
-        return (weights.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
+        outputs, heads, width = self.values.shape
+        return (self.values.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
 
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
         logits = self.logits(X)
         errors = probabilities(logits.copy())
         errors -= wanted[:, None]
-        np.dot(errors.reshape(-1, len(X)), X, out=self.gradients[0].reshape(-1, X.shape[1]))
+        np.dot(errors.reshape(-1, len(X)), X, out=self.gradients.reshape(-1, X.shape[1]))
         return logits
 
 
@@ -433,15 +415,24 @@ class Layered:
     heads = 1
 
     def __init__(self, width: int, outputs: int, hidden: Sequence[int], first: FirstWeights):
-        self.weights: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
         self.running: list[list[np.ndarray]] = []
         for size in hidden:
             ones, zeros = np.ones(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
-            self.weights += [first(width, size), ones, zeros]
+            weights += [first(width, size), ones, zeros]
             self.running.append([zeros.copy(), ones.copy()])
             width = size
-        self.weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
-        self.gradients = [np.empty_like(part) for part in self.weights]
+        weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
+        self.values = np.concatenate([part.ravel() for part in weights])[None, None]
+        self.gradients = np.empty_like(self.values)
+        self._shapes = [part.shape for part in weights]
+        self.weights, self.slopes = self.parts(self.values), self.parts(self.gradients)
+
+    def parts(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return views of all values: linear, gain and shift of each layer, linear and bias."""
+        ends = np.cumsum([math.prod(shape) for shape in self._shapes])
+        split = np.split(values[0, 0], ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(split, self._shapes, strict=True)]
 
     def prepare(self, X: np.ndarray) -> np.ndarray:
         """Return the rows as a contiguous array."""
@@ -464,8 +455,8 @@ class Layered:
             X = state[-1]
         logits = (X @ self.weights[-2] + self.weights[-1]).T[:, None]
         errors = probabilities(logits.copy())[:, 0] - wanted
-        np.dot(X.T, errors.T, out=self.gradients[-2])
-        np.sum(errors, axis=1, out=self.gradients[-1])
+        np.dot(X.T, errors.T, out=self.slopes[-2])
+        np.sum(errors, axis=1, out=self.slopes[-1])
         back = np.dot(errors.T, self.weights[-2].T)
         for layer in reversed(range(len(layers))):
             back = self._backward(layer, back, layers[layer])
@@ -486,7 +477,7 @@ class Layered:
 
     def _backward(self, layer: int, back: np.ndarray, state: tuple[np.ndarray, ...]) -> np.ndarray:
         X, slope, normal, out = state
-        to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
+        to_linear, to_gain, to_shift = self.slopes[3 * layer : 3 * layer + 3]
         compiled = kernels() if back.dtype == np.float32 else None
         apply: Any = compiled.denormalize if compiled else _denormalize_numpy
         apply(back, normal, out, slope, to_gain, to_shift)
