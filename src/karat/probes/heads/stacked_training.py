@@ -87,9 +87,7 @@ def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
     g, wrong = np.empty((outputs, width), F), np.empty((outputs, BLOCK), F)
     one, per = F(1), F(1) / F(size)
     for step in range(len(changes)):
-        for k in range(outputs):
-            for j in range(width):
-                g[k, j] = F(0)
+        g[:] = 0
         for at in range(step * size, (step + 1) * size, BLOCK):
             a, b, c, d = order[at], order[at + 1], order[at + 2], order[at + 3]
             for k in range(outputs):
@@ -98,7 +96,7 @@ def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
                     za, zb = za + w[k, j] * X[a, j], zb + w[k, j] * X[b, j]
                     zc, zd = zc + w[k, j] * X[c, j], zd + w[k, j] * X[d, j]
                 wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3] = za, zb, zc, zd
-            for row in range(BLOCK):
+            for row in range(wrong.shape[1]):  # unrolled, it would take longer to compile
                 # one output is the logit of the second class; that of the first is 0
                 top = max(wrong[0, row], F(0)) if outputs == 1 else wrong[0, row]
                 for k in range(outputs):
