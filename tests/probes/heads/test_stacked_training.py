@@ -1,5 +1,7 @@
 """Stacked training against AdamW by the book and PyTorch."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss, matthews_corrcoef
@@ -87,8 +89,8 @@ def test_each_head_is_trained_as_if_it_were_alone(loops, clip):
         trained(alone, rates, recipe, data)
         numbers = rates.rate[0], rates.beta1[0], rates.beta2[0]
         expected = by_the_book(data, *numbers, recipe)
-        assert np.allclose(alone.weights[0][0, 0], expected, atol=2e-5)
-        assert np.allclose(together.weights[0][0, head], expected, atol=2e-5)
+        assert np.allclose(alone.values[0, 0], expected, atol=2e-5)
+        assert np.allclose(together.values[0, head], expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -106,9 +108,8 @@ def test_compiled_loops_give_the_same_weights(classes, hidden, monkeypatch):
         else:
             network = Logistic(7, outputs, 1, drawn)
         trained(network, GRID.take(0), recipe, data)
-        made.append(network.weights)
-    for compiled, plain in zip(*made, strict=True):
-        assert np.allclose(compiled, plain, atol=1e-5)
+        made.append(network.values)
+    assert np.allclose(*made, atol=1e-5)
 
 
 def changes(rows, recipe):
@@ -128,7 +129,7 @@ def test_fewer_rows_than_a_batch_are_one_batch(loops):
     # there, nothing was ever updated with fewer than 128 rows to train on
     descent, network = changes(20, Recipe(batch_size=128))
     assert descent.steps == 2
-    assert not np.allclose(network.weights[0][0, 0, :-1], drawn(7, 1)[:, 0], atol=1e-4)
+    assert not np.allclose(network.values[0, 0, :-1], drawn(7, 1)[:, 0], atol=1e-4)
 
 
 def test_rows_that_fill_no_batch_are_left_out(loops):
@@ -213,17 +214,17 @@ def test_a_threshold_is_a_logit_of_zero(loops):
     assert above_chance(np.array([[[-0.2, 0.4]]]), np.array([0, 1])).tolist() == [1.0]
 
 
-def slope(network, part, place, X, wanted):
+def slope(network, place, X, wanted):
     """The loss's slope along one weight, by a difference in float64."""
     values = []
     for step in (1e-4, -1e-4):
-        weights = [each.astype(np.float64) for each in network.weights]
-        weights[part][place] += step
         moved = object.__new__(type(network))
         moved.__dict__.update(network.__dict__)
-        moved.weights = weights
-        moved.gradients = [np.empty_like(each) for each in weights]
+        moved.values = network.values.astype(np.float64)
+        moved.values[place] += step
+        moved.gradients = np.empty_like(moved.values)
         if hasattr(network, "running"):
+            moved.weights, moved.slopes = moved.parts(moved.values), moved.parts(moved.gradients)
             moved.running = [[np.array(each) for each in pair] for pair in network.running]
         predicted = moved.learn(X.astype(np.float64), wanted.astype(np.float64))
         values.append(losses(predicted, wanted).sum() * X.shape[0])
@@ -239,12 +240,13 @@ def test_gradients_are_the_slopes_of_the_loss(loops, classes, hidden):
         network = Layered(5, outputs, hidden, drawn)
     else:
         network = Logistic(5, outputs, 2, drawn)
-        network.weights[0][:, 1] *= -0.3
+        network.values[:, 1] *= -0.3
     X, wanted = network.prepare(X), targets(codes, classes)
     network.learn(X, wanted)
     rng = np.random.default_rng(0)
-    for part, weights in enumerate(network.weights):
-        for _ in range(4):
-            place = tuple(rng.integers(size) for size in weights.shape)
-            expected = slope(network, part, place, X, wanted)
-            assert network.gradients[part][place] == pytest.approx(expected, rel=2e-3, abs=2e-3)
+    starts = np.cumsum([0, *(part.size for part in getattr(network, "weights", [network.values]))])
+    places = (rng.integers(*ends, 4) for ends in pairwise(starts.tolist()))
+    for place in np.concatenate(list(places)):
+        place = np.unravel_index(place, network.values.shape)
+        expected = slope(network, place, X, wanted)
+        assert network.gradients[place] == pytest.approx(expected, rel=2e-3, abs=2e-3)

@@ -22,6 +22,7 @@ from karat.probes.heads.stacked_training import (
     Rates,
     Recipe,
     above_chance,
+    kernels,
     losses,
     probabilities,
     targets,
@@ -204,7 +205,8 @@ class _Exact:
         if head.fold is None:
             raise DefinitionError("head adamw: mode exact needs the number of the fold.")
         self._weights, orders = fold_seeds(head.fold, head.folds, head.seed)
-        self._orders = TorchGenerator(orders)
+        compiled = kernels()
+        self._orders = TorchGenerator(orders, compiled.shuffle if compiled else None)
 
     def rows(self, size: int) -> np.ndarray:
         return np.arange(size)
@@ -230,6 +232,8 @@ class _Training:
         self.head, self.chance = head, chance
         self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
         self.width = X.shape[1]
+        sizes = (self.width, *(head.hidden_dims or ()), self.outputs)
+        self.first = list(map(chance.first(), sizes, sizes[1:]))
         rows = self._network(1).prepare(X)
         self.X, self.held = rows[train], rows[held]
         self.wanted = targets(codes[train], len(head.classes_))
@@ -305,12 +309,16 @@ class _Training:
     def _epoch(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
         """Train for an epoch and return the logits before each step, and the targets."""
         order = self.chance.epoch(len(self.X))
-        wanted = self.wanted[:, order]
+        wanted = np.take(self.wanted, order, axis=1)
         logits = descent.epoch(self.X, wanted, order)[:, 0]
         return logits, wanted[:, : logits.shape[-1]]
 
     def _network(self, heads: int) -> Logistic | Layered:
-        first = self.chance.first()
+        drawn = iter(self.first)
+
+        def first(inputs: int, outputs: int) -> np.ndarray:
+            return next(drawn).copy()
+
         if self.head.hidden_dims:
             return Layered(self.width, self.outputs, self.head.hidden_dims, first)
         return Logistic(self.width, self.outputs, heads, first)

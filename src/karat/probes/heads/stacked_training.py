@@ -24,13 +24,15 @@ import numpy as np
 F = np.float32
 #: number of rows that ``_epoch`` processes at a time
 BLOCK = 4
+#: with more outputs, matrix products of a library are faster than ``_epoch``
+FEW = 16
 
 
 class Kernels(NamedTuple):
-    """Compiled loops: epoch of one logistic head, clipping, step, layer forward and backward."""
+    """Compiled loops: epoch of one logistic head, shuffle, step, layer forward and backward."""
 
     epoch: Callable[..., None]
-    scales: Callable[..., np.ndarray]
+    shuffle: Callable[..., None]
     update: Callable[..., None]
     normalize: Callable[..., np.ndarray]
     denormalize: Callable[..., None]
@@ -44,27 +46,20 @@ def kernels() -> Kernels | None:
     from numba import njit
 
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy"}
-    loops = (_epoch, _scales, _update, _normalize, _denormalize)
+    loops = (_epoch, _shuffle, _update, _normalize, _denormalize)
     try:
         return Kernels(*(njit(cache=True, **options)(loop) for loop in loops))
     except RuntimeError:  # numba cannot write its cache
         return Kernels(*(njit(**options)(loop) for loop in loops))
 
 
-def _scales(gradients, size, clip):
-    """Return, per head, the factor that turns a batch sum into a mean of norm ``clip`` or less."""
-    heads = gradients[0].shape[1]
-    scales = np.empty(heads, F)
-    for head in range(heads):
-        total = F(0)
-        for gradient in gradients:
-            for part in range(gradient.shape[0]):
-                values = gradient[part, head]
-                for j in range(len(values)):
-                    total += values[j] * values[j]
-        norm = np.sqrt(total) / size
-        scales[head] = min(F(1), clip / (norm + F(1e-6))) / size
-    return scales
+def _shuffle(order, steps):
+    """Swap each place of the order with the one that many steps after it."""
+    for place in range(len(steps)):
+        other = place + steps[place]
+        held = order[place]
+        order[place] = order[other]
+        order[other] = held
 
 
 def _update(weights, moments, gradients, change, memory, scale):
@@ -86,34 +81,51 @@ def _update(weights, moments, gradients, change, memory, scale):
 
 
 def _epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
-    """Train one head with one output for an epoch, four rows at a time."""
+    """Train one head for an epoch, four rows at a time."""
+    outputs, width = w.shape
     size = len(order) // len(changes)
-    g, wrong = np.empty_like(w), np.empty(BLOCK, F)
-    first, second = moments[0], moments[1]
+    g, wrong = np.empty((outputs, width), F), np.empty((outputs, BLOCK), F)
     one, per = F(1), F(1) / F(size)
     for step in range(len(changes)):
         g[:] = 0
         for at in range(step * size, (step + 1) * size, BLOCK):
-            a, b, c, d = X[order[at]], X[order[at + 1]], X[order[at + 2]], X[order[at + 3]]
-            za, zb, zc, zd = F(0), F(0), F(0), F(0)
-            for j in range(len(w)):
-                za, zb = za + w[j] * a[j], zb + w[j] * b[j]
-                zc, zd = zc + w[j] * c[j], zd + w[j] * d[j]
-            wrong[0], wrong[1], wrong[2], wrong[3] = za, zb, zc, zd
-            for row in range(BLOCK):
-                logits[at + row] = wrong[row]
-                wrong[row] = one / (one + np.exp(-wrong[row])) - wanted[at + row]
-            za, zb, zc, zd = wrong[0], wrong[1], wrong[2], wrong[3]
-            for j in range(len(w)):
-                g[j] += za * a[j] + zb * b[j] + zc * c[j] + zd * d[j]
-        norm = np.sqrt(np.sum(g * g)) * per
-        scale = min(one, clip / (norm + F(1e-6))) * per
+            a, b, c, d = order[at], order[at + 1], order[at + 2], order[at + 3]
+            for k in range(outputs):
+                za = zb = zc = zd = F(0)
+                for j in range(width):
+                    za, zb = za + w[k, j] * X[a, j], zb + w[k, j] * X[b, j]
+                    zc, zd = zc + w[k, j] * X[c, j], zd + w[k, j] * X[d, j]
+                wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3] = za, zb, zc, zd
+            for row in range(wrong.shape[1]):  # unrolled, it would take longer to compile
+                # one output is the logit of the second class; that of the first is 0
+                top = max(wrong[0, row], F(0)) if outputs == 1 else wrong[0, row]
+                for k in range(outputs):
+                    logits[k, at + row] = wrong[k, row]
+                    top = max(top, wrong[k, row])
+                total = np.exp(-top) if outputs == 1 else F(0)
+                for k in range(outputs):
+                    wrong[k, row] = np.exp(wrong[k, row] - top)
+                    total += wrong[k, row]
+                for k in range(outputs):
+                    wrong[k, row] = wrong[k, row] / total - wanted[k, at + row]
+            for k in range(outputs):
+                za, zb, zc, zd = wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3]
+                for j in range(width):
+                    g[k, j] += za * X[a, j] + zb * X[b, j] + zc * X[c, j] + zd * X[d, j]
+        total = F(0)
+        for k in range(outputs):
+            for j in range(width):
+                total += g[k, j] * g[k, j]
+        scale = min(one, clip / (np.sqrt(total) * per + F(1e-6))) * per
         add1, add2 = memory[2] * scale, memory[3] * scale * scale
-        shrink, move, small = changes[step]
-        for j in range(len(w)):
-            first[j] = m = memory[0] * first[j] + add1 * g[j]
-            second[j] = v = memory[1] * second[j] + add2 * g[j] * g[j]
-            w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+        shrink, move, small = changes[step, 0], changes[step, 1], changes[step, 2]
+        for k in range(outputs):
+            for j in range(width):
+                m = memory[0] * moments[0, k, j] + add1 * g[k, j]
+                v = memory[1] * moments[1, k, j] + add2 * g[k, j] * g[k, j]
+                moments[0, k, j] = m
+                moments[1, k, j] = v
+                w[k, j] = w[k, j] * shrink - move * m / (np.sqrt(v) + small)
 
 
 def _normalize(normal, gain, shift, statistics, small):
@@ -169,11 +181,14 @@ AHEAD = 25
 
 
 class Network(Protocol):
-    """A trainable network: weights, their gradients after ``learn``, and logits."""
+    """A trainable network: weights, their gradients after ``learn``, and logits.
+
+    ``values`` has all weights and ``gradients`` their gradients, both as (outer, heads, inner).
+    """
 
     heads: int
-    weights: list[np.ndarray]
-    gradients: list[np.ndarray]
+    values: np.ndarray
+    gradients: np.ndarray
 
     def prepare(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
     def logits(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
@@ -206,10 +221,7 @@ class Recipe:
 
 
 class Descent:
-    """The training state of a network.
-
-    Weights, gradients and moments are viewed as (outer, heads, inner).
-    """
+    """The training state of a network."""
 
     def __init__(self, network: Network, rates: Rates, recipe: Recipe) -> None:
         self.network = network
@@ -217,16 +229,7 @@ class Descent:
         self.rates = rates
         self.steps = 0
         heads = network.heads
-        self.weights = [
-            part if heads > 1 or part.ndim == 3 else part.reshape(1, 1, -1)
-            for part in network.weights
-        ]
-        self.moments = [np.zeros((2, *part.shape), dtype=np.float32) for part in self.weights]
-        self.scratch = [np.empty((2, *part.shape), dtype=np.float32) for part in self.weights]
-        network.gradients = [
-            scratch[0].reshape(part.shape)
-            for scratch, part in zip(self.scratch, network.weights, strict=True)
-        ]
+        self.moments = np.zeros((2, *network.values.shape), dtype=np.float32)
         betas = np.stack([rates.beta1, rates.beta2])
         self._memory = np.concatenate([betas, 1 - betas]).astype(np.float32)
         self._plan = np.empty((0, 3, heads), dtype=np.float32)
@@ -241,14 +244,13 @@ class Descent:
         batches = len(order) // size
         order = order[: batches * size]
         changes = self._changes(batches)
-        single = len(self.weights) == 1 and self.weights[0].shape[:2] == (1, 1)
-        if (compiled := kernels()) and single and size % BLOCK == 0:
-            logits = np.empty(len(order), dtype=np.float32)
-            state = self.weights[0][0, 0], self.moments[0][:, 0, 0], self._memory[:, 0]
-            clip = np.float32(self.recipe.clip)
-            compiled.epoch(X, wanted[0], order, changes[:, :, 0], *state, clip, logits)
-            return logits[None, None]
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
+        single = isinstance(self.network, Logistic) and self.network.heads == 1
+        if (compiled := kernels()) and single and size % BLOCK == 0 and len(wanted) <= FEW:
+            state = self.network.values[:, 0], self.moments[:, :, 0], self._memory[:, 0]
+            clip = np.float32(self.recipe.clip)
+            compiled.epoch(X, wanted, order, changes[:, :, 0], *state, clip, logits[:, 0])
+            return logits
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
@@ -258,21 +260,14 @@ class Descent:
         return logits
 
     def _step(self, change: np.ndarray, size: int) -> None:
-        layers = zip(self.weights, self.moments, self.scratch, strict=True)
-        if compiled := kernels():
-            gradients = tuple(part[0] for part in self.scratch)
-            scale = compiled.scales(gradients, np.float32(size), np.float32(self.recipe.clip))
-            for weights, moments, scratch in layers:
-                compiled.update(weights, moments, scratch[0], change, self._memory, scale)
-            return
-        for part in self.scratch:
-            np.multiply(part[0], part[0], out=part[1])
-        total = sum(part[1].sum(axis=(0, 2)) for part in self.scratch)
-        scale = np.minimum(1, self.recipe.clip / (np.sqrt(total) / size + 1e-6)) / size
-        memory = self._memory.reshape(2, 2, 1, -1, 1).copy()
-        memory[1] *= np.stack([scale, scale * scale])[:, None, :, None]
-        for weights, moments, scratch in layers:
-            _step_numpy(weights, moments, scratch, change[:, None, :, None], memory)
+        """Make a step; the gradients of each head are clipped by their norm."""
+        values, gradients = self.network.values, self.network.gradients
+        squares = gradients[..., None, :] @ gradients[..., None]
+        norm = np.sqrt(squares.sum(axis=0)[:, 0, 0]) / np.float32(size)
+        clip = np.float32(self.recipe.clip)
+        scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)
+        apply: Any = compiled.update if (compiled := kernels()) else _update_numpy
+        apply(values, self.moments, gradients, change, self._memory, scale)
 
     def _changes(self, batches: int) -> np.ndarray:
         """Return decay, step size and epsilon for each step of an epoch and each head."""
@@ -293,20 +288,22 @@ class Descent:
         return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _step_numpy(
+def _update_numpy(
     weights: np.ndarray,
     moments: np.ndarray,
-    scratch: np.ndarray,
+    gradients: np.ndarray,
     change: np.ndarray,
     memory: np.ndarray,
+    scale: np.ndarray,
 ) -> None:
-    """Make an AdamW step from gradients and their squares, both overwritten."""
-    keep, add = memory
-    shrink, move, small = change
+    """Make an AdamW step and overwrite the gradients."""
+    shrink, move, small = change[:, :, None]
+    keep, add = memory.reshape(2, 2, 1, -1, 1)
+    gradients *= scale[:, None]
     moments *= keep
-    scratch *= add
-    moments += scratch
-    by = np.sqrt(moments[1], out=scratch[0])
+    moments[0] += add[0] * gradients
+    moments[1] += add[1] * np.square(gradients, out=gradients)
+    by = np.sqrt(moments[1], out=gradients)
     by += small
     np.divide(moments[0], by, out=by)
     by *= move
@@ -387,10 +384,9 @@ class Logistic:
     """Logistic heads stacked in one matrix, whose last column is the bias."""
 
     def __init__(self, width: int, outputs: int, heads: int, first: FirstWeights) -> None:
-        weights = np.zeros((outputs, heads, width + 1), dtype=np.float32)
-        weights[:, :, :-1] = first(width, outputs).T[:, None]
-        self.weights = [weights]
-        self.gradients = [np.empty_like(weights)]
+        self.values = np.zeros((outputs, heads, width + 1), dtype=np.float32)
+        self.values[:, :, :-1] = first(width, outputs).T[:, None]
+        self.gradients = np.empty_like(self.values)
         self.heads = heads
 
     def prepare(self, X: np.ndarray) -> np.ndarray:
@@ -399,16 +395,15 @@ class Logistic:
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return the logits of rows."""
-        (weights,) = self.weights
-        outputs, heads, width = weights.shape
-        return (weights.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
+        outputs, heads, width = self.values.shape
+        return (self.values.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
 
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
         logits = self.logits(X)
         errors = probabilities(logits.copy())
         errors -= wanted[:, None]
-        np.dot(errors.reshape(-1, len(X)), X, out=self.gradients[0].reshape(-1, X.shape[1]))
+        np.dot(errors.reshape(-1, len(X)), X, out=self.gradients.reshape(-1, X.shape[1]))
         return logits
 
 
@@ -418,15 +413,24 @@ class Layered:
     heads = 1
 
     def __init__(self, width: int, outputs: int, hidden: Sequence[int], first: FirstWeights):
-        self.weights: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
         self.running: list[list[np.ndarray]] = []
         for size in hidden:
             ones, zeros = np.ones(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
-            self.weights += [first(width, size), ones, zeros]
+            weights += [first(width, size), ones, zeros]
             self.running.append([zeros.copy(), ones.copy()])
             width = size
-        self.weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
-        self.gradients = [np.empty_like(part) for part in self.weights]
+        weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
+        self.values = np.concatenate([part.ravel() for part in weights])[None, None]
+        self.gradients = np.empty_like(self.values)
+        self._shapes = [part.shape for part in weights]
+        self.weights, self.slopes = self.parts(self.values), self.parts(self.gradients)
+
+    def parts(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return views of all values: linear, gain and shift of each layer, linear and bias."""
+        ends = np.cumsum([math.prod(shape) for shape in self._shapes])
+        split = np.split(values[0, 0], ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(split, self._shapes, strict=True)]
 
     def prepare(self, X: np.ndarray) -> np.ndarray:
         """Return the rows as a contiguous array."""
@@ -449,9 +453,9 @@ class Layered:
             X = state[-1]
         logits = (X @ self.weights[-2] + self.weights[-1]).T[:, None]
         errors = probabilities(logits.copy())[:, 0] - wanted
-        np.dot(X.T, errors.T, out=self.gradients[-2])
-        np.sum(errors, axis=1, out=self.gradients[-1])
-        back = errors.T @ self.weights[-2].T
+        np.dot(X.T, errors.T, out=self.slopes[-2])
+        np.sum(errors, axis=1, out=self.slopes[-1])
+        back = np.dot(errors.T, self.weights[-2].T)
         for layer in reversed(range(len(layers))):
             back = self._backward(layer, back, layers[layer])
         return logits
@@ -471,7 +475,7 @@ class Layered:
 
     def _backward(self, layer: int, back: np.ndarray, state: tuple[np.ndarray, ...]) -> np.ndarray:
         X, slope, normal, out = state
-        to_linear, to_gain, to_shift = self.gradients[3 * layer : 3 * layer + 3]
+        to_linear, to_gain, to_shift = self.slopes[3 * layer : 3 * layer + 3]
         compiled = kernels() if back.dtype == np.float32 else None
         apply: Any = compiled.denormalize if compiled else _denormalize_numpy
         apply(back, normal, out, slope, to_gain, to_shift)
