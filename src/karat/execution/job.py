@@ -30,7 +30,7 @@ import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
-from karat.core.files import encodable
+from karat.core.files import encodable, safe_name
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.task import Task
@@ -203,6 +203,12 @@ def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
     }
 
 
+def share_views(job: Job, shelf: ObjectStore) -> None:
+    """Write the views of a job's fold to the folder of the store, for the jobs of all models."""
+    shelf.room = RECENT
+    _Attempt(job, shelf).share_views()
+
+
 class _Attempt:
     """A running job; its record and files remain when an error ends it."""
 
@@ -219,20 +225,9 @@ class _Attempt:
 
     def evaluate(self) -> None:
         """Fit once, then score every view; if a corrupted view fails, the others still run."""
-        job, record = self.job, self.record
+        record = self.record
         with self.meter.phase("load"):
-            data: Dataset = self.shelf.get(job.dataset)
-            # one call makes all folds of a task, for all jobs of this process
-            how: Any = self.task.split
-            key = f"folds-{job.task}-{job.seed}"
-            folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
-            fold: Fold = folds[job.fold]
-            train, test = data.take(fold.train), data.take(fold.test)
-            keys = self.shelf.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
-            self.keys = keys[fold.test]
-            record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
-            if np.isin(fold.train, fold.test).any():
-                train = train.blind()
+            data, train, test = self._load()
             solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
@@ -248,6 +243,35 @@ class _Attempt:
         notes = [encodable(str(note)) for note in solver.notes]
         record.update(notes=notes, history=_steps(solver.history()))
         self._add_extras(solver, train, test)
+
+    def _load(self) -> tuple[Dataset, Dataset, Dataset]:
+        """Return all data, the train fold and the test fold."""
+        job = self.job
+        data: Dataset = self.shelf.get(job.dataset)
+        # one call makes all folds of a task, for all jobs of this process
+        how: Any = self.task.split
+        key = f"folds-{job.task}-{job.seed}"
+        folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
+        fold: Fold = folds[job.fold]
+        train, test = data.take(fold.train), data.take(fold.test)
+        keys = self.shelf.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
+        self.keys = keys[fold.test]
+        self.record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
+        if np.isin(fold.train, fold.test).any():
+            train = train.blind()
+        return data, train, test
+
+    def share_views(self) -> None:
+        """Corrupt the test fold and preprocess each view, for the jobs of other processes."""
+        data, train, test = self._load()
+        solver = self._solver()
+        if isinstance(solver, PredictorSolver):
+            solver.prepare(train)
+        for view in views(self.task.corruptions, self.task.draws):
+            if not reason_not_applicable(view, data, self.model.role):
+                shown, _ = self._corrupted(test, view)
+                if isinstance(solver, PredictorSolver):
+                    solver.prepared(shown, view.name)
 
     def _solver(self) -> Solver:
         job, task = self.job, self.task
@@ -391,18 +415,17 @@ class _Attempt:
     def _corrupted(self, test: Dataset, view: View) -> tuple[Dataset, float]:
         """Return the test fold of a view, computed once for all models of a process."""
         job = self.job
-        key = f"view-{job.task}-{job.seed}-{job.fold}-{view.name}"
         if view == CLEAN:
             return test, 0.0
         return self.shelf.get_or_make_recent(
-            key,
+            f"view-{job.task}-{job.seed}-{job.fold}-{safe_name(view.name)}",
             lambda: corrupt_with_share(test, view, job.seed, job.fold),
             lambda seen: int(np.sum(seen[0].items.memory_usage(deep=True))),
         )
 
     def _share_prepared(self, name: str, make: Callable[[], Any]) -> Any:
         """Return preprocessed rows, shared by the predictors of a process that preprocess alike."""
-        key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{name}"
+        key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{safe_name(name)}"
 
         def weigh(made: Any) -> int:
             parts = made if isinstance(made, tuple) else (made,)
@@ -542,6 +565,8 @@ class ObjectStore:
         self._objects: dict[str, Any] = {}
         self._sent: dict[str, Any] = {}
         self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        #: number of bytes of recently used objects that may be written for other processes
+        self.room = 0
 
     def put(self, key: str, value: Any, sent: Any = None) -> str:
         """Store an object and return its key; other processes get ``sent`` instead, if given."""
@@ -552,8 +577,7 @@ class ObjectStore:
     def get(self, key: str) -> Any:
         """Return the object of a key, read from the folder on first use."""
         if key not in self._objects:
-            with self.file(key).open("rb") as file:
-                self._objects[key] = pickle.load(file)
+            self._objects[key] = _read(self.file(key))
         return self._objects[key]
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
@@ -565,11 +589,16 @@ class ObjectStore:
     def get_or_make_recent(self, key: str, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
         """Return the object of a key from a cache that drops the least recently used objects.
 
-        ``weigh`` returns the size of an object in bytes.
+        ``weigh`` returns the size of an object in bytes. An object that another process has written
+        to the folder is read, not made.
         """
         if key not in self._recent:
-            value = make()
-            self._recent[key] = (value, weigh(value))
+            shared = self.file(key).exists()
+            value = _read(self.file(key)) if shared else make()
+            self._recent[key] = (value, size := weigh(value))
+            if not shared and size <= self.room:
+                self.room -= size
+                _write(self.file(key), value)
             while len(self._recent) > 1 and sum(w for _, w in self._recent.values()) > RECENT:
                 self._recent.popitem(last=False)
         self._recent.move_to_end(key)
@@ -579,9 +608,20 @@ class ObjectStore:
         """Write all objects to the folder, together with the code of scripts they need."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for key, value in self._sent.items():
-            with self.file(key).open("wb") as file:
-                cloudpickle.dump(value, file)
+            _write(self.file(key), value)
 
     def file(self, key: str) -> Path:
         """Return the file of a key."""
         return self.folder / f"{key}.pickle"
+
+
+def _read(path: Path) -> Any:
+    with path.open("rb") as file:
+        return pickle.load(file)
+
+
+def _write(path: Path, value: Any) -> None:
+    draft = path.with_suffix(".draft")  # a process that is ended leaves no partial file
+    with draft.open("wb") as file:
+        cloudpickle.dump(value, file)
+    draft.replace(path)

@@ -190,6 +190,7 @@ class Session:
             self._embed(jobs)
             # a job with limits computes its vectors in its worker, where the limits are enforced
             ready = [self._with_vectors(job) for job in jobs]
+            self._share_views(ready)
             workers = self._parallel_jobs(ready)
             with contextlib.ExitStack() as stack:
                 for opened in runs.values() if self.on_dask else ():
@@ -242,6 +243,16 @@ class Session:
             elif isinstance(answer, BaseException):
                 raise answer
             self.stage.made[job.model, job.dataset] = answer
+
+    def _share_views(self, jobs: Sequence[Job]) -> None:
+        """Compute the views of folds that several models see in a worker process, once for all."""
+        folds: dict[tuple[str, int], list[Job]] = {}
+        for job in jobs if self.workers and not self.on_dask else ():
+            if self.shelf.get(job.task).corruptions and not job.limits and self._is_sendable(job):
+                folds.setdefault((job.task, job.fold), []).append(job)
+        first = [same[0] for same in folds.values() if len(same) > 1]
+        for _ in execute(first, "karat.execution.job:share_views", self.shelf, 1) if first else ():
+            pass  # the jobs report errors
 
     def _report(self, job: Job, event: Event) -> None:
         """Show an event of a running job."""

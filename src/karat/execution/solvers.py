@@ -52,27 +52,36 @@ class PredictorSolver:
 
     def fit(self, train: Dataset) -> None:
         """Fit a new copy of the predictor on the train items and their targets."""
+        X = self.prepare(train)
+        self.notes_ = fit_weighted(self.fitted_, X, train.target, train.weight)
+
+    def prepare(self, train: Dataset) -> Any:
+        """Fit the transformer only, if there is one, and return the train items for the rest."""
         if train.target is None:
             raise Declined("a predictor needs targets to train on, and this task hides them")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
         self.preparation_ = None
-        X: Any = train.frame()
-        if hasattr(self.fitted_, "parts"):
-            unfitted, self.fitted_ = self.fitted_.parts()
-            self.identity_ = object_identity(unfitted)
-            self.preparation_, X = self._shared(
-                "train", lambda: (unfitted, unfitted.fit_transform(X, train.target))
-            )
-        self.notes_ = fit_weighted(self.fitted_, X, train.target, train.weight)
+        if not hasattr(self.fitted_, "parts"):
+            return train.frame()
+        unfitted, self.fitted_ = self.fitted_.parts()
+        self.identity_ = object_identity(unfitted)
+        self.preparation_, X = self._shared(
+            "train", lambda: (unfitted, unfitted.fit_transform(train.frame(), train.target))
+        )
+        return X
 
-    def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
-        """Return the predictions for the test items; ``change`` is ignored.
+    def prepared(self, test: Dataset, view: str = "") -> Any:
+        """Return the test items for the predictor, transformed if it has a transformer.
 
         Transformed items are shared under the name of the view, if given.
         """
-        X: Any = test.frame()
-        if (preparation := self.preparation_) is not None:
-            X = self._shared(view, lambda: preparation.transform(test.frame()))
+        if (preparation := self.preparation_) is None:
+            return test.frame()
+        return self._shared(view, lambda: preparation.transform(test.frame()))
+
+    def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
+        """Return the predictions for the test items of a view; ``change`` is ignored."""
+        X = self.prepared(test, view)
         return Answers(predict_checked(self.fitted_, X, test, self.model.name))
 
     def fitted(self) -> Any:

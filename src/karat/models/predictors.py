@@ -36,6 +36,13 @@ _BYTES = 16
 PredictionArrays = tuple[np.ndarray, ...]
 
 
+def read_only(matrix: np.ndarray) -> np.ndarray:
+    """Return a contiguous matrix that cannot be changed."""
+    matrix = np.ascontiguousarray(matrix)
+    matrix.setflags(write=False)
+    return matrix
+
+
 class PreparedRows:
     """A read-only matrix with a digest of each row.
 
@@ -45,13 +52,11 @@ class PreparedRows:
     """
 
     def __init__(self, matrix: np.ndarray) -> None:
-        self.matrix = np.ascontiguousarray(matrix)
-        self.matrix.setflags(write=False)
+        self.matrix = read_only(matrix)
+        self.digests = [blake2b(row, digest_size=_BYTES).digest() for row in self.matrix]
 
-    @cached_property
-    def digests(self) -> list[bytes]:
-        """A digest per row."""
-        return [blake2b(row, digest_size=_BYTES).digest() for row in self.matrix]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, matrix=read_only(state["matrix"]))  # pickle does not keep this
 
     @property
     def nbytes(self) -> int:
@@ -421,7 +426,7 @@ class PreparedTable(OneHotTable):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
-        return PreparedRows(clip_to_float32(super().fit_transform(items, y))).matrix
+        return read_only(clip_to_float32(super().fit_transform(items, y)))
 
     def transform(self, items: pd.DataFrame) -> PreparedRows:  # type: ignore[override]
         """Return one row of numbers per table row, each with a digest."""
