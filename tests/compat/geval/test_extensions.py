@@ -194,9 +194,7 @@ def karat_geval(package, place, *arguments):
     source = str(Path(karat.__file__).parents[1])
     environment["PYTHONPATH"] = os.pathsep.join([source, str(package)])
     command = [sys.executable, "-m", "karat", "geval", *arguments]
-    return subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, timeout=160
-    )
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
 
 
 # -- classes written for the original -------------------------------------------------------
