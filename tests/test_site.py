@@ -22,6 +22,7 @@ from .skips import original_data, original_file
 pytest.importorskip("zensical", reason='the site needs pip install "karat[docs]"')
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

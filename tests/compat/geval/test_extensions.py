@@ -544,7 +544,7 @@ def test_limits_and_the_name_of_the_folder_are_parameters(tmp_path):
         "gold_directory_path": tmp_path / "gold",
         "result_directory_path": tmp_path / "out",
     }
-    limits = "constraints: {brief: {max_runtime_seconds: 100, max_mem_size_mb: 4096}}"
+    limits = "constraints: {brief: {max_runtime_seconds: 9000, max_mem_size_mb: 4096}}"
     (tmp_path / "my.yaml").write_text(limits)
     folder = FrameworkManager().evaluate(
         **given, constraint="brief", workers=1, result_name="mine", define=[tmp_path / "my.yaml"]
