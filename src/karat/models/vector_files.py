@@ -286,8 +286,12 @@ def read_hdf5_rows(path: Path, names: Iterable[str]) -> np.ndarray:
     names = list(names)
     with _group(path) as group:
         links: list[_Link] = []
-        # a result other than None ends the iteration
-        group.id.links.iterate(lambda key: links.append(_link(group, key.decode())) or True)
+
+        def take(key: bytes) -> bool:
+            links.append(_link(group, key.decode()))
+            return True  # ends the iteration
+
+        group.id.links.iterate(take)
         places = []
         for i, name in enumerate(names):
             for key in (_key(name), _key(f"<{name}>")):
