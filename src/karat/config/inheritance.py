@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from karat.config.parsed_files import read_supplied
 from karat.config.schema import merge_entry
 from karat.config.yaml_files import (
     DefinitionFormat,
@@ -215,7 +216,7 @@ class Entries:
             self._add(entry)
 
     def _add_content(self, file: SourceFile, content: bytes) -> None:
-        root, mistakes = read_yaml(content, file)
+        root, mistakes = (read_supplied if file.supplied else read_yaml)(content, file)
         self.mistakes += mistakes
         if root is None:
             self.lost |= bool(mistakes)

@@ -13,17 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    DocumentStartEvent,
-    MappingStartEvent,
-    ScalarEvent,
-)
+if TYPE_CHECKING:  # imported where a file is parsed
+    from ruamel.yaml.error import MarkedYAMLError
 
 Key = str | int
 
@@ -219,6 +212,8 @@ def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mista
     >>> print(read_yaml(b"a: 1\na: 2", SourceFile("my.yaml"))[1][0])
     my.yaml:2: a: duplicate key, first defined in line 1.
     """
+    from ruamel.yaml.error import MarkedYAMLError
+
     mistakes: list[Mistake] = []
     try:
         text = _decoded(content)
@@ -288,8 +283,11 @@ class _Builder:
     def __init__(
         self, file: SourceFile, text: str, mistakes: list[Mistake], *, pure: bool = False
     ) -> None:
+        from ruamel.yaml import YAML, events
+
         self.file = file
         self.mistakes = mistakes
+        self._kinds = events
         self._events = iter(YAML(typ="safe", pure=pure).parse(text))
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._made = 0
@@ -299,7 +297,7 @@ class _Builder:
         """Return the only document, or None if there is none."""
         node = None
         for event in self._events:
-            if isinstance(event, DocumentStartEvent):
+            if isinstance(event, self._kinds.DocumentStartEvent):
                 if node is not None:
                     line = event.start_mark.line + 1
                     raise _Refused(line, "another document starts here; write one per file.")
@@ -308,7 +306,7 @@ class _Builder:
 
     def _node(self, event: Any, path: tuple[Key, ...], key_line: int = 0, depth: int = 0) -> Node:
         line = event.start_mark.line + 1
-        if isinstance(event, AliasEvent):
+        if isinstance(event, self._kinds.AliasEvent):
             return replace(self._alias(event.anchor, line, depth), key_line=key_line or line)
         if event.tag not in (None, "!", _TEXT):
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
@@ -317,14 +315,14 @@ class _Builder:
         if self._made > MAX_VALUES:
             raise _Refused(line, f"more than {MAX_VALUES:,} values; split the file.")
         before = self._made
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, self._kinds.ScalarEvent):
             value = resolve_scalar(event.value) if event.implicit[0] else event.value
             node = Node(value, self.file, line, key_line or line, event.value)
         else:
             if depth + 1 >= MAX_DEPTH:
                 raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.")
             self._anchors[event.anchor] = None  # no alias may refer to an unfinished value
-            make = self._mapping if isinstance(event, MappingStartEvent) else self._list
+            make = self._mapping if isinstance(event, self._kinds.MappingStartEvent) else self._list
             node = Node(make(path, depth + 1), self.file, line, key_line or line)
         if event.anchor:
             self._anchors[event.anchor] = (node, self._made - before)
@@ -344,13 +342,13 @@ class _Builder:
 
     def _list(self, path: tuple[Key, ...], depth: int) -> list[Node]:
         nodes: list[Node] = []
-        while not isinstance(event := next(self._events), CollectionEndEvent):
+        while not isinstance(event := next(self._events), self._kinds.CollectionEndEvent):
             nodes.append(self._node(event, (*path, len(nodes)), depth=depth))
         return nodes
 
     def _mapping(self, path: tuple[Key, ...], depth: int) -> dict[Key, Node]:
         nodes: dict[Key, Node] = {}
-        while not isinstance(event := next(self._events), CollectionEndEvent):
+        while not isinstance(event := next(self._events), self._kinds.CollectionEndEvent):
             key = self._key(self._node(event, (*path, "?"), depth=depth), path)
             line = event.start_mark.line + 1
             node = self._node(next(self._events), (*path, key), line, depth)

@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-import pandas as pd
+from typing import IO, TYPE_CHECKING, Any
 
 from karat.errors import DataError, Declined, KaratError
+
+if TYPE_CHECKING:  # imported where used: definitions are read without them
+    import pandas as pd
 
 #: prefix of temporary folders
 SCRATCH = "karat-run-"
@@ -268,10 +268,11 @@ def check_content(path: Path, size: int) -> None:
 
 def check_array(file: IO[bytes], size: int) -> None:
     """Raise a ValueError unless the header of an ``.npy`` file of this size fits its content."""
-    version = np.lib.format.read_magic(file)
+    from numpy.lib import format as read
+
+    version = read.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is not supported")
-    read = np.lib.format
     header = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
     try:
         shape, _, kind = header(file)
@@ -364,11 +365,14 @@ def _declared_size(message: Any) -> int:
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:
     """Return a hash that changes with any value, type, name or order.
 
+    >>> import pandas as pd
     >>> fingerprint(pd.Series([1, 2])) == fingerprint(pd.Series([1, 2]))
     True
     >>> fingerprint(pd.Series([1, "1"])) == fingerprint(pd.Series([1, 1], dtype=object))
     False
     """
+    import pandas as pd
+
     single = isinstance(values, pd.Series)
     names, columns = (["value"], [values]) if single else (list(values), _columns(values))
     digest = hashlib.sha256(repr(names).encode())
@@ -389,6 +393,9 @@ def _columns(frame: pd.DataFrame) -> list[pd.Series]:
 
 
 def _content(column: pd.Series) -> bytes:
+    import numpy as np
+    import pandas as pd
+
     if column.dtype != object:
         return _hashes(column)
     cells = column.tolist()
@@ -410,6 +417,8 @@ def _content(column: pd.Series) -> bytes:
 
 def _attrs_text(attrs: dict[Any, Any], known: dict[int, str]) -> str:
     """Return the text of the attributes of a column or table; ``known`` are those of tables."""
+    import pandas as pd
+
     parts = []
     for name, value in attrs.items():
         if isinstance(value, pd.DataFrame):
@@ -425,9 +434,13 @@ def cell_text(cell: Any) -> str:
 
     >>> cell_text([1, 2])
     '[1, 2]'
+    >>> import pandas as pd
     >>> cell_text(pd.Series([1])) == cell_text(pd.Series([1], name="x"))
     False
     """
+    import numpy as np
+    import pandas as pd
+
     if isinstance(cell, np.ndarray):  # numpy and pandas abbreviate long arrays
         digest = hashlib.sha256(cell.tobytes()).hexdigest()
         return f"ndarray {cell.dtype} {cell.shape} {digest}"
@@ -441,6 +454,8 @@ def cell_text(cell: Any) -> str:
 
 def _cells_digest(column: pd.Series) -> str:
     """Return a hash of the cells of a column; texts are not hashed one by one, which is slow."""
+    import pandas as pd
+
     plain = isinstance(column.index, pd.RangeIndex)
     if not plain or column.dtype.kind != "O":
         return fingerprint(column)
@@ -449,5 +464,8 @@ def _cells_digest(column: pd.Series) -> str:
 
 
 def _hashes(column: pd.Series) -> bytes:
+    import numpy as np
+    import pandas as pd
+
     hashed = pd.util.hash_pandas_object(column, index=False)
     return np.asarray(hashed, dtype=np.uint64).tobytes()

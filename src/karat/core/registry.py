@@ -61,10 +61,7 @@ class Registry:
         """Return the component of this name; raise a DefinitionError with the closest name."""
         if ":" in name:
             return load_object(name)
-        self._load_builtin()
-        if name not in self._parts:
-            self._load_entry_points()
-        if name not in self._parts:
+        if name not in self:
             raise unknown(self.kind, name, self._parts)
         part = self._parts[name]
         return load_object(part) if isinstance(part, str) else part
@@ -79,7 +76,7 @@ class Registry:
         return self._origins[name]
 
     def __contains__(self, name: str) -> bool:
-        self._load_builtin()
+        self._load_builtin(name)
         if name not in self._parts:
             self._load_entry_points()
         return name in self._parts
@@ -89,8 +86,11 @@ class Registry:
         self._load_entry_points()
         return iter(sorted(self._parts))
 
-    def _load_builtin(self) -> None:
+    def _load_builtin(self, name: str | None = None) -> None:
+        """Import the modules of built-in components, with a name only until it is found."""
         for module in tuple(self._modules):
+            if name in self._parts:
+                break
             importlib.import_module(module)
             if module in self._modules:  # the import itself may have loaded it
                 self._modules.remove(module)
