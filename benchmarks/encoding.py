@@ -1,4 +1,4 @@
-"""Karat's whole embedding stage against the bare library: MiniLM on 5,000 real sentences, one thread.
+"""Karat's whole embedding stage against the bare library: MiniLM on 5,000 sentences, one thread.
 
 The sentences are 4,800 of the STS benchmark and 200 BBC news articles, so that lengths are mixed.
 The bare side is one call of ``SentenceTransformer.encode`` with all sentences. Karat's side is the
