@@ -279,7 +279,7 @@ class _Cosines:
         self.vectors = vectors
         self.candidates = candidates
         self.tables = tables
-        self.units = unit_rows(vectors.at(candidates))
+        self.units = vectors.units(candidates)
         #: largest error of a product: of its sum, and of rounding its factors and lines
         self.slack = (self.units.shape[1] + 8) * _ROUNDING
 
@@ -291,11 +291,16 @@ class _Cosines:
         """
         step = max(1, BLOCK // len(self.candidates))
         starts = range(0, len(queries), step)
-        blocks = [self._block(queries[i : i + step], answers[i : i + step]) for i in starts]
+        buffer = np.empty((min(step, len(queries)), len(self.candidates)), dtype=np.float32)
+        parts = (slice(start, start + step) for start in starts)
+        blocks = [self._block(queries[part], answers[part], buffer) for part in parts]
         return _Settled(*map(np.concatenate, zip(*blocks, strict=True)))
 
-    def _block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        scores = unit_rows(self.vectors.at(queries)) @ self.units.T
+    def _block(
+        self, queries: np.ndarray, answers: list[np.ndarray], buffer: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        units = self.vectors.units(queries)
+        scores = np.matmul(units, self.units.T, out=buffer[: len(queries)])
         others = np.array([self._hide(*each) for each in zip(queries, scores, strict=True)])
         first = self._first(queries, scores)
         row = np.repeat(np.arange(len(queries)), [len(each) for each in answers])
@@ -354,7 +359,7 @@ class _Cosines:
         for begin in range(0, len(places), HEIGHT):
             part = slice(begin, begin + HEIGHT)
             sides = (queries[part], self.candidates[places[part]])
-            rows = (unit_rows(self.vectors.at(each), np.float64) for each in sides)
+            rows = (self.vectors.units(each, np.float64) for each in sides)
             found[part] = np.einsum("ij,ij->i", *rows)
         return found
 
