@@ -16,6 +16,7 @@ PARTS = (
     "ranking",
     "analogies",
     "against_mteb",
+    "encoding",
     "corruptions",
     "vector_files",
     "relatedness",

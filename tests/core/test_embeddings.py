@@ -426,3 +426,21 @@ def test_roles_of_different_widths_are_refused():
     encoder.encode = lambda texts, role="": np.ones((len(texts), 2 + (role == "query")))
     with pytest.raises(ContractError, match="2 and 3 dimensions"):
         embed(encoder, searched(("query",)), "m")
+
+
+def test_items_with_one_text_each_share_the_matrix_of_the_texts():
+    matrix = np.arange(6, dtype=np.float32).reshape(3, 2)
+    assert item_vectors(matrix, np.array([0, 1, 2])) is matrix
+    assert item_vectors(matrix, np.array([2, 0, 0])).tolist() == [[4, 5], [0, 1], [0, 1]]
+    assert np.isnan(item_vectors(matrix, np.array([0, 1, -1]))[2]).all()
+    assert matrix.tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_vector_of_an_item_that_was_not_embedded_is_an_error():
+    some = Vectors(np.eye(2, dtype=np.float32), np.array([1, 4]))
+    assert some.at(np.array([4, 1])).tolist() == [[0, 1], [1, 0]]
+    for lost in (0, 2, 5):
+        with pytest.raises(KeyError, match=str(lost)):
+            some.at(np.array([1, lost]))
+    with pytest.raises(KeyError):
+        Vectors(np.empty((0, 2)), np.array([], dtype=int)).at(np.array([0]))

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
+from karat.core import embeddings
 from karat.core.dataset import Dataset
 from karat.core.files import LOCK, locked
 from karat.errors import MissingExtra
@@ -623,3 +625,29 @@ def test_another_prompt_is_another_vector(texts_of):
 
 def test_a_hash_of_a_text_depends_on_its_prompt():
     assert len({text_hash("a"), text_hash("a", "q: "), text_hash("a", "q"), text_hash("q: a")}) == 4
+
+
+def test_each_text_of_a_run_is_encoded_once_for_all_tasks_and_folds(tmp_path, monkeypatch):
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(embeddings, "CHUNK", 4)
+    Noted.asked = []
+    words = ["a" * length for length in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]
+    other = [*words[:4], "b" * 7, "b" * 8, "b" * 7]
+    tasks = [
+        karat.Task(f"{data.name}-{use}", data, split={"use": "kfold", "folds": 2})
+        for data in (sentences("one", *words), sentences("two", *other))
+        for use in ("first", "second")
+    ]
+    (run,) = karat.evaluate({"noted": Noted()}, tasks, output=tmp_path / "results")
+    assert [record["status"] for record in run.records()] == ["ok"] * 8
+    # the seven lengths of the first dataset, longest first, then the new texts of the second
+    assert Noted.asked == ["a" * n for n in (9, 6, 5, 4, 3, 2, 1)] + ["b" * 8, "b" * 7]
+
+
+def test_the_identity_of_the_plan_is_used_for_a_model_that_is_not_copied(stage, monkeypatch):
+    made, job = stage(Noted())
+    known = VectorStage(made.shelf, Events(), True, Path(made.folder), {"mine": "abc"})
+    monkeypatch.setattr(embedding_cache, "encoder_identity", lambda *_: pytest.fail("hashed again"))
+    made.shelf.put("data", ONE)
+    about, _ = read_stored_vectors(known.embedded(job).vectors)
+    assert about["family"] == "abc"

@@ -41,12 +41,13 @@ class Vectors:
 
     def at(self, positions: np.ndarray, query: bool = False) -> np.ndarray:
         """Return the vectors of items by their position in the dataset, or those as queries."""
-        places = self._places(positions)
-        if query and self.both is not None and len(self.both):
-            second = np.searchsorted(self.both, positions)
-            found = np.append(self.both, -1)[second] == positions
-            places = np.where(found, len(self.rows) + second, places)
-        return np.asarray(self.matrix[places])
+        return np.asarray(self.matrix[self._places_in_role(positions, query)])
+
+    def units(
+        self, positions: np.ndarray, dtype: Any = np.float32, *, query: bool = False
+    ) -> np.ndarray:
+        """Return the vectors of items with L2 norm 1, without a copy of the others."""
+        return unit_rows(self.matrix, dtype, self._places_in_role(positions, query))
 
     def known(self, positions: np.ndarray) -> np.ndarray:
         """Return which of these items have a vector."""
@@ -55,6 +56,14 @@ class Vectors:
     @cached_property
     def _has_vector(self) -> np.ndarray:
         return ~np.isnan(self.matrix[:, 0])
+
+    def _places_in_role(self, positions: np.ndarray, query: bool) -> np.ndarray:
+        places = self._places(positions)
+        if not query or self.both is None or not len(self.both):
+            return places
+        second = np.searchsorted(self.both, positions)
+        found = np.append(self.both, -1)[second] == positions
+        return np.where(found, len(self.rows) + second, places)
 
     def _places(self, positions: np.ndarray) -> np.ndarray:
         places = np.searchsorted(self.rows, positions)
@@ -88,26 +97,22 @@ class Vectors:
         return able
 
 
-def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
-    """Return the rows with L2 norm 1; rows of zeros are unchanged.
+def unit_rows(
+    matrix: np.ndarray, dtype: Any = np.float32, places: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the rows, or those at some places, with L2 norm 1; rows of zeros are unchanged.
 
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    rows = np.empty(np.shape(matrix), dtype=dtype)
-    step = max(1, BLOCK // max(1, rows.shape[1]))
-    for begin in range(0, len(matrix), step):  # saves a copy of the whole matrix in 64 bits
-        block = np.asarray(matrix[begin : begin + step], dtype=np.float64)
+    count, width = (len(matrix) if places is None else len(places)), np.shape(matrix)[1]
+    rows = np.empty((count, width), dtype=dtype)
+    step = max(1, BLOCK // max(1, width))
+    for begin in range(0, count, step):  # saves a copy of the whole matrix in 64 bits
+        part = slice(begin, begin + step)
+        block = np.asarray(matrix[part if places is None else places[part]], dtype=np.float64)
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
-        rows[begin : begin + step] = block / np.where(lengths > 0, lengths, 1.0)
-    return rows
-
-
-def unit_vectors(vectors: Vectors, positions: np.ndarray) -> np.ndarray:
-    """Return the vectors of items with L2 norm 1, without a copy of them."""
-    rows = np.empty((len(positions), vectors.matrix.shape[1]), dtype=np.float32)
-    for begin in range(0, len(positions), BLOCK):
-        rows[begin : begin + BLOCK] = unit_rows(vectors.at(positions[begin : begin + BLOCK]))
+        rows[part] = block / np.where(lengths > 0, lengths, 1.0)
     return rows
 
 

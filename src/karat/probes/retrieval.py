@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
-from karat.core.embeddings import Vectors, unit_rows, unit_vectors
+from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import probe
 from karat.errors import ContractError, DataError, DefinitionError
@@ -389,13 +389,17 @@ class _Cosines(_Ranker):
         self.vectors = vectors
         self.candidates = candidates
         self.tables = tables
-        self.units = unit_vectors(vectors, candidates.items)
+        self.units = vectors.units(candidates.items)
+        self.buffer = np.empty((0, 0), dtype=np.float32)
         #: largest error of a product: of its sum, and of rounding its factors and lines
         self.slack = (self.units.shape[1] + 8) * _ROUNDING
 
     def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Rank the candidates by one product; queries have their vectors as queries."""
-        products = unit_rows(self.vectors.at(queries, query=True)) @ self.units.T
+        if len(self.buffer) < len(queries):
+            self.buffer = np.empty((len(queries), len(self.units)), dtype=np.float32)
+        units = self.vectors.units(queries, query=True)
+        products = np.matmul(units, self.units.T, out=self.buffer[: len(queries)])
         scores = self.candidates.best(products)
         others = np.array([self._hide(*each) for each in zip(queries, scores, strict=True)])
         first = self._first(queries, scores)
@@ -455,8 +459,8 @@ class _Cosines(_Ranker):
         found = np.empty(len(items))
         for begin in range(0, len(items), HEIGHT):
             part = slice(begin, begin + HEIGHT)
-            one = unit_rows(self.vectors.at(queries[part], query=True), np.float64)
-            other = unit_rows(self.vectors.at(items[part]), np.float64)
+            one = self.vectors.units(queries[part], np.float64, query=True)
+            other = self.vectors.units(items[part], np.float64)
             found[part] = np.einsum("ij,ij->i", one, other)
         if self.candidates.starts is None or not len(places):
             return found
