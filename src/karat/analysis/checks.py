@@ -235,10 +235,9 @@ def _low_coverage(facts: Facts) -> Iterator[Hit]:
     jobs = facts.given.jobs.dropna(subset=["coverage"])
     jobs = jobs[jobs["status"] == "ok"].astype({"coverage": float})
     means = jobs.groupby(["model", "task"], sort=False)["coverage"].mean()
-    for (model, task), share in means.items():
-        if share < COVERED:
-            name = facts.about(model).get("model", model)
-            yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
+    for (model, task), share in means[means < COVERED].items():
+        name = facts.about(model).get("model", model)
+        yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
 
 
 @_rule(
@@ -263,8 +262,12 @@ def _unlike_lengths(facts: Facts) -> Iterator[Hit]:
 )
 def _unmatched_names(facts: Facts) -> Iterator[Hit]:
     lost: dict[str, dict[str, Mapping[str, Any]]] = {}
-    answered = {(job.model, job.task) for job in facts.jobs if not job.record.get("unmatched")}
-    for job in facts.jobs:
+    jobs, unmatched = facts.jobs, facts.jobs.having("unmatched")
+    if not unmatched:
+        return
+    others = set(jobs.counting()).difference(unmatched)
+    answered = {(jobs.model[at], jobs.task[at]) for at in others}
+    for job in map(jobs.__getitem__, unmatched):
         if (job.model, job.task) not in answered:
             lost.setdefault(job.model, {}).setdefault(job.task, job.record)
     for model, records in lost.items():
@@ -336,12 +339,11 @@ def _about(facts: Facts, model: int, name: str) -> str:
 
 def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
     """Yield one job of each model and task with statistics of its vectors, and these."""
-    done = set()
-    for job in facts.jobs:
-        seen = job.record.get("observed")
-        if seen and (job.model, job.task) not in done:
-            done.add((job.model, job.task))
-            yield job, seen
+    first: dict[tuple[str, str], int] = {}
+    for at in facts.jobs.having("observed"):
+        first.setdefault((facts.jobs.model[at], facts.jobs.task[at]), at)
+    for job in map(facts.jobs.__getitem__, first.values()):
+        yield job, job.record["observed"]
 
 
 # -- KRT2: training -----------------------------------------------------------------------
@@ -353,7 +355,7 @@ def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
 )
 def _unconverged(facts: Facts) -> Iterator[Hit]:
     text = "{model} on {task}: did not converge in {folds}."
-    yield from _count_jobs(facts, text, ("ok",), lambda record: bool(record.get("unconverged")))
+    yield from _count_jobs(facts, text, ("ok",), facts.jobs.having("unconverged"))
 
 
 @_rule(
@@ -382,19 +384,22 @@ def _unstable(facts: Facts) -> Iterator[Hit]:
 
 
 def _count_jobs(
-    facts: Facts, text: str, statuses: Sequence[str], wrong: Callable[[Mapping[str, Any]], bool]
+    facts: Facts, text: str, statuses: Sequence[str], wrong: Iterable[int]
 ) -> Iterator[Hit]:
     """Yield a message per model and task with the number of its jobs that are wrong."""
-    jobs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for job in facts.jobs:
-        if job.record["status"] in statuses:
-            jobs.setdefault((job.model, job.task), []).append(job.record)
-    for (model, task), records in jobs.items():
-        found = sum(map(wrong, records))
-        if found:
-            folds = f"{found} of {count(len(records), 'fold')}"
-            name = records[0]["model"]
-            yield Hit(text.format(model=name, task=task, folds=folds), model, task)
+    jobs, status = facts.jobs, facts.jobs.column("status")
+    found = Counter((jobs.model[at], jobs.task[at]) for at in wrong if status[at] in statuses)
+    if not found:
+        return
+    places: dict[tuple[str, str], list[int]] = {}
+    for at in jobs.counting():
+        key = jobs.model[at], jobs.task[at]
+        if key in found and status[at] in statuses:
+            places.setdefault(key, []).append(at)
+    for (model, task), own in places.items():
+        folds = f"{found[model, task]} of {count(len(own), 'fold')}"
+        name = jobs[own[0]].record["model"]
+        yield Hit(text.format(model=name, task=task, folds=folds), model, task)
 
 
 # -- KRT3: what scores cannot distinguish -------------------------------------------------
@@ -489,7 +494,7 @@ def _changed(facts: Facts) -> Iterator[Hit]:
 def _repeated_jobs(facts: Facts) -> Iterator[tuple[Job, Job]]:
     """Yield each repeated job that succeeded, after the earlier one: the same row, or identical."""
     last: dict[Any, Job] = {}
-    jobs = [job for job in (*facts.repeated, *facts.jobs) if job.record["status"] == "ok"]
+    jobs = map(facts.jobs.__getitem__, _jobs_with_equals(facts))
     for job in sorted(jobs, key=lambda job: str(job.record["utc"])):
         spec, seed = job.record["spec"], job.about.get("seed")
         row = (job.model, job.task, job.record["repeat"], job.record["fold"], seed)
@@ -499,6 +504,25 @@ def _repeated_jobs(facts: Facts) -> Iterator[tuple[Job, Job]]:
             last.setdefault(spec, job)
         if before is not None:
             yield before, job
+
+
+def _jobs_with_equals(facts: Facts) -> list[int]:
+    """Return the jobs that succeeded and share a row or a spec with another; late ones first."""
+    jobs, status = facts.jobs, facts.jobs.column("status")
+    ok = [at for at in (*sorted(jobs.late), *jobs.counting()) if status[at] == "ok"]
+    seeds = [str(run.about.get("seed")) for run, _, _ in jobs.sources]
+    table = pd.DataFrame(
+        {
+            "model": jobs.model,
+            "task": jobs.task,
+            "repeat": jobs.column("repeat"),
+            "fold": jobs.fold,
+            "seed": [seeds[run] for run in jobs.run],
+        }
+    ).iloc[ok]
+    spec = pd.Series(jobs.column("spec"), dtype=object).iloc[ok]
+    shared = table.duplicated(keep=False) | (spec.duplicated(keep=False) & (spec != ""))
+    return [at for at, equal in zip(ok, shared, strict=True) if equal]
 
 
 def _most_changed(before: Job, after: Job) -> tuple[str, float, float] | None:
@@ -541,7 +565,9 @@ def _environment(before: Job, after: Job) -> str:
 )
 def _failed(facts: Facts) -> Iterator[Hit]:
     text = "{model} failed in {folds} of {task}."
-    yield from _count_jobs(facts, text, ("ok", *FAILURES), lambda r: r["status"] in FAILURES)
+    status = facts.jobs.column("status")
+    failed = [at for at in facts.jobs.counting() if status[at] in FAILURES]
+    yield from _count_jobs(facts, text, ("ok", *FAILURES), failed)
 
 
 @_rule("KRT403 warning Several versions of Karat", "Run all models again with one version.")
@@ -561,7 +587,7 @@ def _seeds(facts: Facts) -> Iterator[Hit]:
     for seed, models in found.items():
         for model in models:
             own.setdefault(model, set()).add(seed)
-    if facts.apart and len({frozenset(each) for each in own.values()}) > 1:
+    if facts.given.apart and len({frozenset(each) for each in own.values()}) > 1:
         yield Hit(f"Models were run with different seeds, so on different folds: {text}.")
 
 
@@ -604,9 +630,8 @@ def _other_data(facts: Facts) -> Iterator[Hit]:
 )
 def _replaced(facts: Facts) -> Iterator[Hit]:
     found: dict[tuple[str, str], set[str]] = {}
-    for job in facts.jobs:
-        if names := job.record.get("replaced"):
-            found.setdefault((job.model, job.task), set()).update(names)
+    for job in map(facts.jobs.__getitem__, facts.jobs.having("replaced")):
+        found.setdefault((job.model, job.task), set()).update(job.record["replaced"])
     for (model, task), names in found.items():
         shown = ", ".join(sorted(names)[:3])
         text = f"{model} on {task}: functions that compute scores were replaced: {shown}."
@@ -620,7 +645,7 @@ def _replaced(facts: Facts) -> Iterator[Hit]:
 def _other_questions(facts: Facts) -> Iterator[Hit]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for label, task in facts.tasks.items():
-        if label not in facts.apart:
+        if label not in facts.given.apart:
             found.setdefault((str(task.get("name")), str(task.get("fingerprint"))), {})[label] = (
                 None
             )

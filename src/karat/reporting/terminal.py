@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.analysis.formatting import count
-from karat.analysis.leaderboard import leaderboard, split_groups
+from karat.analysis.leaderboard import MAX_JOBS, leaderboard, split_groups
 from karat.analysis.robustness import robustness
 from karat.core.columns import column_type
 from karat.errors import FAILURES, DefinitionError
@@ -35,7 +35,14 @@ from karat.reporting.leaderboard_output import (
     print_finding_lines,
     robustness_table,
 )
-from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
+from karat.results.load import (
+    ago,
+    estimate,
+    frozen_runs,
+    gather_scores,
+    reason_nothing_ran,
+    status,
+)
 from karat.results.run import Run
 
 if TYPE_CHECKING:
@@ -104,13 +111,25 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
 
 
 def print_leaderboard(
-    paths: Sequence[str | Path], shape: str | None, ignore: Sequence[str] = (), **options: Any
-) -> None:
-    """Print the leaderboard and findings of run folders; options as in ``leaderboard``."""
-    runs = frozen_runs(paths)
+    paths: Sequence[str | Path],
+    shape: str | None,
+    ignore: Sequence[str] = (),
+    *,
+    stamps: Mapping[Path, list[int]] | None = None,
+    **options: Any,
+) -> bool:
+    """Print the leaderboard and findings of run folders; options as in ``leaderboard``.
+
+    ``stamps`` are those of the records of runs, if known. Return whether the output depends on
+    plans and records only: no stored predictions were tested.
+    """
+    runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
     print_frame(leaderboard(runs, **options), shape)
     where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
-    print_finding_lines(runs, where, shape, ignore, options.get("pool", "variant"))
+    print_finding_lines(runs, where, shape, ignore, pool)
+    # fewer jobs may be left if only tasks and folds of all models are compared
+    whole = options.get("missing") not in ("exclude", "common")
+    return whole and len(gather_scores(runs, pool).jobs) > MAX_JOBS
 
 
 def print_frame(board: pd.DataFrame, shape: str | None) -> None:
