@@ -30,10 +30,11 @@ import numpy as np
 from karat.core.dataset import Dataset
 from karat.core.embeddings import check_vectors, distinct_texts, encode, item_vectors
 from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
-from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
+from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
+from karat.models.contrib.endpoint_account import current_account, use_account
 from karat.models.model import Model, encoder_identity
 from karat.models.vector_files import VectorFile
 
@@ -236,7 +237,7 @@ class VectorStage:
             return job
         pair = (job.model, job.dataset)
         if pair not in self.made:
-            with one_thread(), restored_process():
+            with one_thread(), restored_process(), use_account(account_of(self.shelf)):
                 self.made[pair] = self.fields(job)
         return dataclasses.replace(job, **self.made[pair])
 
@@ -256,8 +257,9 @@ class VectorStage:
                 self._identities[key] = encoder_identity(model, encoder) or os.urandom(16).hex()
             identity = self._identities[key]
             folder = self._vectors(encoder, identity, model, data)
-            seconds = read_stored_vectors(folder)[0].get("seconds")
-            places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": seconds}
+            about = read_stored_vectors(folder)[0]
+            places: dict[str, Any] = {"vectors": str(folder), "usage": about.get("usage")}
+            places["embed_seconds"] = about.get("seconds")
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
                 places["vocabulary"] = str(self._vocabulary(encoder, identity, model))
             return places
@@ -280,20 +282,32 @@ class VectorStage:
         begun = time.perf_counter()
         self.convert(encoder, identity, model)
         about = {"model": model.name, "dataset": data.name}
-        if by_text:
-            return self._texts(key, encoder, data, {**about, "family": identity})
-        values = encoder.transform(data.items)
-        matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
+        with current_account().counting() as used:
+            if by_text:
+                known = {**about, "family": identity}
+                matrix, seconds, marks = self._texts(encoder, data, known)
+            else:
+                values, known, marks = encoder.transform(data.items), about, []
+                matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
+                seconds = time.perf_counter() - begun
         # stored, because jobs that take the vectors from the cache report it too
-        return self._put(key, matrix, {**about, "seconds": time.perf_counter() - begun})
+        facts = {**known, "seconds": seconds, **({"usage": f} if (f := used.facts()) else {})}
+        return self._put(key, matrix, facts, marks)
 
-    def _texts(self, key: str, encoder: Any, data: Dataset, about: Mapping[str, Any]) -> Path:
-        """Embed texts of which some may have been encoded before, for other data."""
+    def _texts(
+        self, encoder: Any, data: Dataset, about: Mapping[str, Any]
+    ) -> tuple[np.ndarray, float, list[bytes]]:
+        """Embed texts of which some may have been encoded before, for other data.
+
+        Returns the vectors of the items, the seconds they took, and the hash of each text.
+        """
         codes, texts = distinct_texts(data.items)
         marks = [text_hash(text) for text in texts]
         name, family = str(about["model"]), str(about["family"])
-        # in the run's own folder if the cache is read-only
-        cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
+        cached: list[CachedVectors] = []
+        if not getattr(encoder, "keeps_vectors", False):
+            # in the run's own folder if the cache is read-only
+            cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
         known = [each.places for each in cached]
         left = np.setdiff1d(np.arange(len(texts)), np.concatenate(known) if known else [])
         log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
@@ -313,7 +327,7 @@ class VectorStage:
         for part in parts:
             matrix[part.places] = part.vectors
         rows = [marks[code] if code >= 0 else bytes(TEXT_HASH_BYTES) for code in codes]
-        return self._put(key, item_vectors(matrix, codes), {**about, "seconds": seconds}, rows)
+        return item_vectors(matrix, codes), seconds, rows
 
     def convert(self, encoder: Any, identity: str, model: Model) -> None:
         """Read a vector file once and let the encoder look vectors up in the stored matrix."""

@@ -17,7 +17,7 @@ import pickle
 import traceback
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +41,7 @@ from karat.corruptions.view import (
     reason_not_applicable,
     views,
 )
-from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
+from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors, Postponed
 from karat.execution.diagnostics import (
     guard,
     sample_csv,
@@ -53,6 +53,7 @@ from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.solvers import Answers, PredictorSolver, ProbeSolver, Solver
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
+from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model
 from karat.probes.trained import Probe
 from karat.results.run import collect_artifacts
@@ -64,6 +65,8 @@ INFO_LENGTH = 200
 LOG_LENGTH = 50_000
 #: maximum number of replaced library functions in a record
 MOST_REPLACED = 5
+#: the status of a job that leaves no record because it cannot go on now
+POSTPONED = "postponed"
 #: maximum number of bytes of recently used objects
 RECENT = 2**30
 
@@ -86,6 +89,8 @@ class Broken:
             return cls("declined", _short(str(error)), "")
         if isinstance(error, BrokenEmbedding):
             return error.broken
+        if isinstance(error, Postponed):
+            return cls(POSTPONED, " ".join(encodable(str(error)).split()), "")
         log = "".join(traceback.format_exception(error))
         if isinstance(error, TimedOut):
             return cls("timeout", "over the time limit", log)
@@ -109,7 +114,8 @@ class Job:
     """What to run. ``model``, ``task`` and ``dataset`` are keys of the object store.
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
-    vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
+    vectors, ``embed_seconds`` the time they took, ``usage`` what an endpoint counted for them,
+    ``broken`` why they could not be computed.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     """
@@ -124,6 +130,7 @@ class Job:
     vectors: str | None = None
     vocabulary: str | None = None
     embed_seconds: float | None = None
+    usage: Mapping[str, Any] | None = None
     broken: Broken | None = None
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
@@ -149,9 +156,11 @@ def run(job: Job, shelf: ObjectStore) -> Outcome:
     attempt = _Attempt(job, shelf)
     record, output = attempt.record, OutputLog()
     log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
+    account = account_of(shelf)
     try:
-        with captured_output(output):
+        with captured_output(output), use_account(account), account.counting() as used:
             attempt.evaluate()
+        attempt.add_usage(used)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also sys.exit, and panics of Rust libraries
@@ -193,6 +202,15 @@ def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
         "history": [],
         "utc": _now(),
     }
+
+
+def account_of(shelf: ObjectStore) -> Account:
+    """Return the account of the run whose objects these are."""
+    try:
+        account: Account = shelf.get("account")
+        return account
+    except FileNotFoundError:
+        return shelf.get_or_make("account", Account)
 
 
 class _Attempt:
@@ -241,6 +259,18 @@ class _Attempt:
         record.update(notes=notes, history=_steps(solver.history()))
         self._add_extras(solver, train, test)
 
+    def add_usage(self, used: Usage) -> None:
+        """Add what endpoints counted for the vectors of the data and for the views."""
+        facts = job_usage(self.job.usage, used)
+        self.record.update(facts)
+        if facts.get("truncated"):
+            texts = f"{facts['truncated']:,} of {facts['texts']:,} texts"
+            self.record["notes"].append(f"{texts} were over the model's limit and truncated")
+        if facts and self.job.batches:
+            self.record["notes"].append(
+                "inference was not timed: vectors of an endpoint come from the cache"
+            )
+
     def _solver(self) -> Solver:
         job, task = self.job, self.task
         if job.broken is not None:
@@ -272,7 +302,7 @@ class _Attempt:
             if self.model.artifacts:
                 self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
                 record["notes"] += notes
-            if self.job.batches:
+            if self.job.batches and self.job.usage is None:
                 seed = self.job.model_seed
                 record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [
@@ -313,7 +343,7 @@ class _Attempt:
                 shown, share = self._corrupted(test, view)
             with self.meter.phase("predict"):
                 answers = self._answers(solver, shown, view)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Postponed):
             raise
         except BaseException as error:
             if view == CLEAN:

@@ -73,6 +73,7 @@ COLUMNS = {
     **{"rank": "rank", "low": "rank_low", "high": "rank_high", "tie": "tie"},
     "top": "top",
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
+    **{name: name for name in ("tokens", "price")},
     **{name: name for name in ("elo", "borda", "wins", "pareto")},
 }
 

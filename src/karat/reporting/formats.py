@@ -235,6 +235,8 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "seconds": ("time", duration),
         "memory_mb": ("memory", _form("{:.1f} GB", 1 / 1024)),
         "dimensions": ("dims", _whole),
+        "tokens": ("tokens", _whole),
+        "price": ("price", money),
     }
     there = [name for name in shown if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():

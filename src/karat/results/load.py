@@ -34,7 +34,7 @@ from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, score
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
-    *("train", "test"),
+    *("train", "test", "tokens", "price"),
 )
 
 
@@ -331,7 +331,7 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
 
 _JOB_KEYS = (
     *("task", "repeat", "fold", "status", "seconds", "embed_seconds", "peak_memory_mb"),
-    *("dimensions", "train_questions", "questions"),
+    *("dimensions", "train_questions", "questions", "tokens", "embed_tokens", "price"),
 )
 
 
@@ -342,16 +342,23 @@ def _jobs(
     planned = {task["name"]: task.get("folds") or [None] for task in run.about["tasks"]}
     embedded = set()
     for task, repeat, fold, status, seconds, embedding, memory, *rest in _job_rows(run, records):
-        dimensions, train, test, coverage = rest
-        if embedding and data.get(task) not in embedded:
+        dimensions, train, test, tokens, shared, price, coverage = rest
+        first = data.get(task) not in embedded
+        if embedding and first:
             # vectors are computed once per dataset and shared by its jobs
             embedded.add(data.get(task))
             seconds = (seconds or 0.0) + embedding
+        if tokens and not first:
+            own = tokens - (shared or 0)
+            tokens, price = own, None if price is None else price * own / tokens
         shown, ended = label.get(task, task), simplified_status(status)
         rows = (train, test) if train and test else (None, None)
         # a task that never ran has one record for all its folds
         for each in [fold] if fold is not None else planned.get(task, [None]):
-            yield name, shown, repeat, each, ended, seconds, memory, coverage, dimensions, *rows
+            yield (
+                *(name, shown, repeat, each, ended, seconds, memory, coverage, dimensions, *rows),
+                *(tokens, price),
+            )
 
 
 def _job_rows(run: Run, records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
