@@ -143,8 +143,8 @@ class Catalog:
         if not isinstance(model, str):
             return adapt(model, name)
         if is_endpoint(model):
-            short, made = endpoint_model(model)
-            return adapt(made, name or short)
+            short, endpoint = endpoint_model(model)
+            return adapt(endpoint, name or short)
         own, _, what = model.partition("=")
         if what and own.strip() and name is None and not _is_file(model):
             return self.model(what, own.strip())

@@ -208,9 +208,7 @@ class Session:
     def _stopped(self, runs: list[Run]) -> Stopped:
         """Return the error about jobs that were postponed, with the reason of each model."""
         left = sum(map(len, self._postponed.values()))
-        reasons = "; ".join(
-            f"{model}: {reasons[0]}" for model, reasons in self._postponed.items()
-        )
+        reasons = "; ".join(f"{model}: {reasons[0]}" for model, reasons in self._postponed.items())
         stopped = Stopped(len(self.plan.jobs) - left, len(self.plan.jobs), runs, reasons)
         stopped.interrupted = False
         return stopped

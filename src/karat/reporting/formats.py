@@ -17,6 +17,7 @@ from karat.analysis.formatting import fixed, plain, records, rounded
 from karat.analysis.leaderboard import split_groups
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
+from karat.models.contrib.endpoint_account import money
 from karat.reporting.notes import PARTIAL, SIGNS, caption, notes, scored_tasks
 
 #: with fewer letters of ties than this, each letter has its own column

@@ -15,10 +15,10 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import IO, Any, ClassVar
@@ -93,159 +93,112 @@ def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
 # -- dialects -------------------------------------------------------------------------------
 
 
+def _indexed(answer: Any) -> list[Any]:
+    """Return the vectors of an answer with an index each, in the order of the texts."""
+    items = answer["data"]
+    order = [item.get("index", place) for place, item in enumerate(items)]
+    if sorted(order) != list(range(len(items))):
+        raise ContractError(f"the answer has wrong values of index: {order[:10]}")
+    placed = dict(zip(order, items, strict=True))
+    return [placed[i]["embedding"] for i in range(len(items))]
+
+
+def _reported(answer: Any, headers: Mapping[str, str]) -> float | None:
+    usage = answer.get("usage") or {}
+    return usage.get("total_tokens") or usage.get("prompt_tokens")
+
+
+def _billed(answer: Any, headers: Mapping[str, str]) -> float | None:
+    return ((answer.get("meta") or {}).get("billed_units") or {}).get("input_tokens")
+
+
 @dataclass(frozen=True)
 class Dialect:
-    """How a kind of server is asked and answers; this base is that of OpenAI.
+    """How a kind of server is asked and answers; the defaults are those of OpenAI.
 
     ``path`` follows the URL. ``hosts`` are those of the provider, whose key is in the environment
-    variable ``key``. ``texts`` is the maximum number of texts of a request by default.
+    variable ``key``. ``texts`` is the maximum number of texts of a request by default, ``input``
+    and ``length`` are the keys of the texts and of the length of vectors. ``truncation`` holds the
+    key and its values for texts that are refused or truncated if they are too long, ``packing``
+    the key of packed vectors, ``types`` the input types of queries, documents and other texts.
+    ``vectors`` and ``tokens`` read an answer; tokens may be in its headers.
     """
 
-    name: ClassVar[str] = "openai"
-    path: ClassVar[str] = "/embeddings"
-    hosts: ClassVar[tuple[str, ...]] = ("api.openai.com",)
-    key: ClassVar[str] = "OPENAI_API_KEY"
-    texts: ClassVar[int] = 256
-
-    def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Return the body of a request; ``how`` has ``role``, ``truncate`` and ``packed``."""
-        return {
-            **({"model": asked.model} if asked.model else {}),
-            "input": list(texts),
-            "encoding_format": "base64" if how["packed"] else "float",
-            **({"dimensions": asked.dimensions} if asked.dimensions else {}),
-        }
-
-    def vectors(self, answer: Any) -> list[Any]:
-        """Return the vectors of an answer in the order of the texts."""
-        items = answer["data"]
-        order = [item.get("index", place) for place, item in enumerate(items)]
-        if sorted(order) != list(range(len(items))):
-            raise ContractError(f"the answer has wrong values of index: {order[:10]}")
-        return [item["embedding"] for _, item in sorted(zip(order, items, strict=True), key=_first)]
-
-    def tokens(self, answer: Any, headers: Mapping[str, str]) -> float | None:
-        """Return the number of tokens that the server counted, if it reports it."""
-        usage = answer.get("usage") or {}
-        return usage.get("total_tokens") or usage.get("prompt_tokens")
+    path: str = "/embeddings"
+    hosts: tuple[str, ...] = ()
+    key: str = ""
+    texts: int = 256
+    input: str = "input"
+    length: str = "dimensions"
+    packing: str = ""
+    truncation: tuple[str, Any, Any] | None = None
+    types: tuple[str, str, str] = ("", "", "")
+    more: Mapping[str, Any] = field(default_factory=dict)
+    vectors: Callable[[Any], Any] = _indexed
+    tokens: Callable[[Any, Mapping[str, str]], float | None] = _reported
 
     def input_type(self, role: str | None) -> str:
         """Return the name of a role in this dialect, or an empty string."""
-        return ""
-
-
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]
-
-
-class Voyage(Dialect):
-    """The API of Voyage AI."""
-
-    name = "voyage"
-    hosts = ("api.voyageai.com",)
-    key = "VOYAGE_API_KEY"
-    texts = 128
+        return self.types[ROLES.index(role)]
 
     def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Return the body of a request."""
-        return {
-            "model": asked.model,
-            "input": list(texts),
-            "input_type": self.input_type(how["role"]) or None,
-            "truncation": how["truncate"],
-            **({"encoding_format": "base64"} if how["packed"] else {}),
-            **({"output_dimension": asked.dimensions} if asked.dimensions else {}),
-        }
-
-    def input_type(self, role: str | None) -> str:
-        """Return the name of a role."""
-        return role or ""
-
-
-class Cohere(Dialect):
-    """Version 2 of the API of Cohere."""
-
-    name = "cohere"
-    path = "/embed"
-    hosts = ("api.cohere.com", "api.cohere.ai")
-    key = "COHERE_API_KEY"
-    texts = 96
-
-    def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Return the body of a request."""
-        return {
-            "model": asked.model,
-            "texts": list(texts),
-            "input_type": self.input_type(how["role"]),
-            "embedding_types": ["float"],
-            "truncate": "END" if how["truncate"] else "NONE",
-            **({"output_dimension": asked.dimensions} if asked.dimensions else {}),
-        }
-
-    def vectors(self, answer: Any) -> list[Any]:
-        """Return the vectors of an answer."""
-        return list(answer["embeddings"]["float"])
-
-    def tokens(self, answer: Any, headers: Mapping[str, str]) -> float | None:
-        """Return the number of billed tokens."""
-        return ((answer.get("meta") or {}).get("billed_units") or {}).get("input_tokens")
-
-    def input_type(self, role: str | None) -> str:
-        """Return the name of a role."""
-        return f"search_{role}" if role else "classification"
+        """Return the body of a request; ``how`` has ``role``, ``truncate`` and ``packed``."""
+        body: dict[str, Any] = {self.input: list(texts), **self.more}
+        if asked.model:
+            body["model"] = asked.model
+        if asked.dimensions:
+            body[self.length] = asked.dimensions
+        if self.packing and how["packed"]:
+            body[self.packing] = "base64"
+        if named := self.input_type(how["role"]):
+            body["input_type"] = named
+        if self.truncation is not None:
+            key, *values = self.truncation
+            body[key] = values[how["truncate"]]
+        return body
 
 
-class Tei(Dialect):
-    """The route ``/embed`` of Text Embeddings Inference."""
-
-    name = "tei"
-    path = "/embed"
-    hosts = ()
-    key = ""
-    texts = 32
-
-    def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Return the body of a request."""
-        more = {"dimensions": asked.dimensions} if asked.dimensions else {}
-        return {"inputs": list(texts), "truncate": how["truncate"], **more}
-
-    def vectors(self, answer: Any) -> list[Any]:
-        """Return the vectors of an answer."""
-        return list(answer)
-
-    def tokens(self, answer: Any, headers: Mapping[str, str]) -> float | None:
-        """Return the number of tokens in a header."""
-        with suppress(KeyError, ValueError):
-            return float(headers["x-compute-tokens"])
-        return None
-
-
-class Ollama(Dialect):
-    """The route ``/api/embed`` of Ollama."""
-
-    name = "ollama"
-    path = "/api/embed"
-    hosts = ()
-    key = ""
-    texts = 64
-
-    def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Return the body of a request."""
-        more = {"dimensions": asked.dimensions} if asked.dimensions else {}
-        named = {"model": asked.model, "input": list(texts)}
-        return {**named, "truncate": how["truncate"], **more}
-
-    def vectors(self, answer: Any) -> list[Any]:
-        """Return the vectors of an answer."""
-        return list(answer["embeddings"])
-
-    def tokens(self, answer: Any, headers: Mapping[str, str]) -> float | None:
-        """Return the number of tokens that were read."""
-        return answer.get("prompt_eval_count")
-
-
-DIALECTS: dict[str, Dialect] = {
-    each.name: each for each in (Dialect(), Voyage(), Cohere(), Tei(), Ollama())
+ROLES = ("query", "document", None)
+DIALECTS = {
+    "openai": Dialect(hosts=("api.openai.com",), key="OPENAI_API_KEY", packing="encoding_format"),
+    "voyage": Dialect(
+        hosts=("api.voyageai.com",),
+        key="VOYAGE_API_KEY",
+        texts=128,
+        length="output_dimension",
+        packing="encoding_format",
+        truncation=("truncation", False, True),
+        types=("query", "document", ""),
+    ),
+    "cohere": Dialect(
+        path="/embed",
+        hosts=("api.cohere.com", "api.cohere.ai"),
+        key="COHERE_API_KEY",
+        texts=96,
+        input="texts",
+        length="output_dimension",
+        truncation=("truncate", "NONE", "END"),
+        types=("search_query", "search_document", "classification"),
+        more={"embedding_types": ["float"]},
+        vectors=lambda answer: answer["embeddings"]["float"],
+        tokens=_billed,
+    ),
+    # tokens are in a header, and errors about the number of texts are handled
+    "tei": Dialect(
+        path="/embed",
+        texts=32,
+        input="inputs",
+        truncation=("truncate", False, True),
+        vectors=list,
+        tokens=lambda answer, headers: float(headers.get("x-compute-tokens") or 0) or None,
+    ),
+    "ollama": Dialect(
+        path="/api/embed",
+        texts=64,
+        truncation=("truncate", False, True),
+        vectors=lambda answer: answer["embeddings"],
+        tokens=lambda answer, headers: answer.get("prompt_eval_count"),
+    ),
 }
 
 
@@ -327,22 +280,22 @@ class EndpointEncoder(PackagedEncoder):
             raise DefinitionError(*(f"endpoint: {message}" for message in messages))
 
     @property
-    def spoken(self) -> Dialect:
-        """The dialect, by the address if it is not given."""
+    def spoken(self) -> str:
+        """The name of the dialect, by the address if it is not given."""
         if self.dialect is not None:
-            return DIALECTS[self.dialect]
+            return self.dialect
         parts = urlsplit(self.url)
-        for each in DIALECTS.values():
+        for name, each in DIALECTS.items():
             if parts.hostname in each.hosts:
-                return each
+                return name
         if parts.path.endswith("/api/embed") or (parts.port == 11434 and "/v1" not in parts.path):
-            return DIALECTS["ollama"]
-        return DIALECTS["tei" if parts.path.endswith("/embed") else "openai"]
+            return "ollama"
+        return "tei" if parts.path.endswith("/embed") else "openai"
 
     @property
     def address(self) -> str:
         """The address of requests."""
-        url, path = self.url.rstrip("/"), self.spoken.path
+        url, path = self.url.rstrip("/"), DIALECTS[self.spoken].path
         return url if url.endswith(path) else url + path
 
     @property
@@ -353,7 +306,7 @@ class EndpointEncoder(PackagedEncoder):
 
     def prompt_for(self, role: str | None) -> str:
         """Return what distinguishes the vectors of a role: its type and its prompt."""
-        return f"{self.spoken.input_type(role)} {self._prefix(role)}".strip(" ")
+        return f"{DIALECTS[self.spoken].input_type(role)} {self._prefix(role)}".strip(" ")
 
     def _prefix(self, role: str | None) -> str:
         if isinstance(self.prompt, Mapping):
@@ -363,7 +316,7 @@ class EndpointEncoder(PackagedEncoder):
     def family(self) -> str:
         """Return the name of the journal; prices, keys and limits do not change vectors."""
         self.check()
-        parts = [self.spoken.name, self.address, self.model, self.dimensions, self.revision]
+        parts = [self.spoken, self.address, self.model, self.dimensions, self.revision]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def fingerprint(self) -> str:
@@ -392,13 +345,15 @@ class EndpointEncoder(PackagedEncoder):
 
     def estimate(self, texts: Sequence[str], role: str | None = None) -> tuple[int, float]:
         """Return how many texts are not in the cache, and their estimated tokens."""
-        journal = current_account().journal(self.family())
-        prompt, prefix = self.prompt_for(role), self._prefix(role)
-        missing = {
-            text for text in texts if text.strip() and text_mark(prompt, text) not in journal
-        }
-        size = sum(_bytes(prefix + text) for text in missing)
-        return len(missing), size * _ratio(journal)
+        journal, prompt = current_account().journal(self.family()), self.prompt_for(role)
+        missing = {text for text in texts if text_mark(prompt, text) not in journal}
+        missing = {text for text in missing if text.strip()}
+        return len(missing), self.estimate_all(list(missing), role)
+
+    def estimate_all(self, texts: Sequence[str], role: str | None = None) -> float:
+        """Return the estimated tokens of texts, whether they are in the cache or not."""
+        journal, prefix = current_account().journal(self.family()), self._prefix(role)
+        return sum(_bytes(prefix + text) for text in texts) * _ratio(journal)
 
     def learned(self) -> _Learned:
         """Return what this process has learned about the server."""
@@ -408,8 +363,9 @@ class EndpointEncoder(PackagedEncoder):
 
     def key_variable(self) -> str:
         """Return the environment variable of the API key, or an empty string if none is needed."""
-        known = urlsplit(self.url).hostname in self.spoken.hosts
-        return self.api_key_env or (self.spoken.key if known else "")
+        dialect = DIALECTS[self.spoken]
+        known = urlsplit(self.url).hostname in dialect.hosts
+        return self.api_key_env or (dialect.key if known else "")
 
     def api_key(self) -> str:
         """Return the API key of the environment, or an empty string if none is needed."""
@@ -418,13 +374,12 @@ class EndpointEncoder(PackagedEncoder):
             return ""
         key = os.environ.get(name, "").strip()
         if not key:
-            raise ContractError(f"the environment variable {name} is not set; it must hold the key.")
+            raise ContractError(
+                f"the environment variable {name} is not set; it must hold the key."
+            )
         if not key.isascii() or not key.isprintable():
             raise ContractError(f"the API key in {name} has characters that no header can hold.")
         return key
-
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(self.get_params(deep=False))
 
 
 def _wrong_url(url: Any) -> Iterator[str]:
@@ -514,7 +469,7 @@ class Delivery:
         self, asked: EndpointEncoder, account: Account, journal: Journal, role: str | None
     ) -> None:
         self.asked, self.account, self.journal, self.role = asked, account, journal, role
-        self.spoken = asked.spoken
+        self.dialect = DIALECTS[asked.spoken]
         self.key = asked.api_key()
         self.stop = threading.Event()
         self.lock = threading.Lock()
@@ -565,7 +520,7 @@ class Delivery:
         prefix, ratio = self.asked._prefix(self.role), _ratio(self.journal)
         marks: list[bytes] = []
         chosen: list[str] = []
-        size, most = 0.0, min(self.asked.batch_texts or self.spoken.texts, self.known.most)
+        size, most = 0.0, min(self.asked.batch_texts or self.dialect.texts, self.known.most)
         for mark, text in texts.items():
             tokens = _bytes(prefix + text) * ratio
             if chosen and (len(chosen) >= most or size + tokens > self.asked.batch_tokens):
@@ -611,7 +566,7 @@ class Delivery:
 
     def _shorten(self, batch: _Batch, message: str) -> None:
         """Let the server truncate a text that is too long for its model, or cut its end."""
-        truncates = self.spoken.name != "openai"
+        truncates = self.dialect.truncation is not None
         text = batch.texts[0]
         for _ in range(20):
             if not truncates:
@@ -630,15 +585,15 @@ class Delivery:
     def _store(self, batch: _Batch, truncate: bool) -> None:
         body, headers, seconds = self._request(batch, truncate)
         try:
-            vectors = check_answer(self.spoken.vectors(body), len(batch.texts))
-            tokens = self.spoken.tokens(body, headers)
+            vectors = check_answer(self.dialect.vectors(body), len(batch.texts))
+            tokens = self.dialect.tokens(body, headers)
         except ContractError as error:
             raise ContractError(f"{self._where()}: {self._safe(str(error))}.") from None
         except (KeyError, TypeError, AttributeError, IndexError):
             text = self._safe(json.dumps(body))[:MESSAGE_LENGTH]
             raise ContractError(
-                f'{self._where()} sent an answer of another form than that of the dialect '
-                f'"{self.spoken.name}": {text}; set dialect, or check the address.'
+                f"{self._where()} sent an answer of another form than that of the dialect "
+                f'"{self.asked.spoken}": {text}; set dialect, or check the address.'
             ) from None
         sizes = np.array([_bytes(text) for text in batch.texts])
         # without a number of the server, an estimate is stored as a negative number
@@ -693,7 +648,7 @@ class Delivery:
         """Return the tokens of an answer; correct the rate limit if they are not the estimate."""
         tokens = None
         with suppress(AttributeError, TypeError):  # an answer of another form, refused later
-            tokens = self.spoken.tokens(body, headers)
+            tokens = self.dialect.tokens(body, headers)
         if tokens is None:
             return estimated
         with self.lock:
@@ -722,7 +677,7 @@ class Delivery:
         """Return the response to one request, its seconds, and what went wrong if anything did."""
         import httpx
 
-        body = self.spoken.request(
+        body = self.dialect.request(
             self.asked, batch.texts, role=self.role, truncate=truncate, packed=self.known.packed
         )
         begun = time.perf_counter()
@@ -732,7 +687,9 @@ class Delivery:
             reason = self._safe(f"{type(error).__name__}: {error}")
             if not isinstance(error, httpx.TransportError):
                 raise ContractError(f"{self._where()}: {reason}") from None
-            if not self.known.answers and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            if not self.known.answers and isinstance(
+                error, httpx.ConnectError | httpx.ConnectTimeout
+            ):
                 raise ContractError(
                     f"no server answers at {self.asked.address} ({error}); start it, or check the "
                     f"address."
@@ -743,7 +700,7 @@ class Delivery:
         return response, time.perf_counter() - begun, f"{status} {self._message(response)}"
 
     def _is_final(self, response: Any) -> bool:
-        """Return whether an error is not repeated; switch to plain numbers if packed are refused."""
+        """Return whether an error is not repeated; a refusal of packed vectors is."""
         status = response.status_code
         if status in (400, 422) and self.known.packed:
             if re.search("encoding_format|base64", response.text):
@@ -762,13 +719,13 @@ class Delivery:
         key = self.asked.key_variable() or "set api_key_env to the variable that holds it"
         advice = _ADVICE.get(status, "the same request would be refused again").format(key=key)
         listed = ""
-        if status in (400, 404) and self.spoken.name == "openai":
+        if status in (400, 404) and self.asked.spoken == "openai":
             listed = self._known_models()
         return ContractError(f"{self._where()} answered {status}: {message}; {advice}.{listed}")
 
     def _known_models(self) -> str:
         """Return the models that the server lists, if it does."""
-        address = self.asked.address.removesuffix(self.spoken.path) + "/models"
+        address = self.asked.address.removesuffix(self.dialect.path) + "/models"
         try:
             listed = self.client.get(address).json()["data"]
             names = [str(each["id"]) for each in listed]
