@@ -306,7 +306,8 @@ class EndpointEncoder(PackagedEncoder):
 
     def prompt_for(self, role: str | None) -> str:
         """Return what distinguishes the vectors of a role: its type and its prompt."""
-        return f"{DIALECTS[self.spoken].input_type(role)} {self._prefix(role)}".strip(" ")
+        parts = DIALECTS[self.spoken].input_type(role), self._prefix(role)
+        return " ".join(part for part in parts if part)
 
     def _prefix(self, role: str | None) -> str:
         if isinstance(self.prompt, Mapping):
