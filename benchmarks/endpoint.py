@@ -7,25 +7,28 @@ price of Karat can be compared with its own.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 FAULTS = ["--busy", "0.1", "--broken", "0.01", "--dropped", "0.01", "--retry-after", "1"]
+FAULTS += ["--answer", "shuffled", "--width", "64"]
+QUERIES, PASSAGES = 1_000, 50_000
+#: requests per minute
+RATE = 600.0
 #: dollars per million tokens
 PRICE = 0.02
 WORDS = 20_000
 
 
-def make_task(queries: int, passages: int):
+def make_task(queries: int = QUERIES, passages: int = PASSAGES):
     """Return a search task: query i asks for passage i, with which it shares some words."""
     import dataclasses
 
@@ -48,25 +51,23 @@ def make_task(queries: int, passages: int):
     )
 
 
-def client(address: str, queries: int, passages: int, rate: float) -> None:
+def client(address: str) -> None:
     """Evaluate once in this process; print the CPU seconds and the record as JSON."""
     import karat
     from karat.models.contrib.endpoints import EndpointEncoder
 
-    task = make_task(queries, passages)
     made = EndpointEncoder(
         address,
         "words-small",
         batch_texts=50,
         concurrency=32,
-        requests_per_minute=rate,
+        requests_per_minute=RATE,
         price_per_million_tokens=PRICE,
     )
-    before, begun = _cpu(), time.perf_counter()
-    run = karat.evaluate({"endpoint": made}, [task], output=tempfile.mkdtemp())[0]
-    (record,) = run.records()
-    cpu, wall = _cpu() - before, time.perf_counter() - begun
-    print(json.dumps({"cpu": cpu, "wall": wall, "record": record}))
+    task, before = make_task(), _cpu()
+    with tempfile.TemporaryDirectory() as output:
+        (record,) = karat.evaluate({"endpoint": made}, [task], output=output)[0].records()
+    print(json.dumps({"cpu": _cpu() - before, "record": record}))
 
 
 def _cpu() -> float:
@@ -74,10 +75,8 @@ def _cpu() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def run_client(url: str, given: argparse.Namespace, cache: str) -> dict:
-    command = [sys.executable, __file__, "--client", f"{url}/v1"]
-    sizes = {"--queries": given.queries, "--passages": given.passages, "--rate": given.rate}
-    command += [str(part) for pair in sizes.items() for part in pair]
+def run_client(url: str, cache: str) -> dict:
+    command = [sys.executable, __file__, f"{url}/v1"]
     environment = {**os.environ, "KARAT_CACHE": cache, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -88,50 +87,35 @@ def stats(url: str) -> dict:
         return json.load(answer)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--passages", type=int, default=50_000)
-    parser.add_argument("--rate", type=float, default=600.0, help="allowed requests per minute")
-    parser.add_argument("--client", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.client:
-        return client(given.client, given.queries, given.passages, given.rate)
-    script = [sys.executable, str(TESTS / "endpoint_server.py"), "--width", "64", *FAULTS]
-    server = subprocess.Popen([*script, "--answer", "shuffled"], stdout=subprocess.PIPE, text=True)
+def measure() -> Iterator[tuple[str, float, float, str, str]]:
+    server = subprocess.Popen(
+        [sys.executable, str(TESTS / "endpoint_server.py"), *FAULTS],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert server.stdout is not None
     url = server.stdout.readline().strip()
     try:
         with tempfile.TemporaryDirectory() as cache:
-            first = run_client(url, given, cache)
-            counted = stats(url)
-            second = run_client(url, given, cache)
-            show(given, first, counted)
-            sent = stats(url)["requests"] - counted["requests"]
-            print(f"second run: {sent} requests, {second['cpu']:.1f} CPU s")
+            first, counted = run_client(url, cache), stats(url)
+            run_client(url, cache)
+            again = stats(url)["requests"] - counted["requests"]
     finally:
         server.terminate()
         server.wait()
-
-
-def show(given: argparse.Namespace, first: dict, counted: dict) -> None:
-    record, texts = first["record"], given.queries + given.passages
+    record, texts = first["record"], QUERIES + PASSAGES
+    assert record["status"] == "ok" and counted["distinct"] == texts, record
+    what = f"endpoint, {texts:,} texts, sent twice"
+    yield what, counted["texts"] - texts, 0, "", f"by status {counted['statuses']}"
+    yield "the same in a second run, requests", again, 0, "", ""
     rate = (counted["requests"] - 1) / (counted["last"] - counted["first"]) * 60
+    yield "rate below or above the allowed", 100 * abs(rate / RATE - 1), 10, "%", f"{rate:.0f}/min"
     price = counted["tokens"] * PRICE / 1e6
-    median, high = (record[f"request_seconds_{name}"] * 1e3 for name in ("median", "p95"))
-    speed, cpu = record["texts_per_second"], first["cpu"]
-    lines = [
-        f"texts: {texts:,}; answered {counted['texts']:,}, {counted['distinct']:,} distinct",
-        f"requests: {counted['requests']:,}, by status {counted['statuses']} (0: dropped)",
-        f"rate: {rate:,.0f} of {given.rate:,.0f} requests per minute, {rate / given.rate:.1%}",
-        f"tokens: {record['tokens']:,}, the server's count {counted['tokens']:,}",
-        f"price: ${record['price']:.8f}, by the server's count ${price:.8f}",
-        f"latency: median {median:.1f} ms, 95 % {high:.1f} ms, {speed:,.0f} texts per second",
-        f"CPU: {cpu:.1f} s, {cpu / texts * 1e3:.3f} ms per text (wall {first['wall']:.0f} s)",
-        f"status {record['status']}, {record['views'][0]['scores']}",
-    ]
-    print("\n".join(lines))
+    yield "price against the server's count", abs(record["price"] - price), 1e-9, "$", f"{price}"
+    latency = [f"{record[f'request_seconds_{n}'] * 1e3:.0f}" for n in ("median", "p95")]
+    speed = f"{record['texts_per_second']:.0f} texts/s, latency {', '.join(latency)} ms"
+    yield "CPU per text", first["cpu"] / texts * 1e3, 1, "ms", speed
 
 
 if __name__ == "__main__":
-    main()
+    client(sys.argv[1])

@@ -314,6 +314,8 @@ class VectorStage:
         begun = time.perf_counter()
         progress = self.progress.encoded
         new = [texts[i] for i in left]
+        # an endpoint reports each answer
+        current_account().progress = lambda done: progress(done, len(new))
         vectors = encode(encoder, new, name, lambda done: progress(done, len(new)))
         seconds = sum(each.seconds for each in cached) + time.perf_counter() - begun
         parts = [*cached, CachedVectors(left, vectors, 0.0)]

@@ -17,7 +17,7 @@ import struct
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -342,6 +342,8 @@ class Account:
         self.folder, self.journals, self.budget = folder, journals, budget
         self._memory: dict[str, Any] = {"spent": 0.0, "reserved": {}, "sent": {}}
         self._usages: list[Usage] = []
+        #: called with the number of texts of a call that have arrived
+        self.progress: Callable[[int], None] = lambda done: None
         #: why requests to an endpoint were given up, by the name of its journal
         self.given_up: dict[str, str] = {}
 
@@ -430,7 +432,9 @@ class Account:
             with (self.folder / "spending.json").open("a+", encoding="utf-8") as file:
                 locks.flock(file, locks.LOCK_EX)
                 file.seek(0)
-                state = json.loads(file.read() or "null") or self._memory
+                state = self._memory
+                with contextlib.suppress(ValueError):  # a process was killed while it wrote
+                    state = json.loads(file.read() or "null") or state
                 try:
                     yield state
                 finally:

@@ -243,8 +243,8 @@ class EndpointEncoder(PackagedEncoder):
     uses_roles = True
     #: its vectors are kept in a journal, where every call looks first
     keeps_vectors = True
-    #: texts per call, between which progress is reported
-    chunk: ClassVar[int | None] = 4096
+    #: None: it gets all texts in one call, so that requests never wait for each other
+    chunk: ClassVar[int | None] = None
 
     url: str
     model: str = ""
@@ -474,7 +474,7 @@ class Delivery:
         self.key = asked.api_key()
         self.stop = threading.Event()
         self.lock = threading.Lock()
-        self.known = asked.learned()
+        self.known, self.delivered = asked.learned(), 0
         self.random = np.random.default_rng()
         self.requests = Rate(asked.requests_per_minute)
         self.tokens = Rate(asked.tokens_per_minute)
@@ -522,7 +522,8 @@ class Delivery:
         marks: list[bytes] = []
         chosen: list[str] = []
         size, most = 0.0, min(self.asked.batch_texts or self.dialect.texts, self.known.most)
-        for mark, text in texts.items():
+        # texts of similar length together, as servers pad them
+        for mark, text in sorted(texts.items(), key=lambda pair: -len(pair[1])):
             tokens = _bytes(prefix + text) * ratio
             if chosen and (len(chosen) >= most or size + tokens > self.asked.batch_tokens):
                 yield _Batch(marks, chosen)
@@ -606,6 +607,8 @@ class Delivery:
         with self.lock:
             self._check_width(vectors.shape[1])
             self.journal.add(rows, vectors, seconds)
+            self.delivered += len(rows)
+            self.account.progress(self.delivered)
 
     def _check_width(self, width: int) -> None:
         if (known := self.journal.width) is not None and width != known:
