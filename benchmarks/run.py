@@ -7,6 +7,7 @@ from importlib import import_module
 
 PARTS = (
     "startup",
+    "endpoint",
     "serve",
     "scheduling",
     "engines",

@@ -114,7 +114,9 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
 RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
 NORMALIZED = ("score", "median", "wins")
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
-COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
+COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions", "tokens", "price")
+#: costs of endpoints: columns only if a model has some
+OF_ENDPOINTS = ("tokens", "price")
 #: columns of every leaderboard: ranks always come with their uncertainty
 ALWAYS = {*RANKS, "metric", "status", "failed"}
 #: further columns of each view
@@ -537,13 +539,16 @@ def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
     declined = jobs["task"].where(jobs["status"] == "declined")
     counted = jobs.assign(failed=jobs["status"] == "failed", declined=declined)
-    grouped = counted.astype({"dimensions": float}).groupby(keys, observed=True)
+    numbers = dict.fromkeys(("dimensions", *OF_ENDPOINTS), float)
+    grouped = counted.astype(numbers).groupby(keys, observed=True)
     columns = (
         *(grouped["failed"].sum(), grouped["declined"].nunique()),
         *(grouped["seconds"].sum(min_count=1), grouped["memory"].max()),
         grouped["dimensions"].max(),
+        *(grouped[name].sum(min_count=1) for name in OF_ENDPOINTS),
     )
-    return pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
+    costs = pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
+    return costs.drop(columns=[name for name in OF_ENDPOINTS if costs[name].isna().all()])
 
 
 def _whole(costs: pd.DataFrame) -> pd.DataFrame:
@@ -738,7 +743,7 @@ def _costs_of(given: Gathered, compared: RankedScores) -> Gathered:
     counted = {
         task for task, taking in zip(compared.tasks, compared.takes.T, strict=True) if taking.any()
     }
-    named = ["seconds", "memory", "dimensions"]
+    named = ["seconds", "memory", "dimensions", *OF_ENDPOINTS]
     jobs = given.jobs.copy()
     jobs.loc[~jobs["task"].isin(counted), named] = np.nan
     return replace(given, jobs=jobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -267,7 +268,10 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
         file = logging.FileHandler(log_file, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger.addHandler(file)
-    logger.info("karat %s: %s", __version__, shlex.join(sys.argv[1:]))
+    # a password in the URL of an endpoint is refused later, and does not belong into a log
+    secret = r"(?<=://)[^/@\s]+(?=@)|(?<=\?)[^\s#']+"
+    called = re.sub(secret, "***", shlex.join(sys.argv[1:]))
+    logger.info("karat %s: %s", __version__, called)
 
 
 @click.group(
@@ -331,6 +335,11 @@ def karat(verbose: int, log_file: Path | None) -> None:
 @option("-o, --output DIR", "Where to write run folders.", default="results")
 @option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
 @option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
+@option(
+    "--budget PRICE",
+    "Most that this command may spend on endpoints, in dollars; jobs beyond are not run.",
+    type=click.FloatRange(min=0),
+)
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
 @option(
@@ -363,8 +372,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
       karat run corpus/ -m minilm -m bm25
 
-    Exit code: 0 success, 1 some jobs failed or a model given with -m ran on no task, 2 invalid
-    input, 130 interrupted.
+    Exit code: 0 success, 1 some jobs failed or were not run because of the budget or an endpoint,
+    or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
     """
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
@@ -383,6 +392,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
         Template.current()  # loads its libraries while this process plans
     models, tasks, catalog, options = _resolve(suite, given)
+    left = ""
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
     try:
         plan = plan_suite(models, tasks, catalog, options)
@@ -390,9 +400,15 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
             terminal.print_tables(plan, whole=Path(suite).exists())
         runs = run_suite(plan, tasks, options, progress)
     except Stopped as stopped:
-        click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
-        context.exit(130)
+        left = f"{stopped.reason}: {stopped.progress}. To continue: {resume}"
+        if stopped.interrupted:
+            click.echo(left, err=True)
+            context.exit(130)
+        runs = stopped.runs
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
+    if left:
+        click.echo(f"\n{left}", err=True)
+        return 1
     code |= terminal.print_idle_models(runs, named)
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)

@@ -111,8 +111,8 @@ run_options = combine_options(
     click.argument("suite"),
     repeatable(
         "-m, --model MODEL",
-        "A model name, a vector file, or package.module:Name. Repeatable. Default: the models "
-        "of the suite.",
+        "A model name, a vector file, an endpoint as URL#MODEL, or package.module:Name. "
+        "Repeatable. Default: the models of the suite.",
         dest="models",
     ),
     option(

@@ -27,6 +27,7 @@ from karat.core.task import Suite, Task
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, dependencies, is_vector_file
+from karat.models.contrib.endpoints import endpoint_model, is_endpoint
 from karat.models.contrib.sentence_models import SentenceTransformerEncoder
 from karat.models.model import Model
 
@@ -135,7 +136,7 @@ class Catalog:
     def model(
         self, model: Any, name: str | None = None, params: Mapping[str, Any] | None = None
     ) -> Model:
-        """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
+        """Return a model from a name, a file, a URL, a ``"package.module:Name"`` or an object.
 
         ``"NAME=…"`` sets its name; ``params`` override its parameters.
         """
@@ -143,6 +144,9 @@ class Catalog:
             raise DefinitionError(f"{model}: params need a model defined in YAML.")
         if not isinstance(model, str):
             return adapt(model, name)
+        if is_endpoint(model):
+            short, endpoint = endpoint_model(model)
+            return adapt(endpoint, name or short)
         own, _, what = model.partition("=")
         if what and own.strip() and name is None and not _is_file(model):
             return self.model(what, own.strip())

@@ -182,7 +182,7 @@ def _modules(package: str, names: str) -> list[str]:
     return [f"karat.{package}.{name}" for name in names.split()]
 
 
-models = Registry("model")
+models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised clustering rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "table_noise text_vector_noise"))

@@ -40,10 +40,11 @@ from karat.core.embeddings import (
     transformed,
 )
 from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
-from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
+from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
+from karat.models.contrib.endpoint_account import current_account, use_account
 from karat.models.model import Model, encoder_identity
 from karat.models.vector_files import VectorFile
 
@@ -269,7 +270,7 @@ class VectorStage:
             return job
         pair = (job.model, job.dataset)
         if pair not in self.made:
-            with one_thread(), restored_process():
+            with one_thread(), restored_process(), use_account(account_of(self.shelf)):
                 self.made[pair] = self.fields(job)
         return dataclasses.replace(job, **self.made[pair])
 
@@ -289,8 +290,9 @@ class VectorStage:
             identity = self._identities[key]
             order = role_order(encoder, data, np.arange(len(data.items)))
             folder = self._vectors(encoder, identity, model, (data, order))
-            seconds = read_stored_vectors(folder)[0].get("seconds")
-            places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": seconds}
+            about = read_stored_vectors(folder)[0]
+            places: dict[str, Any] = {"vectors": str(folder), "usage": about.get("usage")}
+            places["embed_seconds"] = about.get("seconds")
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
                 places["vocabulary"] = str(self._vocabulary(encoder, identity, model))
             return places
@@ -322,19 +324,30 @@ class VectorStage:
         begun = time.perf_counter()
         self.convert(encoder, identity, model)
         about = {"model": model.name, "dataset": data.name}
-        if by_text:
-            return self._texts(key, encoder, what, {**about, "family": identity})
-        matrix = order.matrix(
-            model.name,
-            lambda rows, role: transformed(encoder, data.items.iloc[rows], model.name, role),
-        )
+        with current_account().counting() as used:
+            if by_text:
+                known = {**about, "family": identity}
+                matrix, seconds, marks = self._texts(encoder, what, known)
+            else:
+                known, marks = about, []
+                matrix = order.matrix(
+                    model.name,
+                    lambda rows, role: transformed(
+                        encoder, data.items.iloc[rows], model.name, role
+                    ),
+                )
+                seconds = time.perf_counter() - begun
         # stored, because jobs that take the vectors from the cache report it too
-        return self._put(key, matrix, {**about, "seconds": time.perf_counter() - begun})
+        facts = {**known, "seconds": seconds, **({"usage": f} if (f := used.facts()) else {})}
+        return self._put(key, matrix, facts, marks)
 
     def _texts(
-        self, key: str, encoder: Any, what: tuple[Dataset, RoleOrder], about: Mapping[str, Any]
-    ) -> Path:
-        """Embed texts of which some may have been encoded before, for other data."""
+        self, encoder: Any, what: tuple[Dataset, RoleOrder], about: Mapping[str, Any]
+    ) -> tuple[np.ndarray, float, list[bytes]]:
+        """Embed texts of which some may have been encoded before, for other data.
+
+        Returns the vectors of the items, the seconds they took, and the hash of each text.
+        """
         data, order = what
         seconds = 0.0
 
@@ -354,7 +367,7 @@ class VectorStage:
             else text_hash(str(text), order.prompts.get(role, ""))
             for role, text in pairs
         ]
-        return self._put(key, matrix, {**about, "seconds": seconds}, marks)
+        return matrix, seconds, marks
 
     def _encoded(
         self, encoder: Any, texts: list[str], about: Mapping[str, Any], role: tuple[str, str]
@@ -362,8 +375,10 @@ class VectorStage:
         """Return the vectors of texts in a role with its prompt, and the time they took."""
         marks = [text_hash(text, role[1]) for text in texts]
         name, family = str(about["model"]), str(about["family"])
-        # in the run's own folder if the cache is read-only
-        cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
+        cached: list[CachedVectors] = []
+        if not getattr(encoder, "keeps_vectors", False):
+            # in the run's own folder if the cache is read-only
+            cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
         known = [each.places for each in cached]
         left = np.setdiff1d(np.arange(len(texts)), np.concatenate(known) if known else [])
         log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
@@ -373,6 +388,7 @@ class VectorStage:
         def report(done: int) -> None:
             self.progress.encoded(done, len(new))
 
+        current_account().progress = report  # an endpoint reports each answer
         vectors = encode(encoder, new, name, report, role=role[0])
         seconds = sum(each.seconds for each in cached) + time.perf_counter() - begun
         parts = [*cached, CachedVectors(left, vectors, 0.0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
 from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import Limits, restored_folder
-from karat.execution.runner import Options, Session
+from karat.execution.runner import Options, Session, Stopped
 from karat.execution.workers import one_thread
 from karat.models.model import Model
 from karat.results.load import reason_nothing_ran
@@ -51,6 +52,7 @@ def evaluate(
     engine: str = "local",
     scheduler: str | None = None,
     items: bool = True,
+    budget: float | None = None,
     define: Files = (),
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
@@ -102,6 +104,9 @@ def evaluate(
     items : bool, default=True
         Keep the texts or cells of the test items in the run folder, where the license of the data
         allows it. They are shown by reports and ``compare_items``.
+    budget : float, optional
+        The most that this call may spend on endpoints, in dollars. Jobs whose vectors would cost
+        more are not run; ``resume=True`` runs them.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
@@ -132,7 +137,8 @@ def evaluate(
     Warns
     -----
     KaratWarning
-        If a job failed, or a model that was given ran on no task, such as for a missing library.
+        If a job failed, a model that was given ran on no task, such as for a missing library, or
+        jobs were not run because of the budget or an endpoint that refused for too long.
 
     Examples
     --------
@@ -154,8 +160,14 @@ def evaluate(
         catalog, models, tasks, only=options.only, constraint=constraint
     )
     plan = plan_suite(found, suite, catalog, options)
-    runs = run_suite(plan, suite, options, shown_progress(progress))
-    if problems := "\n".join(problems_of(runs, given=models is not None)):
+    postponed = []
+    try:
+        runs = run_suite(plan, suite, options, shown_progress(progress))
+    except Stopped as stopped:
+        if stopped.interrupted:
+            raise
+        runs, postponed = stopped.runs, [str(stopped)]
+    if problems := "\n".join([*postponed, *problems_of(runs, given=models is not None)]):
         if raise_on_failure:
             raise JobsFailed(problems, runs)
         warnings.warn(problems, KaratWarning, stacklevel=2)
@@ -231,6 +243,12 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
+    budget = options.budget
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if budget is not None and not (number and 0 <= budget < math.inf):
+        messages.append(f"budget must be a number >= 0, got {budget!r}.")
+    elif budget is not None and options.engine == "dask":
+        messages.append('budget requires engine="local": a cluster does not share what is spent.')
     if options.engine not in ENGINES:
         messages.append(f'engine must be "local" or "dask", got {options.engine!r}.')
     elif options.scheduler is not None and options.engine != "dask":

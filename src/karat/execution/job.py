@@ -18,7 +18,7 @@ import pickle
 import traceback
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +42,7 @@ from karat.corruptions.view import (
     reason_not_applicable,
     views,
 )
-from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
+from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors, Postponed
 from karat.execution.diagnostics import (
     Side,
     guard,
@@ -61,6 +61,7 @@ from karat.execution.solvers import (
 )
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
+from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model
 from karat.probes.trained import Probe
 from karat.results.run import collect_artifacts
@@ -72,6 +73,8 @@ INFO_LENGTH = 200
 LOG_LENGTH = 50_000
 #: maximum number of replaced library functions in a record
 MOST_REPLACED = 5
+#: the status of a job that leaves no record because it cannot go on now
+POSTPONED = "postponed"
 #: maximum number of bytes of recently used objects
 RECENT = 2**30
 
@@ -94,6 +97,8 @@ class Broken:
             return cls("declined", _short(str(error)), "")
         if isinstance(error, BrokenEmbedding):
             return error.broken
+        if isinstance(error, Postponed):
+            return cls(POSTPONED, " ".join(encodable(str(error)).split()), "")
         log = "".join(traceback.format_exception(error))
         if isinstance(error, TimedOut):
             return cls("timeout", "over the time limit", log)
@@ -117,7 +122,8 @@ class Job:
     """What to run. ``model``, ``task`` and ``dataset`` are keys of the object store.
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
-    vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
+    vectors, ``embed_seconds`` the time they took, ``usage`` what an endpoint counted for them,
+    ``broken`` why they could not be computed.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     """
@@ -132,6 +138,7 @@ class Job:
     vectors: str | None = None
     vocabulary: str | None = None
     embed_seconds: float | None = None
+    usage: Mapping[str, Any] | None = None
     broken: Broken | None = None
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
@@ -157,9 +164,11 @@ def run(job: Job, shelf: ObjectStore) -> Outcome:
     attempt = _Attempt(job, shelf)
     record, output = attempt.record, OutputLog()
     log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
+    account = account_of(shelf)
     try:
-        with captured_output(output):
+        with captured_output(output), use_account(account), account.counting() as used:
             attempt.evaluate()
+        attempt.add_usage(used)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also sys.exit, and panics of Rust libraries
@@ -207,6 +216,15 @@ def share_views(job: Job, shelf: ObjectStore) -> None:
     """Write the views of a job's fold to the folder of the store, for the jobs of all models."""
     shelf.room = RECENT
     _Attempt(job, shelf).share_views()
+
+
+def account_of(shelf: ObjectStore) -> Account:
+    """Return the account of the run whose objects these are."""
+    try:
+        account: Account = shelf.get("account")
+        return account
+    except FileNotFoundError:
+        return shelf.get_or_make("account", Account)
 
 
 class _Attempt:
@@ -273,6 +291,18 @@ class _Attempt:
                 if isinstance(solver, PredictorSolver):
                     solver.prepared(shown, view.name)
 
+    def add_usage(self, used: Usage) -> None:
+        """Add what endpoints counted for the vectors of the data and for the views."""
+        facts = job_usage(self.job.usage, used)
+        self.record.update(facts)
+        if facts.get("truncated"):
+            texts = f"{facts['truncated']:,} of {facts['texts']:,} texts"
+            self.record["notes"].append(f"{texts} were over the model's limit and truncated")
+        if facts and self.job.batches:
+            self.record["notes"].append(
+                "inference was not timed: vectors of an endpoint come from the cache"
+            )
+
     def _solver(self) -> Solver:
         job, task = self.job, self.task
         if job.broken is not None:
@@ -314,7 +344,7 @@ class _Attempt:
             if self.model.artifacts:
                 self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
                 record["notes"] += notes
-            if self.job.batches:
+            if self.job.batches and self.job.usage is None:
                 seed = self.job.model_seed
                 record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [
@@ -365,7 +395,7 @@ class _Attempt:
                 shown, share = self._corrupted(test, view)
             with self.meter.phase("predict"):
                 answers = self._answers(solver, shown, view)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Postponed):
             raise
         except BaseException as error:
             if view == CLEAN:

@@ -27,10 +27,12 @@ from karat.config.components import (
     with_task_name,
 )
 from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
+from karat.core.embeddings import distinct_texts, role_order
 from karat.core.files import encodable
+from karat.core.registry import corruptions
 from karat.core.table_items import ITEM_TYPES
 from karat.core.task import Task
-from karat.corruptions.view import View, reason_not_applicable
+from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
 from karat.data.query_generators import generate_queries
 from karat.errors import (
     DataError,
@@ -162,6 +164,69 @@ def make_plan(
     jobs, declined, skipped, lost = _jobs(models, planned)
     log.debug("plan: %d jobs, %d declined, %d lost", len(jobs), len(declined), len(lost))
     return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a model would send to its endpoint: texts that are not in the cache, and their price.
+
+    ``views`` are the tokens of corrupted texts, whether they are in the cache or not.
+    """
+
+    model: str
+    texts: int
+    missing: int
+    tokens: float
+    views: float
+    price: float | None
+
+
+def estimate_bills(plan: Plan) -> list[Bill]:
+    """Return the estimated bill of every model behind an endpoint; nothing is sent."""
+    bills = []
+    for model in plan.models:
+        asked: Any = model.prototype
+        tasks = {id(each): each for one, each, _ in plan.jobs if one is model}.values()
+        if not callable(getattr(asked, "estimate", None)) or not tasks:
+            continue
+        texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
+        whole: dict[str, dict[str, None]] = {}
+        for _, role, own in texts:
+            whole.setdefault(role, {}).update(dict.fromkeys(own))
+        estimates = [asked.estimate(list(own), role) for role, own in whole.items()]
+        missing, tokens = (sum(numbers) for numbers in zip(*estimates, strict=True))
+        views = sum(_view_tokens(each, asked.estimate_all(own, role)) for each, role, own in texts)
+        per_token = asked.price_per_token
+        price = None if per_token is None else (tokens + views) * per_token
+        count = sum(map(len, whole.values()))
+        bills.append(Bill(model.name, count, missing, tokens, views, price))
+    return bills
+
+
+def _texts_by_role(planned: PlannedTask, encoder: Any) -> Iterator[tuple[str, list[str]]]:
+    """Yield the distinct texts of a task's items in each role in which they are encoded."""
+    data = planned.data
+    if data is None or data.items.ndim != 1:
+        return
+    order = role_order(encoder, data, np.arange(len(data.items)))
+    for role in dict.fromkeys(order.roles):
+        yield role, distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
+
+
+def _view_tokens(planned: PlannedTask, tokens: float) -> float:
+    """Return the tokens of the corrupted texts of all folds, of those of the whole data."""
+    task, data = planned.task, planned.data
+    if data is None or planned.tested is None:
+        return 0.0
+    changed = [
+        view
+        for view in views(task.corruptions, task.draws)
+        if view.severity
+        and not reason_not_applicable(view, data, "encoder")
+        and any(VECTORS not in getattr(corruptions.get(n), "takes", ()) for n, _ in view.parts())
+    ]
+    tested = len(planned.tested) / max(len(data), 1) * len(set(planned.repeats))
+    return tokens * len(changed) * tested * len(planned.folds) / max(len(planned.repeats), 1)
 
 
 def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple[Any, ...]]:

@@ -28,12 +28,22 @@ from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
 from karat.execution.embedding_cache import VectorStage
-from karat.execution.job import Broken, Job, ObjectStore, Outcome, new_record, run
+from karat.execution.job import (
+    POSTPONED,
+    Broken,
+    Job,
+    ObjectStore,
+    Outcome,
+    account_of,
+    new_record,
+    run,
+)
 from karat.execution.plan import Plan, PlannedTask, job_spec
 from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
+from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
@@ -48,11 +58,15 @@ log = logging.getLogger(__name__)
 
 
 class Stopped(KaratError):
-    """A run was interrupted. Finished jobs are stored; ``runs`` are the unfinished runs."""
+    """A run was interrupted. Finished jobs are stored; ``runs`` are the unfinished runs.
+
+    ``interrupted`` is False if all jobs ran except those that were postponed.
+    """
 
     def __init__(self, done: int, jobs: int, runs: list[Run], reason: str = "stopped") -> None:
         self.runs = runs
         self.reason = reason
+        self.interrupted = True
         self.progress = f"{done} of {jobs} jobs are finished"
         super().__init__(f"{reason}: {self.progress}; resume runs the rest.")
 
@@ -76,6 +90,7 @@ class Options:
     engine: str = "local"
     scheduler: str | None = None
     items: bool = True
+    budget: float | None = None
 
 
 def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
@@ -104,7 +119,13 @@ def perform(job: Job, shelf: ObjectStore) -> Outcome:
 
 
 def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
-    """Write the outcome of a job into its run folder and return its record."""
+    """Write the outcome of a job into its run folder and return its record.
+
+    A postponed job is not recorded, so that ``resume`` runs it.
+    """
+    if outcome.record["status"] == POSTPONED:
+        Run(Path(job.folder)).unmark_running(outcome.record)
+        return outcome.record
     Run(Path(job.folder)).write(outcome.record, outcome.files, outcome.artifacts)
     return outcome.record
 
@@ -114,7 +135,8 @@ def embed(job: Job, shelf: ObjectStore) -> dict[str, Any]:
     assert job.stage is not None
     folder, cached = job.stage
     stage = VectorStage(shelf, _Reported(shelf.get("report")), cached, Path(folder))
-    return stage.fields(job)
+    with use_account(account_of(shelf)):
+        return stage.fields(job)
 
 
 class Unsendable:
@@ -159,6 +181,7 @@ class Session:
         self.on_dask = options.engine == "dask"
         self._planned = {planned.task.name: planned for planned in plan.tasks}
         self._items: dict[str, ItemTable] = {}
+        self._postponed: dict[str, list[str]] = {}
 
     def run(self) -> list[Run]:
         """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
@@ -168,15 +191,29 @@ class Session:
         with temporary_folder() as folder:
             self.shelf = ObjectStore(folder / "shelf")
             keep, known = self.options.cache, self.plan.identities
+            account = Account(folder, None if keep else folder / "journals", self.options.budget)
+            self.shelf.put("account", account)
             self.stage = VectorStage(self.shelf, self.progress, keep, folder, known)
             self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)
             finally:
                 self.progress.ended()
+                for model, sent in account.sent().items():
+                    self.progress.billed(model, *sent)
                 for each in runs.values():
                     each.finish()
+        if self._postponed:
+            raise self._stopped(list(runs.values()))
         return list(runs.values())
+
+    def _stopped(self, runs: list[Run]) -> Stopped:
+        """Return the error about jobs that were postponed, with the reason of each model."""
+        left = sum(map(len, self._postponed.values()))
+        reasons = "; ".join(f"{model}: {reasons[0]}" for model, reasons in self._postponed.items())
+        stopped = Stopped(len(self.plan.jobs) - left, len(self.plan.jobs), runs, reasons)
+        stopped.interrupted = False
+        return stopped
 
     def _run_jobs(self, runs: Mapping[str, Run]) -> None:
         jobs = self._jobs(runs)
@@ -209,6 +246,10 @@ class Session:
     def _finish(self, job: Job, answer: Any) -> bool:
         """Store and report a finished job; return whether it succeeded."""
         record = self._record(job, answer)
+        if record["status"] == POSTPONED:
+            log.warning("job postponed: %(model)s, %(task)s, fold %(fold)s: %(info)s", record)
+            self._postponed.setdefault(record["model"], []).append(record["info"])
+            return True
         if not Run(Path(job.folder)).has(record):
             raise KaratError(
                 f"the record of {record['model']} on {record['task']} is not in {job.folder}: the "

@@ -74,6 +74,10 @@ COLUMNS = {
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
     **{name: name for name in ("elo", "borda", "wins", "pareto")},
 }
+#: columns that a page has only if a model uses an endpoint
+OF_ENDPOINTS = ("tokens", "price")
+#: what the records of an endpoint's jobs hold about its requests
+LATENCY = ("request_seconds_median", "request_seconds_p95", "texts_per_second")
 
 
 def make_bundle(
@@ -226,9 +230,16 @@ def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
     runs = {run.model: run for run in shown.runs}
     rows = zip(shown.models, _numbers(board), strict=True)
     return [
-        {"name": name, **_origin(runs.get(place), name), **row}
+        {"name": name, **_origin(runs.get(place), name), **row, **_latency(shown, place)}
         for place, (name, row) in enumerate(rows)
     ]
+
+
+def _latency(shown: PageIndex, model: int) -> dict[str, float]:
+    """Return the median over jobs of what a model's records hold about requests, if anything."""
+    records = [r for (_, m), (_, done) in shown.done.items() if m == model for r in done]
+    values = {name: [r[name] for r in records if r.get(name) is not None] for name in LATENCY}
+    return {name: float(np.median(each)) for name, each in values.items() if each}
 
 
 def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]:
@@ -249,7 +260,8 @@ def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]
 def _numbers(board: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the columns of the leaderboard that a page has for each model."""
     few = set(board.attrs.get("few", ()))
-    columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
+    shown = {**COLUMNS, **{name: name for name in OF_ENDPOINTS}}
+    columns = {key: board[name].tolist() for key, name in shown.items() if name in board}
     found = []
     for place, name in enumerate(board.index):
         numbers = {

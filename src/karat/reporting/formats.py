@@ -18,6 +18,7 @@ from karat.analysis.formatting import fixed, plain, records, rounded
 from karat.analysis.leaderboard import split_groups
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
+from karat.models.contrib.endpoint_account import money
 from karat.reporting.notes import PARTIAL, SIGNS, caption, notes, scored_tasks
 
 #: with fewer letters of ties than this, each letter has its own column
@@ -238,6 +239,8 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "seconds": ("time", duration),
         "memory_mb": ("memory", _form("{:.1f} GB", 1 / 1024)),
         "dimensions": ("dims", _whole),
+        "tokens": ("tokens", _whole),
+        "price": ("price", money),
     }
     there = [name for name in shown if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():

@@ -23,6 +23,7 @@ from karat.analysis.leaderboard import MAX_JOBS, leaderboard, split_groups
 from karat.analysis.robustness import robustness
 from karat.core.columns import column_type
 from karat.errors import FAILURES, DefinitionError
+from karat.models.contrib.endpoint_account import money
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
@@ -47,7 +48,7 @@ from karat.results.run import Run
 
 if TYPE_CHECKING:
     from karat.core.dataset import Dataset
-    from karat.execution.plan import Decline, Plan
+    from karat.execution.plan import Bill, Decline, Plan
     from karat.results.rescore import Rescored
 
 
@@ -188,9 +189,12 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
 
     The estimate uses earlier runs below ``output``. Without ``verbose``, a long plan is summed up.
     """
+    from karat.execution.plan import estimate_bills
+
     console = plain_console()
     summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
-    print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
+    lines = [*_time(plan, Path(output)), *map(_bill_line, estimate_bills(plan))]
+    print_lines(console, summary, *(f" {line}" for line in lines))
     complete = _show_jobs(console, plan, verbose)
     complete &= _show_reasons(console, plan.declined, verbose)
     if plan.lost_tasks:
@@ -207,6 +211,14 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
             print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
         print_lines(console, "\n --verbose lists every job and reason.")
+
+
+def _bill_line(bill: Bill) -> str:
+    """Return the line about what a model would send to its endpoint."""
+    cost = "" if bill.price is None else f", {money(bill.price)}"
+    known = f"{bill.missing:,} of {bill.texts:,} texts are not in the cache"
+    views = f", and {bill.views:,.0f} of corrupted texts" if bill.views else ""
+    return f"{bill.model} would send about {bill.tokens:,.0f} tokens{views}{cost}: {known}"
 
 
 def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:

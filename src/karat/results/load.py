@@ -34,7 +34,7 @@ from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, score
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
-    *("train", "test"),
+    *("train", "test", "tokens", "price"),
 )
 
 
@@ -347,6 +347,7 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
 _JOB_KEYS = {
     **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
     **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
+    **{"tokens": "tokens", "price": "price"},
 }
 
 
@@ -370,13 +371,22 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
 
 
 def _add_embedding(run: Run, columns: Compact | Listed, found: dict[str, list[Any]]) -> None:
-    """Add the time of the vectors, which are computed once per dataset, to its first job."""
+    """Count vectors, which are computed once per dataset, for its first job only.
+
+    Their time is added to that of the job; their tokens and price are those of all its jobs.
+    """
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
     embedded, seconds = set(), columns.column("embed_seconds")
+    shared = columns.column("embed_tokens")
     for row in columns.rows_with("embed_seconds"):
+        tokens, price = found["tokens"][row], found["price"][row]
         if data.get(found["task"][row]) not in embedded:
             embedded.add(data.get(found["task"][row]))
             found["seconds"][row] = (found["seconds"][row] or 0.0) + seconds[row]
+        elif tokens:
+            own = tokens - (shared[row] or 0)
+            found["tokens"][row] = own
+            found["price"][row] = None if price is None else price * own / tokens
 
 
 def columns_of(run: Run) -> Compact | Listed:

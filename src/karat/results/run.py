@@ -211,6 +211,10 @@ class Run:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{os.getpid()} {platform.node()}")
 
+    def unmark_running(self, record: Mapping[str, Any]) -> None:
+        """Remove the mark of a job that ended without a record."""
+        self._record(record).with_suffix(".running").unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def marked_running(self) -> Iterator[None]:
         """Mark the run as running while this process waits for jobs on other machines."""
@@ -241,7 +245,7 @@ class Run:
             path = self._predictions(record).joinpath(*within)
             write_atomic(self.log(record) if name == "log.txt" else path, text)
         write_atomic(self._record(record), _json(record), durable=True)
-        self._record(record).with_suffix(".running").unlink(missing_ok=True)
+        self.unmark_running(record)
 
     def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
         """Return the folder of a job's artifacts of one kind."""
