@@ -377,7 +377,6 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
-    from karat.execution.runner import Stopped
     from karat.execution.template import Template
     from karat.execution.workers import available_cores
     from karat.reporting import terminal
@@ -392,19 +391,15 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
         Template.current()  # loads its libraries while this process plans
     models, tasks, catalog, options = _resolve(suite, given)
-    left = ""
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-    try:
+
+    def execute() -> Any:
         plan = plan_suite(models, tasks, catalog, options)
         if not quiet:
             terminal.print_tables(plan, whole=Path(suite).exists())
-        runs = run_suite(plan, tasks, options, progress)
-    except Stopped as stopped:
-        left = f"{stopped.reason}: {stopped.progress}. To continue: {resume}"
-        if stopped.interrupted:
-            click.echo(left, err=True)
-            context.exit(130)
-        runs = stopped.runs
+        return run_suite(plan, tasks, options, progress)
+
+    runs, left = _run_until_stopped(context, execute, resume)
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
     if left:
         click.echo(f"\n{left}", err=True)
@@ -413,6 +408,20 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code
+
+
+def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
+    """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
+    from karat.execution.runner import Stopped
+
+    try:
+        return execute(), ""
+    except Stopped as stopped:
+        left = f"{stopped.reason}: {stopped.progress}. To continue: {resume}"
+        if stopped.interrupted:
+            click.echo(left, err=True)
+            context.exit(130)
+        return stopped.runs, left
 
 
 @karat.command()

@@ -243,12 +243,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    budget = options.budget
-    number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    if budget is not None and not (number and 0 <= budget < math.inf):
-        messages.append(f"budget must be a number >= 0, got {budget!r}.")
-    elif budget is not None and options.engine == "dask":
-        messages.append('budget requires engine="local": a cluster does not share what is spent.')
+    messages += _wrong_budget(options)
     if options.engine not in ENGINES:
         messages.append(f'engine must be "local" or "dask", got {options.engine!r}.')
     elif options.scheduler is not None and options.engine != "dask":
@@ -256,6 +251,15 @@ def make_options(given: Mapping[str, Any]) -> Options:
     if messages:
         raise DefinitionError(*messages)
     return options
+
+
+def _wrong_budget(options: Options) -> Iterator[str]:
+    budget = options.budget
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if budget is not None and not (number and 0 <= budget < math.inf):
+        yield f"budget must be a number >= 0, got {budget!r}."
+    elif budget is not None and options.engine == "dask":
+        yield 'budget requires engine="local": a cluster does not share what is spent.'
 
 
 def find_models_and_suite(
