@@ -344,7 +344,8 @@ def test_nan_probabilities_spoil_only_what_uses_them():
 def test_overflow_is_a_reason_and_no_warning(recwarn):
     value, reason = score("mse", Predictions([1e200], [-1e200]))
     assert (value, reason) == (None, "Scoring mse: the value is inf.")
-    assert not recwarn.list
+    # other tests leave sockets and files, which the garbage collector may find only now
+    assert not [warning for warning in recwarn if warning.category is not ResourceWarning]
 
 
 def test_known_classes_keep_their_order_and_others_follow():
