@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -84,7 +85,11 @@ def environment(name: str, recipe: Recipe, folder: Path) -> Path:
         if recipe.package and recipe.patches:
             code = f"import importlib.util as u; print(u.find_spec({recipe.package!r}).origin)"
             found = subprocess.run([str(python), "-c", code], check=True, stdout=subprocess.PIPE)
-            apply_patches(recipe, Path(found.stdout.decode().strip()).parent)
+            package = Path(found.stdout.decode().strip()).parent
+            if recipe.python2:
+                convert = ["-W", "ignore", "-m", "fissix", "-w", "-n", "--no-diffs", str(package)]
+                subprocess.run([str(python), *convert], check=True, stderr=subprocess.DEVNULL)
+            apply_patches(recipe, package)
         (place / "ready").touch()
     return python
 
@@ -129,7 +134,10 @@ def measured_rows(
     source = patched_source(name, recipe, dict(options.source), options.folder)
     inputs = options.folder / f"{name}-inputs"
     inputs.mkdir(exist_ok=True)
-    for case in recipe.prepare(inputs):
+    # in its own process, as the peak memory of this one would count for all commands
+    with ProcessPoolExecutor(1) as pool:
+        cases = pool.submit(recipe.prepare, inputs).result()
+    for case in cases:
         if options.case and not re.search(options.case, case.name):
             continue
         theirs, ours = [], []
