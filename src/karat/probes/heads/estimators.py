@@ -291,10 +291,12 @@ class Distance:
         place = 0
         options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
         for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
+            if not np.isfinite(block).all():
+                # a zero vector has the distance of an unrelated one
+                block = np.nan_to_num(block, nan=1.0)
             for distances in block:
                 place += 1
-                # a zero vector has the distance of an unrelated one
-                yield np.nan_to_num(distances[place:], nan=1.0)
+                yield distances[place:]
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
         """Return the distances of all pairs of rows in SciPy's condensed form."""
