@@ -139,6 +139,18 @@ def load_object(path: str) -> Any:
     return found
 
 
+def _signature(part: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return _cached_signature(part)
+    except TypeError:  # a callable that cannot be hashed
+        return inspect.signature(part)
+
+
+@functools.lru_cache(maxsize=256)
+def _cached_signature(part: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(part)
+
+
 def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
     """Return the parameter names of a callable, and whether it has ``**kwargs``.
 
@@ -146,7 +158,7 @@ def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
     True
     """
     try:
-        parameters = inspect.signature(part).parameters.values()
+        parameters = _signature(part).parameters.values()
     except ValueError:  # some functions written in C have no signature
         return set(), True
     named = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
@@ -172,7 +184,7 @@ def build(
     given = {**{name: value for name, value in offers.items() if name in named}, **params}
     if named:
         try:
-            inspect.signature(part).bind(**given)
+            _signature(part).bind(**given)
         except TypeError as error:
             raise DefinitionError(f"{what}: {error}.") from error
     return part(**given)

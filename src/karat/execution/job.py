@@ -313,7 +313,8 @@ class _Attempt:
             return PredictorSolver(model, job.model_seed, self._share_prepared)
         used = dict(task.probe)  # type: ignore[arg-type]
         name = used.pop("use")
-        offers = {"random_state": job.model_seed, "fold": job.fold}
+        share = None if job.vectors is None else self._share_from_vectors
+        offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
             return SearchSolver(model, probe, job.model_seed)
@@ -463,6 +464,10 @@ class _Attempt:
 
         return self.shelf.get_or_make_recent(key, make, weigh)
 
+    def _share_from_vectors(self, rows: str, name: str, make: Callable[[], Any]) -> Any:
+        """Return what a probe computes from stored vectors, shared by the heads on these rows."""
+        return self.shelf.get_or_make_in_group(f"{self.job.vectors}-{rows}", name, make)
+
     def _answers(self, solver: Solver, shown: Dataset, view: View) -> Answers:
         if isinstance(solver, PredictorSolver):
             return solver.answer(shown, view=view.name)
@@ -597,6 +602,7 @@ class ObjectStore:
         self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         #: number of bytes of recently used objects that may be written for other processes
         self.room = 0
+        self._group: tuple[str, dict[str, Any]] = ("", {})
 
     def put(self, key: str, value: Any, sent: Any = None) -> str:
         """Store an object and return its key; other processes get ``sent`` instead, if given."""
@@ -633,6 +639,15 @@ class ObjectStore:
                 self._recent.popitem(last=False)
         self._recent.move_to_end(key)
         return self._recent[key][0]
+
+    def get_or_make_in_group(self, group: str, name: str, make: Callable[[], T]) -> T:
+        """Return the object of a name in a group; those of the group before are dropped."""
+        if self._group[0] != group:
+            self._group = (group, {})
+        members = self._group[1]
+        if name not in members:
+            members[name] = make()
+        return members[name]
 
     def save(self) -> None:
         """Write all objects to the folder, together with the code of scripts they need."""

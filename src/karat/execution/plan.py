@@ -233,7 +233,10 @@ def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple
     """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks."""
     jobs: list[tuple[Model, PlannedTask, int]] = []
     declined, skipped, lost = [], [], []
+    place = {id(each): i for i, each in enumerate(planned)}
+    first = _first_tasks(planned)
     for model in models:
+        own: list[tuple[Model, PlannedTask, int]] = []
         for each in planned:
             name, data = each.task.name, each.data
             if reason := decline_reason(model, each):
@@ -242,14 +245,25 @@ def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple
             elif data is None:
                 lost.append(Decline(model.name, name, each.data_error))
             else:
-                jobs += [(model, each, fold) for fold in each.folds]
+                own += [(model, each, fold) for fold in each.folds]
                 views = [View(corruption, 1.0) for corruption in each.task.corruptions]
                 reasons = [reason_not_applicable(view, data, model.role) for view in views]
                 skipped += [Decline(model.name, name, reason) for reason in reasons if reason]
+        # the heads of a fold run one after the other and share scaled vectors and kernels
+        jobs += sorted(own, key=lambda job: (first[id(job[1])], job[2]))
     # with corruptions, the models of a fold run one after the other and share the corrupted data
-    place = {id(each): i for i, each in enumerate(planned)}
     jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
     return [tuple(jobs), tuple(declined), tuple(skipped), tuple(lost)]
+
+
+def _first_tasks(planned: Sequence[PlannedTask]) -> dict[int, int]:
+    """Return, by task, the position of the first task with a trained probe on the same data."""
+    first: dict[int, int] = {}
+    found: dict[int, int] = {}
+    for i, each in enumerate(planned):
+        trained = each.task.probe["use"] == "trained"  # type: ignore[index]
+        found[id(each)] = first.setdefault(id(each.data), i) if trained else i
+    return found
 
 
 def decline_reason(model: Model, planned: PlannedTask) -> str:

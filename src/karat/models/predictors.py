@@ -9,7 +9,7 @@ matrix products. Both predict what scikit-learn predicts, in a fraction of the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import combinations
@@ -154,7 +154,9 @@ _SMALLEST_SLOPE = 1e-3
 class Kernel:
     """The RBF kernel of the train rows, shared by all machines that are fitted on them."""
 
-    def __init__(self, X: np.ndarray, gamma: float | str) -> None:
+    def __init__(self, X: np.ndarray, gamma: float | str, *, shared: bool = False) -> None:
+        self.shared = shared
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
         X = np.asarray(X, dtype=np.float64)
         self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
         #: centering does not change distances, and loses fewer digits
@@ -172,6 +174,22 @@ class Kernel:
         """Return the kernel between other rows and the train rows, or some of the train rows."""
         (kernel,) = self.blocks(X, rows, len(X))
         return kernel
+
+    def remembered(self, X: np.ndarray) -> np.ndarray | None:
+        """Return the kernel between other rows and all train rows, computed once for an array.
+
+        None if the kernel is not shared, or has more entries than that of the train rows may have.
+        """
+        if not self.shared or len(X) * len(self.rows) > LARGEST**2:
+            return None
+        if self._last is None or self._last[0] is not X:
+            self._last = (X, self.against(X))
+        return self._last[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what predictions need."""
+        kept = {name: value for name, value in vars(self).items() if name != "square"}
+        return {**kept, "_last": None, "shared": False}
 
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
@@ -199,12 +217,19 @@ class RbfMachine(BaseEstimator):
 
     C: float = 1.0
     gamma: float | str = "scale"
+    #: returns the object of a name, for the next call of ``fit`` only
+    share: Callable[[str, Callable[[], Any]], Any] | None = field(default=None, init=False)
 
     def fit(self, X: np.ndarray, y: Any) -> Any:
-        """Fit on vectors."""
-        self.kernel_ = Kernel(X, self.gamma)
+        """Fit on vectors; with ``share``, on the kernel that machines on the same rows share."""
+        share, self.share = self.share, None
+        if share is None:
+            self.kernel_ = Kernel(X, self.gamma)
+        else:
+            self.kernel_ = share(f"kernel-{self.gamma}", lambda: Kernel(X, self.gamma, shared=True))
         self.fit_kernel(self.kernel_, y)
-        vars(self.kernel_).pop("square", None)  # not needed to predict
+        if not self.kernel_.shared:
+            vars(self.kernel_).pop("square", None)  # not needed to predict
         return self
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
@@ -232,6 +257,8 @@ class RbfMachine(BaseEstimator):
         The last block is padded, so that the bits of a decision do not depend on the other rows.
         """
         support, count = self.support(), len(X)
+        if (known := self.kernel_.remembered(X)) is not None:
+            return _pair_decisions(self.machine_, known[:, support])
         height = min(HIGHEST, max(1, KERNEL_ENTRIES // (_STEP * max(1, len(support)))) * _STEP)
         padding = np.zeros((-count % height or height * (not count), np.shape(X)[1]))
         X = np.vstack([np.asarray(X, dtype=np.float64), padding])
