@@ -13,6 +13,7 @@ its recipe is skipped. Both sides use one thread. ``--write`` puts the table int
 from __future__ import annotations
 
 import argparse
+import compileall
 import hashlib
 import json
 import os
@@ -214,6 +215,9 @@ def main() -> int:
     options.folder = options.folder.resolve()
     options.folder.mkdir(exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # as after an installation by pip
+    compileall.compile_dir(Path(find_spec("karat").origin).parent, quiet=1)  # type: ignore[union-attr, arg-type]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.path.insert(0, str(Path(__file__).parent))
     rows = []
     for name in options.recipes or names:

@@ -101,12 +101,12 @@ class Measure:
         if self.own is not None:
             own = self.own
             return np.array([[checked_similarity(own, one, other) for other in b] for one in a])
+        if self.name == "cosine":  # first, as it needs no scikit-learn
+            return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
         if self.name in _kernels():
             from sklearn.metrics.pairwise import pairwise_kernels
 
             return np.asarray(pairwise_kernels(a, b, metric=_kernels()[self.name]))
-        if self.name == "cosine":
-            return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
         distances = self._distances(a, b)(a, b)
         return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
 
