@@ -23,6 +23,7 @@ from rich.console import Console
 
 import karat
 from karat.core.files import cache_folder, write_atomic
+from karat.errors import KaratError
 from karat.results.compact import stamp_records
 from karat.results.run import about_stamp
 
@@ -75,7 +76,6 @@ class Printed:
         shown = warnings.showwarning
 
         def show(*given: Any, **more: Any) -> None:
-            self._parts.append("")
             self.stamps.clear()
             shown(*given, **more)
 
@@ -87,7 +87,7 @@ class Printed:
         """Keep what was recorded, if there are enough records; remove the oldest outputs."""
         if sum(count for count, *_ in self.stamps.values()) < FEWEST_RECORDS:
             return
-        with contextlib.suppress(OSError, UnicodeEncodeError):
+        with contextlib.suppress(OSError, KaratError, UnicodeEncodeError):
             write_atomic(self.file, "".join(self._parts).encode())
             files = sorted(self.file.parent.glob("*.txt"), key=lambda path: path.stat().st_mtime_ns)
             for path in files[:-MOST_FILES]:

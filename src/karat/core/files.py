@@ -139,6 +139,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
 _MADE = re.compile(r"-[0-9a-f]{12}$")
 
 
+@lru_cache(maxsize=4096)
 def safe_name(name: str) -> str:
     """Return a name that is a single path component, different for different names.
 

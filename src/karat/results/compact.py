@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.files import write_atomic
+from karat.errors import KaratError
 from karat.results.tables import SCORE_COLUMNS, score_rows
 
 FILE = "jobs.columns"
@@ -45,14 +46,28 @@ class Column:
     @classmethod
     def of(cls, values: Sequence[Any]) -> Column:
         """Return the values as a column."""
+        kinds = set(map(type, values))
+        if kinds == {float}:
+            return cls([{_NUMBER: 0}], np.zeros(len(values), np.uint32), np.array(values))
+        if len(kinds) == 1 and kinds <= {str, int, bool, type(None)}:
+            known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+            codes = np.array([known[value] for value in values], dtype=np.uint32)
+            return cls(list(known), codes, np.zeros(0))
+        return cls._of_mixed(values)
+
+    @classmethod
+    def _of_mixed(cls, values: Sequence[Any]) -> Column:
+        key: Any
         places: dict[Any, int] = {}
         patterns: list[Any] = []
         codes: list[int] = []
         numbers: list[float] = []
         for value in values:
-            if isinstance(value, dict | list | float):
+            if isinstance(value, dict | list) and not value:
+                found, key = value, str(value)
+            elif isinstance(value, dict | list | float):
                 found = _pattern(value, numbers)
-                key: Any = json.dumps(found)
+                key = json.dumps(found)
             else:
                 found, key = value, (type(value), value)
             code = places.setdefault(key, len(places))
@@ -424,8 +439,8 @@ def write_compact(folder: Path, stamp: list[int], records: Sequence[Mapping[str,
     if len(records) < FEWEST_JOBS or stamp[0] != len(records):
         return
     body = _Body()
-    # a folder that cannot be written to, and deeply nested records, are read as they are
-    with contextlib.suppress(OSError, RecursionError):
+    # with a read-only folder, a full disk or deeply nested records, the records are read again
+    with contextlib.suppress(OSError, KaratError, RecursionError):
         made = Compact.of(records)
         groups = [
             {
@@ -450,10 +465,8 @@ def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None
     """
     try:
         head, _, rest = (folder / "scores" / FILE).read_bytes().partition(b"\n")
-        content = json.loads(head)
-        if content["version"] != VERSION or content["stamp"] != (
-            stamp or stamp_records(folder)
-        ):
+        content, now = json.loads(head), stamp or stamp_records(folder)
+        if content["version"] != VERSION or content["stamp"] != now:
             return None
         if content["sum"] != zlib.crc32(rest):
             return None

@@ -278,10 +278,30 @@ class Run:
         """Return whether the record of a job is stored."""
         return self._record(record).exists()
 
+    def write_records(self, records: Sequence[dict[str, Any]]) -> None:
+        """Write all records of a run that nobody reads yet, and its tables."""
+        folder = self.folder / "jobs"
+        folder.mkdir()
+        as_they_are = True
+        for record in records:
+            text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            try:
+                content = text.encode()
+            except UnicodeEncodeError:
+                content, as_they_are = text.encode(errors="backslashreplace"), False
+            with open(os.path.join(folder, _file_name(record)), "wb", buffering=0) as file:
+                file.write(content)
+        if as_they_are and not any(map(check_record, records)):
+            self._write_tables(stamp_records(self.folder), self._sorted(records))
+        else:
+            self.finish()
+
     def finish(self) -> None:
         """Rebuild the tables from the records."""
         stamp = stamp_records(self.folder)
-        records = self.records()
+        self._write_tables(stamp, self.records())
+
+    def _write_tables(self, stamp: list[int], records: list[dict[str, Any]]) -> None:
         write_compact(self.folder, stamp, records)
         table = results_table(self.about, records)
         scores = self.folder / "scores"
