@@ -41,6 +41,8 @@ RECORDS = {
     "core/dataset.py:Dataset.from_table",
     "core/dataset.py:Dataset.from_columns",
     "core/dataset.py:Dataset.from_csv",
+    "core/dataset.py:Dataset.from_corpus",
+    "data/readers/corpus.py:corpus_dataset",
     "metrics/metric.py:metric",
     # the parameters of a splitter or a loader are the keys of its definition
     "execution/splits.py:auto",

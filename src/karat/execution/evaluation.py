@@ -243,14 +243,17 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    messages += _wrong_budget(options)
-    if options.engine not in ENGINES:
-        messages.append(f'engine must be "local" or "dask", got {options.engine!r}.')
-    elif options.scheduler is not None and options.engine != "dask":
-        messages.append('scheduler requires engine="dask" (--engine dask).')
+    messages += [*_wrong_budget(options), *_wrong_engine(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
+
+
+def _wrong_engine(options: Options) -> Iterator[str]:
+    if options.engine not in ENGINES:
+        yield f'engine must be "local" or "dask", got {options.engine!r}.'
+    elif options.scheduler is not None and options.engine != "dask":
+        yield 'scheduler requires engine="dask" (--engine dask).'
 
 
 def _wrong_budget(options: Options) -> Iterator[str]:

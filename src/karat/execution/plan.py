@@ -278,8 +278,12 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
     probe: Any = planned.task.probe
     if model.role == "searcher" and probe["use"] != "nearest":
         return f"a search model ranks documents; it has no vectors for the {probe['use']} probe"
-    if model.role != "predictor":
-        return ""
+    return _predictor_reason(model, planned, data) if model.role == "predictor" else ""
+
+
+def _predictor_reason(model: Model, planned: PlannedTask, data: Dataset) -> str:
+    """Return why a predictor cannot run a task, or an empty string."""
+    probe: Any = planned.task.probe
     if probe["use"] != "trained" or data.kind == "items":
         return f"a predictor has no vectors for the {probe['use']} probe"
     if planned.blind:

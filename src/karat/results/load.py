@@ -250,6 +250,13 @@ def as_runs(runs: Any) -> list[Run]:
     return list({run.folder.resolve(): run for run in found}.values())
 
 
+#: facts about tasks and models that are collected from all runs
+_FACTS = (
+    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities"),
+    *("twins", "lacking", "prompts"),
+)
+
+
 def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, pd.DataFrame]:
     """Return the gathered runs, whose records are read once, and their table of scores.
 
@@ -259,9 +266,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     scores: list[pd.DataFrame] = []
     jobs: dict[str, list[Any]] = {name: [] for name in JOBS}
     sizes: list[int] = []
-    names = ("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities")
-    others = ("twins", "lacking", "prompts")
-    facts: dict[str, dict[Any, Any]] = {name: {} for name in (*names, *others)}
+    facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
     for named in pooled:
         table = _read(named, facts)
         scores.append(_final(table) if final else table)

@@ -31,6 +31,7 @@ GRADE = ("relevance", "grade", "score", "gain")
 #: a document with more words is longer than what most encoders read
 LONG = 400
 _WORD = re.compile(r"\S+")
+_SINGULAR = {"documents": "document", "queries": "query"}
 _OPTIONS = ("split", "passages", "overlap", "titles", "questions", "encoding")
 
 
@@ -71,14 +72,8 @@ def corpus_dataset(
     document are left out, with a warning that counts them.
     """
     notes = _Notes(name)
-    texts = _texts(documents, name, "documents")
-    asked = _texts(queries, name, "queries")
-    notes.add(texts.index[texts == ""], "empty document", "left out")
-    notes.add(asked.index[asked == ""], "empty query", "left out")
-    texts, asked = texts[texts != ""], asked[asked != ""]
-    if not len(texts) or not len(asked):
-        empty = "documents" if not len(texts) else "queries"
-        raise DataError(f"{name}: the corpus has no {empty}.")
+    texts = _texts(documents, notes, "documents")
+    asked = _texts(queries, notes, "queries")
     pairs = _judged_pairs(judgments, texts, asked, notes)
     items, owners = _passages(texts, passages, overlap, name)
     if passages is None:
@@ -113,8 +108,9 @@ def _found(texts: pd.Series, asked: pd.Series, pairs: pd.DataFrame) -> dict[str,
     }
 
 
-def _texts(given: Any, name: str, what: str) -> pd.Series:
-    """Return texts by id, with titles before them; missing texts are empty."""
+def _texts(given: Any, notes: _Notes, what: str) -> pd.Series:
+    """Return texts by id, with titles before them; empty ones are left out."""
+    name = notes.name
     if isinstance(given, Mapping):
         given = pd.Series(dict(given), dtype=object)
     if isinstance(given, pd.DataFrame):
@@ -129,7 +125,11 @@ def _texts(given: Any, name: str, what: str) -> pd.Series:
     if not texts.index.is_unique:
         twice = texts.index[texts.index.duplicated()][0]
         raise DataError(f'{name}: duplicate id "{twice}" in the {what}.')
-    return texts.astype(object).str.strip()
+    texts = pd.Series([text.strip() for text in texts], texts.index, dtype=object)
+    notes.add(texts.index[texts == ""], f"empty {_SINGULAR[what]}", "left out")
+    if not (texts != "").any():
+        raise DataError(f"{name}: the corpus has no {what}.")
+    return texts[texts != ""]
 
 
 def _plain(text: Any) -> str:
