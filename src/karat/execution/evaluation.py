@@ -374,4 +374,4 @@ def is_corpus(catalog: Catalog, name: str) -> bool:
     from karat.data.readers.corpus import corpus_layout
 
     known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
-    return name not in known and bool(corpus_layout(Path(name)))
+    return name not in known and Path(name).is_dir() and bool(corpus_layout(Path(name)))
