@@ -118,7 +118,7 @@ def _run_folders(path: Path) -> list[Path]:
 
 def _code_stamp() -> list[int]:
     """Return the number, times and sizes of the files of the package."""
-    root = Path(karat.__file__).parent
+    root = Path(__file__).parent.parent
     files = [file.stat() for file in root.rglob("*.py")]
     return [
         len(files),
