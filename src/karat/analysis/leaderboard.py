@@ -255,7 +255,8 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     ``by`` is ``"tasks"`` for the test over tasks, ``"items"`` or ``"folds"`` for that of a single
     task, None if there is no test; ``why`` is then a short reason, such as ``"too few tasks"`` or
     ``"one fold"``. ``test`` is the name of the test, ``tasks`` the number of tasks of more than one
-    model, ``items`` that of items tested on.
+    model, ``items`` that of items tested on, ``queries`` that of queries, and how many would detect
+    a difference of 0.05 between the two best models.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     takes = compared.takes[:, contested].astype(int)
@@ -268,6 +269,7 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
         return found | {"why": "too few tasks"}
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
+    found |= {"queries": own.queries} if own.queries else {}
     return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from karat.analysis.formatting import count, plain, rounded, short
+from karat.analysis.item_tests import DETECTED
 from karat.analysis.score_matrix import BASELINE
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.stats.ranking import FEWEST_TASKS
@@ -137,6 +138,20 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     if "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
+    yield from _of_queries(board, facts.get("queries"))
+
+
+def _of_queries(board: pd.DataFrame, queries: tuple[int, int] | None) -> Iterator[str]:
+    """Yield how many queries would be needed to distinguish the two best models."""
+    if queries is None or board.index.nlevels > 1 or "tie" not in board:
+        return
+    best, second = board.index[:2]
+    if set(str(board["tie"].iloc[0])) & set(str(board["tie"].iloc[1])) - {" "}:
+        have, needed = queries
+        detect = f"to detect a difference of {DETECTED}."
+        more = f"; about {needed:,} would be needed {detect}"
+        names = f"{short(best)} and {short(second)} cannot be distinguished with {have:,} queries"
+        yield names + (more if needed > have else f", which are enough {detect}")
 
 
 def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterator[str]:
