@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any
 from zlib import crc32
@@ -86,8 +85,7 @@ class LibraryGuard:
     """
 
     def __init__(self) -> None:
-        #: names and functions of a module or class at the first look, by its name
-        self._known: list[tuple[str, Mapping[str, Any], tuple[str, ...], tuple[Any, ...]]] = []
+        self._known: list[tuple[Mapping[str, Any], str, Any, str]] = []
         self._spaces: dict[str, tuple[Mapping[str, Any], int]] = {}
         self._seen: set[str] = set()
         self._foreign: set[str] = set()
@@ -98,8 +96,10 @@ class LibraryGuard:
             self._seen.add(name)
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and name in WATCHED:
-                called = [(k, v) for k, v in vars(module).items() if callable(v)]
-                self._remember(name, vars(module), called)
+                names: Mapping[str, Any] = vars(module)
+                self._known += [
+                    (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
+                ]
             elif isinstance(module, ModuleType) and name.startswith(GUARDED):
                 self._look_at(name, vars(module))
                 for value in list(vars(module).values()):
@@ -108,29 +108,15 @@ class LibraryGuard:
         for full, (names, size) in self._spaces.items():
             if len(names) != size:  # such as a method that overrides an inherited one
                 self._look_at(full, names)
-        changed = [
-            f"{full}.{key}"
-            for full, names, keys, values in self._known
-            if not all(map(is_, map(names.get, keys), values))
-            for key, was in zip(keys, values, strict=True)
-            if names.get(key) is not was
-        ]
+        changed = [full for names, key, was, full in self._known if names.get(key) is not was]
         return sorted({*self._foreign, *changed})
-
-    def _remember(
-        self, full: str, names: Mapping[str, Any], functions: list[tuple[str, Any]]
-    ) -> None:
-        if functions:
-            keys, values = zip(*functions, strict=True)
-            self._known.append((full, names, keys, values))
 
     def _look_at(self, full: str, names: Mapping[str, Any]) -> None:
         """Remember the functions of a module or class; find those of other files."""
         known = full in self._spaces
         self._spaces[full] = (names, len(names))
         functions = [(k, v) for k, v in list(names.items()) if isinstance(v, FunctionType)]
-        if not known:
-            self._remember(full, names, functions)
+        self._known += [] if known else [(names, k, v, f"{full}.{k}") for k, v in functions]
         homes = _homes(len(sys.modules))
         self._foreign.update(
             f"{full}.{k}" for k, v in functions if not v.__code__.co_filename.startswith(homes)
