@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from operator import is_
 from types import FunctionType, ModuleType
 from typing import Any
 from zlib import crc32
@@ -86,8 +85,7 @@ class LibraryGuard:
     """
 
     def __init__(self) -> None:
-        #: a module or class by its name: its contents, and its functions at the first look
-        self._known: dict[str, tuple[Mapping[str, Any], dict[str, Any]]] = {}
+        self._known: list[tuple[Mapping[str, Any], str, Any, str]] = []
         self._spaces: dict[str, tuple[Mapping[str, Any], int]] = {}
         self._seen: set[str] = set()
         self._foreign: set[str] = set()
@@ -99,7 +97,9 @@ class LibraryGuard:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and name in WATCHED:
                 names: Mapping[str, Any] = vars(module)
-                self._known[name] = names, {k: v for k, v in names.items() if callable(v)}
+                self._known += [
+                    (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
+                ]
             elif isinstance(module, ModuleType) and name.startswith(GUARDED):
                 self._look_at(name, vars(module))
                 for value in list(vars(module).values()):
@@ -108,26 +108,18 @@ class LibraryGuard:
         for full, (names, size) in self._spaces.items():
             if len(names) != size:  # such as a method that overrides an inherited one
                 self._look_at(full, names)
-        changed = [
-            f"{full}.{key}"
-            for full, (names, first) in self._known.items()
-            if not all(map(is_, map(names.get, first), first.values()))
-            for key, was in first.items()
-            if names.get(key) is not was
-        ]
+        changed = [full for names, key, was, full in self._known if names.get(key) is not was]
         return sorted({*self._foreign, *changed})
 
     def _look_at(self, full: str, names: Mapping[str, Any]) -> None:
         """Remember the functions of a module or class; find those of other files."""
+        known = full in self._spaces
         self._spaces[full] = (names, len(names))
-        functions = {k: v for k, v in list(names.items()) if isinstance(v, FunctionType)}
-        if functions:
-            self._known.setdefault(full, (names, functions))
+        functions = [(k, v) for k, v in list(names.items()) if isinstance(v, FunctionType)]
+        self._known += [] if known else [(names, k, v, f"{full}.{k}") for k, v in functions]
         homes = _homes(len(sys.modules))
         self._foreign.update(
-            f"{full}.{k}"
-            for k, v in functions.items()
-            if not v.__code__.co_filename.startswith(homes)
+            f"{full}.{k}" for k, v in functions if not v.__code__.co_filename.startswith(homes)
         )
 
 
