@@ -37,6 +37,7 @@ from karat.core.task import Task
 from karat.corruptions.view import (
     CLEAN,
     View,
+    changes_items,
     corrupt_vectors,
     corrupt_with_share,
     reason_not_applicable,
@@ -282,13 +283,12 @@ class _Attempt:
     def share_views(self) -> None:
         """Corrupt the test fold and preprocess each view, for the jobs of other processes."""
         data, train, test = self._load()
-        solver = self._solver()
-        if isinstance(solver, PredictorSolver):
-            solver.prepare(train)
+        solver = PredictorSolver(self.model, self.job.model_seed, self._share_prepared)
+        prepares = self.model.role == "predictor" and solver.fit_preparation(train)
         for view in views(self.task.corruptions, self.task.draws):
             if not reason_not_applicable(view, data, self.model.role):
                 shown, _ = self._corrupted(test, view)
-                if isinstance(solver, PredictorSolver):
+                if prepares:
                     solver.prepared(shown, view.name)
 
     def add_usage(self, used: Usage) -> None:
@@ -446,7 +446,7 @@ class _Attempt:
     def _corrupted(self, test: Dataset, view: View) -> tuple[Dataset, float]:
         """Return the test fold of a view, computed once for all models of a process."""
         job = self.job
-        if view == CLEAN:
+        if not changes_items(view):
             return test, 0.0
         return self.shelf.get_or_make_recent(
             f"view-{job.task}-{job.seed}-{job.fold}-{safe_name(view.name)}",

@@ -286,14 +286,24 @@ class Session:
             self.stage.made[job.model, job.dataset] = answer
 
     def _share_views(self, jobs: Sequence[Job]) -> None:
-        """Compute the views of folds that several models see in a worker process, once for all."""
+        """Compute the views of folds that several models see once, in a worker process.
+
+        It loads a model of Karat only, so that no other model can change what the models see. If it
+        fails, the jobs compute their views themselves and report errors.
+        """
         folds: dict[tuple[str, int], list[Job]] = {}
         for job in jobs if self.workers and not self.on_dask else ():
-            if self.shelf.get(job.task).corruptions and not job.limits and self._is_sendable(job):
+            if self.shelf.get(job.task).corruptions and not job.limits:
                 folds.setdefault((job.task, job.fold), []).append(job)
-        first = [same[0] for same in folds.values() if len(same) > 1]
+        own = [list(filter(self._is_own, same)) for same in folds.values() if len(same) > 1]
+        first = [same[0] for same in own if same]
         for _ in execute(first, "karat.execution.job:share_views", self.shelf, 1) if first else ():
-            pass  # the jobs report errors
+            pass
+
+    def _is_own(self, job: Job) -> bool:
+        """Return whether the class of a job's model is Karat's."""
+        prototype = self.shelf.get(job.model).prototype
+        return type(prototype).__module__.startswith("karat.") and self._is_sendable(job)
 
     def _report(self, job: Job, event: Event) -> None:
         """Show an event of a running job."""

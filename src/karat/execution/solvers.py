@@ -52,18 +52,26 @@ class PredictorSolver:
 
     def fit(self, train: Dataset) -> None:
         """Fit a new copy of the predictor on the train items and their targets."""
-        X = self.prepare(train)
-        self.notes_ = fit_weighted(self.fitted_, X, train.target, train.weight)
-
-    def prepare(self, train: Dataset) -> Any:
-        """Fit the transformer only, if there is one, and return the train items for the rest."""
         if train.target is None:
             raise Declined("a predictor needs targets to train on, and this task hides them")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
         self.preparation_ = None
-        if not hasattr(self.fitted_, "parts"):
-            return train.frame()
-        unfitted, self.fitted_ = self.fitted_.parts()
+        X: Any = None
+        if hasattr(self.fitted_, "parts"):
+            unfitted, self.fitted_ = self.fitted_.parts()
+            X = self._prepare(unfitted, train)
+        X = train.frame() if X is None else X
+        self.notes_ = fit_weighted(self.fitted_, X, train.target, train.weight)
+
+    def fit_preparation(self, train: Dataset) -> bool:
+        """Fit only the transformer, without loading the estimator; False if that is impossible."""
+        predictor = self.model.fresh(self.seed, train.kind)
+        if train.target is None or not hasattr(predictor, "preparation"):
+            return False
+        self._prepare(predictor.preparation(), train)
+        return True
+
+    def _prepare(self, unfitted: Any, train: Dataset) -> Any:
         self.identity_ = object_identity(unfitted)
         self.preparation_, X = self._shared(
             "train", lambda: (unfitted, unfitted.fit_transform(train.frame(), train.target))

@@ -577,7 +577,11 @@ class TablePredictor(BaseEstimator):
         last = MatrixPredictor(
             estimator, kind, self.max_train_rows, self.likeliest, self.random_state
         )
-        return PreparedTable(self.min_frequency, self.missing_category), last
+        return self.preparation(), last
+
+    def preparation(self) -> PreparedTable:
+        """Return its first step, without loading the estimator."""
+        return PreparedTable(self.min_frequency, self.missing_category)
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> TablePredictor:
         """Fit preprocessing and estimator."""
