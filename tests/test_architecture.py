@@ -55,7 +55,7 @@ RECORDS = {
     "analysis/comparison.py:compare",
     "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
-    "probes/heads/stacked_training.py:_epoch",
+    "probes/heads/stacked_training_numba.py:epoch",
     # signatures that scripts written for GEval and TACO call
     "compat/geval/manager.py:FrameworkManager.evaluate",
     "compat/taco/benchmark.py:run_benchmark",
