@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from karat.config.parsed_files import read_supplied
 from karat.config.schema import merge_entry
 from karat.config.yaml_files import (
     DefinitionFormat,
@@ -18,6 +17,7 @@ from karat.config.yaml_files import (
     SourceFile,
     describe,
     mistake_at,
+    read_supplied,
     read_yaml,
 )
 from karat.core.registry import definition_formats
