@@ -21,7 +21,7 @@ from typing import Any
 
 from rich.console import Console
 
-import karat
+from karat import __version__
 from karat.core.files import cache_folder, write_atomic
 from karat.errors import KaratError
 from karat.results.compact import stamp_records
@@ -56,7 +56,7 @@ class Printed:
             "runs": runs,
             "terminal": [console.width, console.color_system, console.no_color, console.encoding],
             "settings": sorted(item for item in os.environ.items() if item[0].startswith("KARAT_")),
-            "code": [sys.version, karat.__version__, *map(version, LIBRARIES), _code_stamp()],
+            "code": [sys.version, __version__, *map(version, LIBRARIES), _code_stamp()],
         }
         digest = hashlib.sha256(json.dumps(facts, default=str).encode("utf-8", "replace"))
         return cls(cache_folder() / FOLDER / f"{digest.hexdigest()}.txt", stamps)
@@ -118,7 +118,7 @@ def _run_folders(path: Path) -> list[Path]:
 
 def _code_stamp() -> list[int]:
     """Return the number, times and sizes of the files of the package."""
-    root = Path(karat.__file__).parent
+    root = Path(__file__).parents[1]
     files = [file.stat() for file in root.rglob("*.py")]
     return [
         len(files),
