@@ -118,7 +118,7 @@ def _run_folders(path: Path) -> list[Path]:
 
 def _code_stamp() -> list[int]:
     """Return the number, times and sizes of the files of the package."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[1]
     files = [file.stat() for file in root.rglob("*.py")]
     return [
         len(files),

@@ -264,20 +264,12 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     """
     pooled = pool_runs(runs, pool)
     scores: list[pd.DataFrame] = []
-    jobs: dict[str, list[Any]] = {name: [] for name in JOBS}
-    sizes: list[int] = []
     facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
     for named in pooled:
         table = _read(named, facts)
         scores.append(_final(table) if final else table)
-        own = _jobs(named)
-        sizes.append(len(own["task"]))
-        for name, values in own.items():
-            jobs[name] += values
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
-    frame = pd.DataFrame(jobs)
-    frame["run"] = np.repeat(np.arange(len(runs)), sizes)
-    counted = count_jobs(pooled, _joined(scores), frame)
+    counted = count_jobs(pooled, _joined(scores), _job_table(pooled))
     given = Gathered(
         list(dict.fromkeys(named.model for named in pooled)),
         _final(counted.scores),
@@ -354,6 +346,18 @@ _JOB_KEYS = {
     **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
     **{"tokens": "tokens", "price": "price"},
 }
+
+
+def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
+    """Return the jobs of all runs, with the place of each job's run."""
+    columns: dict[str, list[Any]] = {name: [] for name in JOBS}
+    sizes = []
+    for named in pooled:
+        own = _jobs(named)
+        sizes.append(len(own["task"]))
+        for name, values in own.items():
+            columns[name] += values
+    return pd.DataFrame(columns).assign(run=np.repeat(np.arange(len(pooled)), sizes))
 
 
 def _jobs(named: PooledRun) -> dict[str, list[Any]]:
