@@ -204,7 +204,7 @@ def _constant_dimensions(facts: Facts) -> Iterator[Hit]:
         constant, nearly = int(seen.get("constant", 0)), int(seen.get("nearly_dead", 0))
         if constant + nearly:
             yield Hit(
-                f"{job.record['model']} on {job.task}: {constant:,} of {seen['dimensions']:,} "
+                f"{job.record['model']} on {job.task}: {constant:,} of {int(seen.get('dimensions', 0)):,} "
                 f"dimensions are constant, {nearly:,} nearly constant.",
                 job.model,
                 job.task,
