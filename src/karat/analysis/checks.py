@@ -203,8 +203,9 @@ def _constant_dimensions(facts: Facts) -> Iterator[Hit]:
     for job, seen in _observed(facts):
         constant, nearly = int(seen.get("constant", 0)), int(seen.get("nearly_dead", 0))
         if constant + nearly:
+            width = int(seen.get("dimensions", 0))
             yield Hit(
-                f"{job.record['model']} on {job.task}: {constant:,} of {int(seen.get('dimensions', 0)):,} "
+                f"{job.record['model']} on {job.task}: {constant:,} of {width:,} "
                 f"dimensions are constant, {nearly:,} nearly constant.",
                 job.model,
                 job.task,
