@@ -104,8 +104,7 @@ def test_folds_are_stratified_and_a_class_may_be_rarer_than_the_folds(recwarn):
         assert [(drawn == label).sum() for label in "abc"] == [6, 4, 2]
     made = split(classes(["a"] * 20 + ["b"] * 2), {"use": "kfold", "folds": 5}, 0)
     assert rows_tested(made).tolist() == list(range(22))
-    # other tests leave sockets and files, which the garbage collector may find only now
-    assert not [warning for warning in recwarn if warning.category is not ResourceWarning]
+    assert not recwarn.list
 
 
 def test_undersampling_differs_between_repeats():
