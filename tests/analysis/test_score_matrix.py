@@ -289,3 +289,10 @@ def test_every_task_is_in_one_group_with_all_its_models(takes):
     for tasks, models in found:
         assert set(np.flatnonzero(takes[:, tasks].any(axis=1))) <= set(models)
     assert {model for _, models in found for model in models} == set(range(len(takes)))
+
+
+@pytest.mark.parametrize("takes", [[[1, 0, 0], [0, 1, 0]], [[0, 0, 0], [0, 0, 0]], [[1, 0, 1]]])
+def test_tasks_that_no_model_takes_belong_to_a_group_with_models(takes):
+    groups = connected_groups(np.array(takes))
+    assert sorted(task for group in groups for task in group.tasks) == [0, 1, 2]
+    assert all(group.models for group in groups)

@@ -78,7 +78,8 @@ def connected_groups(takes: np.ndarray) -> list[ModelGroup]:
     [([0, 1], [0, 1, 4]), ([2, 3], [2, 3, 4])]
     """
     there = np.asarray(takes, dtype=bool)
-    found = _merged(there, list(_split(there, np.arange(there.shape[1]))))
+    taken = there.any(axis=0)
+    found = _merged(there, list(_split(there, np.flatnonzero(taken)))) if taken.any() else []
     contested = [part for part in found if (there[:, part].sum(axis=0) > 1).any()]
     alone = [part for part in found if not (there[:, part].sum(axis=0) > 1).any()]
     contested.sort(key=lambda part: (-there[:, part].sum(), part[0]))
@@ -87,10 +88,10 @@ def connected_groups(takes: np.ndarray) -> list[ModelGroup]:
     groups = [
         ModelGroup(p.tolist(), np.flatnonzero(there[:, p].any(axis=1)).tolist()) for p in parts
     ]
-    # models without any task are listed in the first group
+    # models without any task, and tasks without any model, are listed in the first group
     idle = np.flatnonzero(~there.any(axis=1)).tolist()
-    first = replace(groups[0], models=sorted([*groups[0].models, *idle]))
-    return [first, *groups[1:]]
+    models, tasks = [*groups[0].models, *idle], [*groups[0].tasks, *np.flatnonzero(~taken).tolist()]
+    return [replace(groups[0], tasks=sorted(tasks), models=sorted(models)), *groups[1:]]
 
 
 def _split(takes: np.ndarray, tasks: np.ndarray) -> Iterator[np.ndarray]:
