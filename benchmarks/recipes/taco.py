@@ -5,9 +5,10 @@ contains ``tabular_c``. Both sides read the same file and hold out 20 % of its r
 each with its own generator, so the clean scores agree only within the noise of the split.
 
 The settings differ. TACO's later code fits 100 trees in its forest and 200 in XGBoost, on 20,000
-rows with 108 columns, approximates the support vector machine, and tests pairs on 4,000 rows. Karat
-fits 200 and 400 trees, as TACO's first code, on 26,049 rows with 69 columns, because it merges rare
-categories, and a calibrated support vector machine on 5,000 rows; all views have 6,512 rows.
+rows with a column for each category, approximates the support vector machine, and tests pairs on
+4,000 rows. Karat fits 200 and 400 trees, as TACO's first code, on 26,049 rows with 69 columns,
+because it merges rare categories, and a calibrated support vector machine on 5,000 rows; all views
+start from 6,512 rows.
 """
 
 from __future__ import annotations
