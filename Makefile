@@ -9,6 +9,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # the versions to install, and the extra with the test requirements
 CONSTRAINTS ?= constraints.txt
 EXTRA  ?= dev
+# where it is set, every process of the tests would compile all modules again
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo setup lint test test-only bench docs clean
 

@@ -13,6 +13,7 @@ its recipe is skipped. Both sides use one thread. ``--write`` puts the table int
 from __future__ import annotations
 
 import argparse
+import compileall
 import hashlib
 import json
 import os
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -84,7 +86,11 @@ def environment(name: str, recipe: Recipe, folder: Path) -> Path:
         if recipe.package and recipe.patches:
             code = f"import importlib.util as u; print(u.find_spec({recipe.package!r}).origin)"
             found = subprocess.run([str(python), "-c", code], check=True, stdout=subprocess.PIPE)
-            apply_patches(recipe, Path(found.stdout.decode().strip()).parent)
+            package = Path(found.stdout.decode().strip()).parent
+            if recipe.python2:
+                convert = ["-W", "ignore", "-m", "fissix", "-w", "-n", "--no-diffs", str(package)]
+                subprocess.run([str(python), *convert], check=True, stderr=subprocess.DEVNULL)
+            apply_patches(recipe, package)
         (place / "ready").touch()
     return python
 
@@ -130,7 +136,10 @@ def measured_rows(
     inputs = options.folder / f"{name}-inputs"
     inputs.mkdir(exist_ok=True)
     done: dict[tuple[str, ...], Measured] = {}  # one original may be compared with several cases
-    for case in recipe.prepare(inputs):
+    # in its own process, as the peak memory of this one would count for all commands
+    with ProcessPoolExecutor(1) as pool:
+        cases = pool.submit(recipe.prepare, inputs).result()
+    for case in cases:
         if options.case and not re.search(options.case, case.name):
             continue
         theirs, ours = [], []
@@ -206,6 +215,9 @@ def main() -> int:
     options.folder = options.folder.resolve()
     options.folder.mkdir(exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # as after an installation by pip
+    compileall.compile_dir(Path(find_spec("karat").origin).parent, quiet=1)  # type: ignore[union-attr, arg-type]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.path.insert(0, str(Path(__file__).parent))
     rows = []
     for name in options.recipes or names:

@@ -47,7 +47,8 @@ class Recipe:
     ``package`` is the name of the installed package to patch; ``source`` says which repository
     and commit must be given with ``--source NAME=FOLDER`` if the system is not on PyPI.
     ``prepare`` writes the input files of the cases into a folder, once, and returns the cases.
-    ``extras`` are the extras of Karat that the cases need.
+    ``extras`` are the extras of Karat that the cases need. ``python2``: ``fissix``, one of the
+    requirements, converts the package to Python 3 before it is patched.
     """
 
     title: str
@@ -58,3 +59,4 @@ class Recipe:
     patches: tuple[Patch, ...] = ()
     no_deps: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
+    python2: bool = False

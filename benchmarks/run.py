@@ -7,6 +7,7 @@ from importlib import import_module
 
 PARTS = (
     "startup",
+    "endpoint",
     "serve",
     "scheduling",
     "engines",
@@ -16,6 +17,7 @@ PARTS = (
     "ranking",
     "analogies",
     "against_mteb",
+    "encoding",
     "corruptions",
     "vector_files",
     "relatedness",

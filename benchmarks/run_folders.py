@@ -1,11 +1,13 @@
 """CPU time and memory of commands on run folders of many jobs.
 
 ``python benchmarks/run_folders.py 100 200 10`` writes the run folders of 100 models on 200 tasks in
-10 folds, three scores each, and measures the commands on them, each in its own process.
+10 folds, three scores each, and measures the commands on them, each in its own process. ``karat
+import`` reads a results file of the AutoML Benchmark with as many rows.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -26,7 +28,11 @@ COMMANDS = {
     "compare two models": ("compare RUNS -a model-0 -b model-1", 3),
     "lint": ("lint RUNS", 6),
     "report": ("report RUNS -o REPORT", 15),
+    "import": ("import RESULTS -o IMPORTED", 20),
 }
+#: columns of a results file
+COLUMNS = ("id", "task", "framework", "constraint", "fold", "type", "result", "metric", "mode")
+COLUMNS += ("version", "params", "utc", "duration", "models", "seed", "info", *METRICS)
 
 
 def write_runs(output: Path, models: int, tasks: int, folds: int) -> None:
@@ -66,20 +72,40 @@ def _write_job(run: Run, task: str, fold: int, value: float) -> None:
     run._record(record).write_text(json.dumps(record, indent=1))
 
 
+def write_results(path: Path, models: int, tasks: int, folds: int) -> None:
+    """Write a results file as the AutoML Benchmark does."""
+    rng = np.random.default_rng(0)
+    about = ("binary", "auc", "local", "1.0", "{}", "2026-01-01T00:00:00")
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for job, value in enumerate(rng.uniform(0.6, 0.9, models * tasks * folds).tolist()):
+            (model, task), fold = divmod(job // folds, tasks), job % folds
+            kind, metric, *rest = about
+            named = [f"openml.org/t/{task}", f"task-{task}", f"model-{model}", "4h8c", fold]
+            scores = [value, value - 0.1, 1 - value]
+            costs = [100 * value, 3, fold, ""]
+            writer.writerow([*named, kind, value, metric, *rest, *costs, *scores])
+
+
 def measure(models: int, tasks: int, folds: int) -> Iterator[tuple[str, float, float, int]]:
     """Yield the name of a command, its CPU seconds, its memory in MB, and the goal in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "runs"
+        places = {"RUNS": output, "REPORT": f"{folder}/page.html"}
+        places |= {"RESULTS": f"{folder}/results.csv", "IMPORTED": f"{folder}/imported"}
         write_runs(output, models, tasks, folds)
+        write_results(Path(folder) / "results.csv", models, tasks, folds)
         for name, (command, goal) in COMMANDS.items():
-            words = command.replace("RUNS", str(output)).replace("REPORT", f"{folder}/page.html")
-            yield name, *_cost(words.split()), goal
+            words = [str(places.get(word, word)) for word in command.split()]
+            yield name, *_cost(words, f"{folder}/cache"), goal
 
 
-def _cost(words: list[str]) -> tuple[float, float]:
+def _cost(words: list[str], cache: str) -> tuple[float, float]:
     """Return CPU seconds and the largest memory of a command."""
     command = [sys.executable, "-m", "karat", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    settings = {"env": {**os.environ, "KARAT_CACHE": cache}, "stdout": subprocess.DEVNULL}
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, **settings)
     _, code, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(code)
     if process.returncode:

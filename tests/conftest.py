@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import importlib.util
 import json
@@ -39,6 +41,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # an example that is slow because the machine is busy is no failure
 settings.register_profile("karat", deadline=None)
 settings.load_profile("karat")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the order below in ``-n 2 --dist loadfile``, which would run short files last."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run files with slow tests first, so that all processes end at the same time."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -188,9 +201,7 @@ def python(cache_home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *map(str, arguments)]
         environment = {**os.environ, **options.pop("env", {})}
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=300, env=environment, **options
-        )
+        return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
 
     return run
 
@@ -217,7 +228,7 @@ def script(python: Any, forks: Any) -> Callable[..., subprocess.CompletedProcess
         command = [str(argument) for argument in arguments]
         with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
             order = {"arguments": command, "cwd": str(cwd), "env": dict(os.environ)}
-            order |= {"out": out.name, "err": err.name, "seconds": 300}
+            order |= {"out": out.name, "err": err.name}
             print(json.dumps(order), file=forks.stdin, flush=True)
             code = int(forks.stdout.readline())
             output = out.read().decode(), err.read().decode()
@@ -322,6 +333,64 @@ def stub() -> Iterator[Stub]:
     yield made
     made.server.shutdown()
     made.server.server_close()
+
+
+class Clock:
+    """The time of a server, which passes only when a test advances it."""
+
+    def __init__(self) -> None:
+        self.now, self.frozen, self.loop = 0.0, True, asyncio.new_event_loop()
+        real = self.loop.time
+        self.loop.time = lambda: self.now if self.frozen else real()  # type: ignore[method-assign]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and wait until the server has done what is due."""
+        self.now += seconds
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.loop).result()
+
+    def end(self) -> None:
+        """Use the real time from now on."""
+        self.frozen = False
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self.loop.call_soon_threadsafe(lambda: None)
+
+
+@contextlib.contextmanager
+def _served(folder: Path, clock: Clock | None = None, **changes: Any) -> Iterator[str]:
+    from karat.serve.routes import make_app
+    from karat.serve.server import bind, make_server, url
+    from karat.serve.settings import Limits, Settings
+
+    patient = Limits(header=1e6, idle=1e6, request=1e6)  # the machine may have much to do
+    app = make_app(Settings(folder, **{"limits": patient, **changes}))
+    with contextlib.closing(bind("127.0.0.1", 0)) as listening:
+        server = make_server(app)
+
+        def run() -> None:
+            with asyncio.Runner(loop_factory=(lambda: clock.loop) if clock else None) as runner:
+                runner.run(server.serve([listening]))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield url("127.0.0.1", listening)
+        finally:
+            server.should_exit = True
+            if clock is not None:
+                clock.end()
+            thread.join()
+
+
+@pytest.fixture(scope="session")
+def served() -> Callable[..., contextlib.AbstractContextManager[str]]:
+    """Start a real server on a free port, in a thread: ``with served(folder) as address``."""
+    return _served
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return the time of a server: ``with served(folder, clock) as address``."""
+    return Clock()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import runpy
-import signal
 import sys
 import types
 from pathlib import Path
@@ -37,7 +36,6 @@ def become(order: dict[str, Any]) -> None:
         ((os.devnull, os.O_RDONLY), (order["out"], os.O_WRONLY), (order["err"], os.O_WRONLY))
     ):
         os.dup2(os.open(path, mode), place)
-    signal.alarm(order["seconds"])
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])

@@ -15,6 +15,7 @@ from karat.errors import (
     KaratWarning,
     MissingExtra,
     NoVectors,
+    Postponed,
     Unavailable,
     did_you_mean,
     unknown,
@@ -25,7 +26,14 @@ def test_everything_a_person_can_mend_is_a_karat_error():
     kinds = [getattr(errors, name) for name in dir(errors)]
     found = {k for k in kinds if isinstance(k, type) and issubclass(k, Exception)}
     listed = {KaratError, DefinitionError, DataError, Unavailable, ContractError}
-    assert found == listed | {MissingExtra, Declined, NoVectors, JobsFailed, KaratWarning}
+    assert found == listed | {
+        MissingExtra,
+        Declined,
+        NoVectors,
+        JobsFailed,
+        Postponed,
+        KaratWarning,
+    }
     assert all(issubclass(kind, KaratError) for kind in found - {KaratWarning})
     assert issubclass(Unavailable, DataError)
 

@@ -97,6 +97,48 @@ print(json.dumps([code, *sys.modules]))
 """
 
 
+GEVAL = "geval --vector_file vectors.txt --gold_directory_path gold --tasks"
+#: commands that only look up vectors
+LOOKUPS = (
+    f"{GEVAL} EntRel",
+    f"{GEVAL} DocSim",
+    f"{GEVAL} SemAn --datasets currency_entities",
+)
+
+
+@pytest.fixture(scope="module")
+def small_gold(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gold")
+    places = {name: folder / "gold" / name for name in ("EntityRelatedness", "DocumentSimilarity")}
+    places["SemanticAnalogies"] = folder / "gold" / "SemanticAnalogies"
+    for place in places.values():
+        place.mkdir(parents=True)
+    lines = "".join(f"{name} {i} {i * i % 7} 1\n" for i, name in enumerate("abcdefgh"))
+    (folder / "vectors.txt").write_text(lines)
+    (places["EntityRelatedness"] / "KORE.txt").write_text("a\n\tb\n\tc\n\td\ne\n\tf\n\tg\n\th\n")
+    documents = [{"text": "", "annotations": [{"entity": name, "weight": 0.5}]} for name in "abcd"]
+    (places["DocumentSimilarity"] / "LP50_entities.json").write_text(json.dumps(documents))
+    pairs = "doc1,doc2,average\n1,2,1.5\n1,3,2.5\n2,4,3.0\n3,4,4.5\n"
+    (places["DocumentSimilarity"] / "LP50_averageScores.csv").write_text(pairs)
+    (places["SemanticAnalogies"] / "currency_entities.txt").write_text("a b c d\ne f g h\n")
+    return folder
+
+
+@pytest.mark.parametrize("command", LOOKUPS)
+def test_lookups_load_no_estimators(command, small_gold):
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH, *command.split()],
+        capture_output=True,
+        text=True,
+        cwd=small_gold,
+    )
+    code, *modules = json.loads(done.stdout)
+    assert code == 0, done.stderr
+    unused = {"sklearn", "scipy.stats", "numba", "torch", "matplotlib", "requests"}
+    assert {*modules} & unused == set()
+    assert not {*modules} & {"karat.compat.taco", "karat.compat.ulysses", "karat.analysis.checks"}
+
+
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("small")

@@ -16,7 +16,7 @@ def test_the_module_is_the_command(arguments):
     if not SCRIPT.exists():
         pytest.skip("karat is not installed as a command")
     by_name, by_module = (
-        subprocess.run([*start, *arguments], capture_output=True, text=True, timeout=600)
+        subprocess.run([*start, *arguments], capture_output=True, text=True)
         for start in ([SCRIPT], [sys.executable, "-m", "karat"])
     )
     assert by_name.returncode == by_module.returncode

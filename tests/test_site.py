@@ -22,6 +22,7 @@ from .skips import original_data, original_file
 pytest.importorskip("zensical", reason='the site needs pip install "karat[docs]"')
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def site(tmp_path_factory) -> Path:
     shutil.copytree(ROOT / "examples", folder / "examples")
     shutil.copy(ROOT / "zensical.toml", folder)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 

@@ -242,7 +242,7 @@ def test_if_no_modality_works_the_best_one_is_reported(model):
     checks = check_model(model)
     assert broken(checks) == ["runs"]
     assert len(places(checks)) == 1 and places(checks)[0].startswith("on tables")
-    assert "could not convert string to float" in checks[-1].reason
+    assert checks[-1].reason.startswith("ValueError: ")  # the text is that of pandas
 
 
 def test_a_declared_modality_must_work():

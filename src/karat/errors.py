@@ -9,6 +9,7 @@
     ├── ContractError         a model, head, metric or corruption violates its contract
     ├── MissingExtra          an optional library is not installed
     ├── JobsFailed            jobs of a run failed; raised only on request
+    ├── Postponed             an endpoint or a budget stops a job for now: resume runs it
     └── Declined              a model cannot run a task: shown as not applicable, not as failed
         └── NoVectors         it has a vector for none of the items
 
@@ -81,6 +82,13 @@ class JobsFailed(KaratError):
     def __init__(self, message: str, runs: Sequence[Any] = ()) -> None:
         self.runs = list(runs)
         super().__init__(message)
+
+
+class Postponed(KaratError):
+    """A job cannot go on now; it leaves no record, and ``resume`` runs it.
+
+    An endpoint has refused for too long, or the next request might pass the budget.
+    """
 
 
 class KaratWarning(UserWarning):

@@ -296,13 +296,15 @@ def _sample(modality: str, kind: str) -> Dataset:
         "name": texts,
     }
     texts[:6] = ["", " ", "?!", "Größe 数 🙂", "a\tb\nc", "long " * 300]
-    items = {
-        "table": pd.DataFrame(columns),
-        "text": pd.Series(texts, dtype=object),
-        "entity": pd.Series(texts, index=[f"http://example.org/entity/Q{n}" for n in i]),
-        "column": _sample_columns(pd.DataFrame(columns)),
-        "frame": _sample_frames(pd.DataFrame(columns)),
-    }[modality]
+    table, ids = pd.DataFrame(columns), [f"http://example.org/entity/Q{n}" for n in i]
+    makers: dict[str, Callable[[], pd.DataFrame | pd.Series]] = {
+        "table": lambda: table,
+        "text": lambda: pd.Series(texts, dtype=object),
+        "entity": lambda: pd.Series(texts, index=ids),
+        "column": lambda: _sample_columns(table),
+        "frame": lambda: _sample_frames(table),
+    }
+    items = makers[modality]()
     truth = weight + i % 9 if kind == "regression" else np.where(weight > 50, "high", "low")
     return Dataset("sample", items, pd.DataFrame({"item": items.index}), truth, kind, modality)
 

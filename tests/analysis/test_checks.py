@@ -30,6 +30,37 @@ def messages(runs, code):
     return [finding.message for finding in check_runs(runs) if finding.code == code]
 
 
+# -- prompts --------------------------------------------------------------------------------
+
+
+SEARCH = {"roles": ["query"], "probe": {"use": "nearest"}}
+OWN = ["document", "query"]
+
+
+@pytest.mark.parametrize(
+    ("task", "about", "found"),
+    [
+        (SEARCH, {"declared_prompts": OWN}, ["warning"]),
+        (SEARCH, {"declared_prompts": OWN, "prompts": {"query": "", "document": ""}}, ["warning"]),
+        (SEARCH, {"declared_prompts": OWN, "prompts": {"query": "q: "}}, []),
+        (SEARCH, {}, ["note"]),
+        ({}, {"declared_prompts": OWN}, []),
+        (SEARCH, {"role": "predictor"}, []),
+    ],
+)
+def test_prompts_that_were_not_used(made, task, about, found):
+    run = made("m", [0.5], task=task, **about)
+    findings = [each for each in check_runs(run) if each.code == "KRT108"]
+    assert [each.level for each in findings] == found
+    assert all("t" in each.message and "m" in each.message for each in findings)
+
+
+def test_models_without_prompts_share_one_note(made):
+    runs = [made(name, [0.5], task=SEARCH) for name in ("one", "two")]
+    (message,) = messages(runs, "KRT108")
+    assert "one, two" in message
+
+
 # -- data -----------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from karat.analysis.item_tests import (
     item_separation,
     max_t,
     mcnemar,
+    needed_queries,
 )
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
@@ -243,3 +244,25 @@ def test_what_is_not_stored_is_not_tested(stored, tmp_path):
     nothing = item_separation(pd.DataFrame(), "many", "acc", ["a", "b"])
     assert nothing.test == "" and nothing.why and np.isnan(nothing.p[0, 1])
     assert item_separation(stored, "other", "acc", ["good", "dummy"]).test == ""
+
+
+def test_the_needed_number_of_queries_has_the_stated_power():
+    """Simulated paired differences of 0.05: a t test on that many queries finds 80 %."""
+    from scipy.stats import ttest_1samp
+
+    rng = np.random.default_rng(0)
+    spread = 0.3
+    seen = rng.normal(0, spread, 4000)
+    needed = needed_queries(seen, len(seen))
+    assert needed == pytest.approx((2.8016 * spread / 0.05) ** 2, rel=0.05)
+    drawn = rng.normal(0.05, spread, (2000, needed))
+    found = np.mean(ttest_1samp(drawn, 0, axis=1).pvalue < 0.05)
+    assert found == pytest.approx(0.8, abs=0.03)
+
+
+def test_blocks_of_queries_need_as_many_queries_as_single_ones():
+    rng = np.random.default_rng(1)
+    single = rng.normal(0, 0.3, 8000)
+    blocks = single.reshape(-1, 8).mean(axis=1)
+    one, other = needed_queries(single, 8000), needed_queries(blocks, 8000)
+    assert other == pytest.approx(one, rel=0.1)

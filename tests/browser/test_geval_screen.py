@@ -43,9 +43,9 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(place):
+def address(place, served):
     options = {"token": TOKEN, "geval_gold": place / "gold"}
-    with screens.serving(place / "runs", **options) as found:
+    with served(place / "runs", **options) as found:
         yield found
 
 
@@ -149,11 +149,11 @@ def test_a_failed_evaluation_is_run_again_with_the_token_only(screen, address, p
     assert not screen.run(f"return {error}")
 
 
-def test_a_server_without_gold_standards_says_so(screen, place, tmp_path, monkeypatch):
+def test_a_server_without_gold_standards_says_so(screen, place, served, tmp_path, monkeypatch):
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
     (tmp_path / "none").mkdir()
-    with screens.serving(place / "runs", token=TOKEN, geval_gold=tmp_path / "none") as found:
+    with served(place / "runs", token=TOKEN, geval_gold=tmp_path / "none") as found:
         opened(screen, found)
         assert "--geval-gold" in wrong(screen, "gold")
         assert screen.count("#tasks input:disabled") == 6

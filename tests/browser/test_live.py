@@ -76,10 +76,8 @@ def test_news_come_without_reload_and_choices_stay(browser, bundles, server):
     text = browser.find("#progress").text
     assert text.startswith("3 of 10 jobs") and "1 failed" in text and "encoder-005 new 2" in text
     before = len(server.asked)
-    end = time.monotonic() + 300
-    while len(server.asked) < before + 2 and time.monotonic() < end:
+    while len(server.asked) < before + 2:
         time.sleep(0.1)
-    assert len(server.asked) >= before + 2
     # requests contain the tag of the present bundle
     assert set(server.asked[before + 1 :]) == {("/news", '"2"')}
     assert browser.console_messages() == []

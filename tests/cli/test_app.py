@@ -469,11 +469,9 @@ def karat(*arguments, **options):
     )
 
 
-def until(true, process=None, seconds=600):
-    end = time.monotonic() + seconds
+def until(true, process=None):
     while not true():
         assert process is None or process.poll() is None, process.communicate()
-        assert time.monotonic() < end, "waited too long"
         time.sleep(0.02)
 
 
@@ -507,7 +505,7 @@ def test_interrupts_keep_finished_jobs(here, workers, sent):
         until(lambda: waiting(workers), process)
         children = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, sent)  # a terminal signals the whole group
-        out, err = process.communicate(timeout=600)
+        out, err = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 130
@@ -569,7 +567,7 @@ def test_closed_standard_output(here):
     process = karat("list", "metrics")
     process.stdout.close()
     assert process.stderr.read() == ""
-    assert process.wait(timeout=600) in (0, 1)
+    assert process.wait() in (0, 1)
 
 
 def test_terminal_without_unicode(here):
@@ -577,7 +575,6 @@ def test_terminal_without_unicode(here):
         [sys.executable, "-m", "karat", "list", "tasks"],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=600,
     )
     assert done.returncode == 0
     assert b"UnicodeEncodeError" not in done.stderr
@@ -593,7 +590,6 @@ def test_modules_of_the_current_folder_do_not_hide_installed_ones(here):
         [script, "plan", "halves", "--define", "my.yaml", "-m", "mine_here:Mine"],
         capture_output=True,
         text=True,
-        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "Mine" in done.stdout

@@ -58,6 +58,7 @@ def test_a_task_and_its_defaults():
         "corruptions": {},
         "draws": 1,
         "keep_predictions": "all",
+        "roles": [],
         "ignore": [],
     }
     text = """{dataset: {path: x.csv, target: y}, probe: {use: trained, head: {use: knn, k: 3}},

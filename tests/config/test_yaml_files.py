@@ -1,6 +1,8 @@
 """Strict YAML: what is read, what is refused, and what is written."""
 
+import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from karat.config import yaml_files
-from karat.config.yaml_files import Node, SourceFile, read_yaml, show
+from karat.config.yaml_files import Node, SourceFile, read_supplied, read_yaml, show
+from karat.core.files import cache_folder
 
 FILE = SourceFile("my.yaml")
 
@@ -301,5 +304,82 @@ def test_keys_are_text_or_integers():
 def test_both_parsers_read_the_same(monkeypatch):
     files = sorted((Path(yaml_files.__file__).parent / "builtin").rglob("models*.yaml"))
     fast = [read(file.read_bytes()) for file in files]
-    monkeypatch.setattr(yaml_files, "YAML", lambda typ, pure: YAML(typ=typ, pure=True))
+    monkeypatch.setattr("ruamel.yaml.YAML", lambda typ, pure: YAML(typ=typ, pure=True))
     assert files and fast == [read(file.read_bytes()) for file in files]
+
+
+# -- parsed files ---------------------------------------------------------------------------
+
+SUPPLIED = SourceFile("karat/config/builtin/some.yaml", supplied=True)
+DEFINITIONS = b"""
+datasets:
+  one: {target: "1.10", folds: 1.10, none: null, far: .inf, list: [], 3: [a, {b: no}]}
+  two: &two {empty: {}}
+  three: *two
+"""
+
+
+@pytest.fixture
+def parsed(monkeypatch, tmp_path):
+    """Keep parsed files in the cache folder; return the calls of the parser."""
+    calls = []
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(
+        yaml_files, "read_yaml", lambda *given: calls.append(given) or read_yaml(*given)
+    )
+    return calls
+
+
+def kept():
+    return list((cache_folder() / "definitions").glob("*"))
+
+
+def test_the_second_time_nothing_is_parsed(parsed):
+    known = read_yaml(DEFINITIONS, SUPPLIED)
+    assert read_supplied(DEFINITIONS, SUPPLIED) == known
+    assert read_supplied(DEFINITIONS, SUPPLIED) == known
+    assert len(parsed) == 1 and len(kept()) == 1
+    root, _ = read_supplied(DEFINITIONS, SUPPLIED)
+    node = root.value["datasets"].value["one"].value["folds"]
+    assert (node.value, node.text, node.line, node.file) == (1.1, "1.10", 3, SUPPLIED)
+
+
+def test_another_text_or_version_is_parsed(parsed, monkeypatch):
+    read_supplied(DEFINITIONS, SUPPLIED)
+    assert read_supplied(b"a: 2", SUPPLIED)[0].plain() == {"a": 2}
+    assert len(parsed) == 2
+    monkeypatch.setattr(yaml_files, "__version__", "other")
+    read_supplied(b"a: 2", SUPPLIED)
+    assert len(parsed) == 3 and len(kept()) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, "root"])
+def test_a_damaged_file_is_parsed_again(parsed, damage):
+    read_supplied(DEFINITIONS, SUPPLIED)
+    (file,) = kept()
+    if damage == "root":
+        damage = json.dumps({**json.loads(file.read_bytes()), "root": [1, 2, 3]}).encode()
+    file.write_bytes(damage)
+    assert read_supplied(DEFINITIONS, SUPPLIED) == read_yaml(DEFINITIONS, SUPPLIED)
+    assert len(parsed) == 2
+
+
+def test_a_place_that_is_not_writable(parsed, tmp_path):
+    (tmp_path / "definitions").write_text("")
+    assert read_supplied(DEFINITIONS, SUPPLIED) == read_yaml(DEFINITIONS, SUPPLIED)
+
+
+def test_a_file_with_mistakes_is_not_kept(parsed):
+    _, mistakes = read_supplied(b"a: 1\na: 2", SUPPLIED)
+    assert [mistake.line for mistake in mistakes] == [2] and kept() == []
+
+
+def test_the_preferred_place_is_next_to_the_compiled_modules(parsed, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    read_supplied(DEFINITIONS, SUPPLIED)
+    assert kept() == []
+    assert len(list((tmp_path / "compiled").rglob("*.json"))) == 1
+    read_supplied(DEFINITIONS, SUPPLIED)
+    assert len(parsed) == 1

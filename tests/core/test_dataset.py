@@ -553,3 +553,47 @@ def test_a_nested_draw_contains_every_smaller_one(rows, by_class, by_group, seed
             assert not inside & set(np.delete(groups, drawn))
             assert len(drawn) <= wanted or len(inside) == 1
     assert len(before) == len(rows)
+
+
+# -- roles ----------------------------------------------------------------------------------
+
+
+def searches(roles, answers=("d1", "d2")):
+    texts = pd.Series({"q1": "apple", "q2": "pear", "d1": "apple pie", "d2": "pear", "d3": "stone"})
+    questions = pd.DataFrame({"query": ["q1", "q2"]})
+    target = np.array(answers, dtype=object)
+    return Dataset("s", texts, questions, target, "items", "text", roles=roles)
+
+
+def test_all_items_but_queries_are_documents():
+    roles = searches(("query",)).item_roles
+    assert roles.main.tolist() == ["query", "query", "document", "document", "document"]
+    assert roles.both.tolist() == []
+
+
+def test_a_query_that_is_an_answer_has_both_roles():
+    roles = searches(("query",), ("q2", "d2")).item_roles
+    assert roles.main.tolist() == ["query", "document", "document", "document", "document"]
+    assert roles.both.tolist() == [1]
+
+
+def test_queries_among_the_candidates_have_both_roles():
+    roles = searches(("query+document",)).item_roles
+    assert set(roles.main) == {"document"} and roles.both.tolist() == [0, 1]
+
+
+def test_a_subset_keeps_the_roles_of_the_whole():
+    whole = searches(("query",))
+    assert whole.take(np.array([0])).item_roles is whole.item_roles
+
+
+def test_a_role_that_is_no_query_is_that_of_the_field_only():
+    frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
+    data = Dataset.from_columns(frame, ["text"], "label", name="d").with_roles(["classification"])
+    assert data.item_roles.main.tolist() == ["classification", "classification"]
+    assert data.role_of("text") == "classification"
+
+
+def test_more_roles_than_fields_are_refused():
+    with pytest.raises(DataError, match="2 roles"):
+        searches(("query", "document"))

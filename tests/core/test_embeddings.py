@@ -359,3 +359,88 @@ def test_a_frame_with_another_index_is_refused():
         encoder = Reordered(lambda frame, index=index: frame.set_axis(index))
         with pytest.raises(ContractError, match="index"):
             embed(encoder, data, "mine")
+
+
+# -- roles ----------------------------------------------------------------------------------
+
+
+class Prompted:
+    """Vectors that depend on the prompt: its length, and the length of the text."""
+
+    by_text = ("text",)
+    uses_roles = True
+
+    def __init__(self, prompts):
+        self.prompts, self.calls = prompts, []
+
+    def prompt_for(self, role):
+        return self.prompts.get(role, "")
+
+    def encode(self, texts, role=""):
+        self.calls.append((role, sorted(texts)))
+        return np.array([[len(self.prompt_for(role)), len(text)] for text in texts])
+
+
+def searched(roles, answers=("d1", "d2")):
+    texts = pd.Series({"q1": "apple", "q2": "pear", "d1": "apple pie", "d2": "pear", "d3": "stone"})
+    questions = pd.DataFrame({"query": ["q1", "q2"]})
+    target = np.array(answers, dtype=object)
+    return Dataset("s", texts, questions, target, "items", "text", roles=roles)
+
+
+def test_each_text_is_encoded_in_its_role():
+    encoder = Prompted({"query": "q: ", "document": "passage: "})
+    vectors = embed(encoder, searched(("query",)), "m")
+    assert encoder.calls == [
+        ("query", ["apple", "pear"]),
+        ("document", ["apple pie", "pear", "stone"]),
+    ]
+    assert vectors.matrix.tolist() == [[3, 5], [3, 4], [9, 9], [9, 4], [9, 5]]
+
+
+def test_an_item_in_both_roles_has_two_vectors():
+    encoder = Prompted({"query": "q: "})
+    data = searched(("query",), ("q2", "d2"))
+    vectors = embed(encoder, data, "m")
+    assert vectors.at(np.array([0, 1, 2])).tolist() == [[3, 5], [0, 4], [0, 9]]
+    assert vectors.at(np.array([0, 1, 2]), query=True).tolist() == [[3, 5], [3, 4], [0, 9]]
+    assert vectors.of(data, "query").tolist() == [[3, 5], [3, 4]]
+    assert vectors.known(np.arange(5)).all()
+
+
+def test_with_one_prompt_for_all_roles_each_text_is_encoded_once():
+    encoder = Prompted({"query": "x", "document": "x"})
+    embed(encoder, searched(("query",), ("q2", "d2")), "m")
+    (call,) = encoder.calls
+    assert call[1] == ["apple", "apple pie", "pear", "stone"]
+
+
+def test_without_roles_none_is_passed():
+    encoder = Prompted({"query": "q: "})
+    embed(encoder, searched(()), "m")
+    assert [role for role, _ in encoder.calls] == [""]
+
+
+def test_roles_of_different_widths_are_refused():
+    encoder = Prompted({"query": "q: "})
+    encoder.encode = lambda texts, role="": np.ones((len(texts), 2 + (role == "query")))
+    with pytest.raises(ContractError, match="2 and 3 dimensions"):
+        embed(encoder, searched(("query",)), "m")
+
+
+def test_items_with_one_text_each_share_the_matrix_of_the_texts():
+    matrix = np.arange(6, dtype=np.float32).reshape(3, 2)
+    assert item_vectors(matrix, np.array([0, 1, 2])) is matrix
+    assert item_vectors(matrix, np.array([2, 0, 0])).tolist() == [[4, 5], [0, 1], [0, 1]]
+    assert np.isnan(item_vectors(matrix, np.array([0, 1, -1]))[2]).all()
+    assert matrix.tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_vector_of_an_item_that_was_not_embedded_is_an_error():
+    some = Vectors(np.eye(2, dtype=np.float32), np.array([1, 4]))
+    assert some.at(np.array([4, 1])).tolist() == [[0, 1], [1, 0]]
+    for lost in (0, 2, 5):
+        with pytest.raises(KeyError, match=str(lost)):
+            some.at(np.array([1, lost]))
+    with pytest.raises(KeyError):
+        Vectors(np.empty((0, 2)), np.array([], dtype=int)).at(np.array([0]))

@@ -87,6 +87,7 @@ class Server:
             "url": self.stub.put(path, self.stub.body(arff)),
             **changes,
         }
+        facts["file_id"] = facts["url"]
         features = [
             {
                 "index": str(i),
@@ -110,6 +111,9 @@ def point_at(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(theirs, "_DATA_INFO", f"{address}/data/{{}}")
     monkeypatch.setattr(theirs, "_DATA_FEATURES", f"{address}/data/features/{{}}")
     monkeypatch.setattr(theirs, "_DATA_QUALITIES", f"{address}/data/qualities/{{}}")
+    # old versions of scikit-learn make the address of the file from its id
+    monkeypatch.setattr(theirs, "_OPENML_PREFIX", "", raising=False)
+    monkeypatch.setattr(theirs, "_DATA_FILE", "{}", raising=False)
 
 
 @pytest.fixture
@@ -297,7 +301,8 @@ def test_real_titanic(server):
     arff = unpacked("data-v1-*.arff.gz")
     facts = json.loads(unpacked("api-v1-jd-40945.json.gz"))
     described = facts["data_set_description"]
-    described["url"] = server.stub.put("/titanic.arff", server.stub.body(arff))
+    address = server.stub.put("/titanic.arff", server.stub.body(arff))
+    described["url"] = described["file_id"] = address
     described["md5_checksum"] = hashlib.md5(arff).hexdigest()
     server.says("data/40945", facts)
     for part, short in (("features", "jdf"), ("qualities", "jdq")):

@@ -78,8 +78,7 @@ def workers():
         except psutil.Error:
             pass
 
-deadline = time.monotonic() + 600
-while any(workers()) and time.monotonic() < deadline:  # workers end after their killed parents
+while any(workers()):  # they end after their killed parents
     time.sleep(0.2)
 _, how = os.waitpid(forked(broken), 0)
 print(json.dumps({"unfinished": unfinished, "last": os.waitstatus_to_exitcode(how)}))
@@ -185,7 +184,7 @@ def test_two_processes_on_one_folder_leave_two_whole_runs(tmp_path):
     )
     command = [sys.executable, "-c", code]
     both = [subprocess.Popen(command, cwd=tmp_path) for _ in range(2)]
-    assert [process.wait(timeout=900) for process in both] == [0, 0]
+    assert [process.wait() for process in both] == [0, 0]
     runs = karat.open_runs([tmp_path / "out"])
     assert sorted(run.model for run in runs) == ["dummy", "dummy", "ridge", "ridge"]
     assert [len(run.records()) for run in runs] == [20] * 4

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
+from karat.core import embeddings
 from karat.core.dataset import Dataset
 from karat.core.files import LOCK, locked
 from karat.errors import MissingExtra
@@ -194,7 +196,7 @@ def test_two_processes_may_write_one_key_at_once(cache, tmp_path):
     for writer in writers:
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    assert [writer.wait(timeout=900) for writer in writers] == [0, 0]
+    assert [writer.wait() for writer in writers] == [0, 0]
     for i in range(60):
         folder = cache.folder(cache.key(str(i)))
         value = json.loads((folder / "about.json").read_text())["writer"]
@@ -566,3 +568,86 @@ def test_entities_are_looked_up_by_id_and_texts_by_content(texts_of):
     known = pd.DataFrame([[1.0], [2.0]], index=["x", "0"])
     both = (sentences(m, "0", "x", ids=["x", "0"], modality=m) for m in ("text", "entity"))
     assert texts_of(known, *both) == [[[2], [1]], [[1], [2]]]
+
+
+# -- roles ----------------------------------------------------------------------------------
+
+
+class Asking:
+    """Encodes a text as the length of its prompt and its own; calls are recorded."""
+
+    asked: list[tuple[str, str]] = []
+
+    def __init__(self, query="q: ", document="passage: "):
+        self.prompts = {"query": query, "document": document}
+
+    def encode(self, texts, prompt_name=""):
+        Asking.asked += [(prompt_name, text) for text in texts]
+        return [[len(self.prompts.get(prompt_name, "")), len(text)] for text in texts]
+
+
+def search(name, queries, documents, roles=("query",)):
+    ids = [f"q{i}" for i in range(len(queries))] + [f"d{i}" for i in range(len(documents))]
+    items = pd.Series([*queries, *documents], ids, dtype=object)
+    asked = pd.DataFrame({"query": ids[: len(queries)]})
+    target = np.array(["d0"] * len(queries), dtype=object)
+    return Dataset(name, items, asked, target, "items", "text", roles=roles)
+
+
+def test_the_same_text_as_query_and_as_document_has_two_vectors(texts_of):
+    Asking.asked = []
+    (rows,) = texts_of(Asking(), search("s", ["pear"], ["pear", "apple"]))
+    assert rows == [[3, 4], [9, 4], [9, 5]]
+    assert sorted(Asking.asked) == [("document", "apple"), ("document", "pear"), ("query", "pear")]
+
+
+def test_texts_of_a_role_are_found_in_other_datasets_of_that_role_only(texts_of):
+    Asking.asked = []
+    one = search("one", ["pear"], ["apple"])
+    two = search("two", ["apple", "pear"], ["apple", "fig"])
+    texts_of(Asking(), one, two)
+    assert Asking.asked == [
+        *[("query", "pear"), ("document", "apple")],
+        *[("query", "apple"), ("document", "fig")],
+    ]
+    texts_of(Asking(), one, two)  # another run
+    assert len(Asking.asked) == 4
+    # without roles the default prompt is used, which is another vector
+    assert texts_of(Asking(), search("three", ["pear"], ["apple"], ())) == [[[0, 4], [0, 5]]]
+    assert Asking.asked[4:] == [("", "apple"), ("", "pear")]
+
+
+def test_another_prompt_is_another_vector(texts_of):
+    data = search("s", ["pear"], ["apple"])
+    assert texts_of(Asking(query="x"), data) == [[[1, 4], [9, 5]]]
+    assert texts_of(Asking(query="xyz"), data) == [[[3, 4], [9, 5]]]
+
+
+def test_a_hash_of_a_text_depends_on_its_prompt():
+    assert len({text_hash("a"), text_hash("a", "q: "), text_hash("a", "q"), text_hash("q: a")}) == 4
+
+
+def test_each_text_of_a_run_is_encoded_once_for_all_tasks_and_folds(tmp_path, monkeypatch):
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(embeddings, "CHUNK", 4)
+    Noted.asked = []
+    words = ["a" * length for length in (3, 1, 4, 1, 5, 9, 2, 6, 5, 3)]
+    other = [*words[:4], "b" * 7, "b" * 8, "b" * 7]
+    tasks = [
+        karat.Task(f"{data.name}-{use}", data, split={"use": "kfold", "folds": 2})
+        for data in (sentences("one", *words), sentences("two", *other))
+        for use in ("first", "second")
+    ]
+    (run,) = karat.evaluate({"noted": Noted()}, tasks, output=tmp_path / "results")
+    assert [record["status"] for record in run.records()] == ["ok"] * 8
+    # the seven lengths of the first dataset, longest first, then the new texts of the second
+    assert Noted.asked == ["a" * n for n in (9, 6, 5, 4, 3, 2, 1)] + ["b" * 8, "b" * 7]
+
+
+def test_the_identity_of_the_plan_is_used_for_a_model_that_is_not_copied(stage, monkeypatch):
+    made, job = stage(Noted())
+    known = VectorStage(made.shelf, Events(), True, Path(made.folder), {"mine": "abc"})
+    monkeypatch.setattr(embedding_cache, "encoder_identity", lambda *_: pytest.fail("hashed again"))
+    made.shelf.put("data", ONE)
+    about, _ = read_stored_vectors(known.embedded(job).vectors)
+    assert about["family"] == "abc"

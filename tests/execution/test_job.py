@@ -287,6 +287,31 @@ def test_objects_are_stored_once_and_read_by_another_store(tmp_path):
     assert made == [1]
 
 
+def test_the_store_keeps_the_objects_of_one_group(tmp_path):
+    shelf, made = ObjectStore(tmp_path), []
+
+    def get(group, name):
+        return shelf.get_or_make_in_group(group, name, lambda: made.append(name) or group + name)
+
+    assert [get("a", "x"), get("a", "y"), get("a", "x")] == ["ax", "ay", "ax"]
+    assert made == ["x", "y"]
+    assert get("b", "x") == "bx"
+    assert get("a", "x") == "ax"
+    assert made == ["x", "y", "x", "x"]
+
+
+def test_recent_objects_are_written_for_other_stores_while_there_is_room(tmp_path):
+    shelf, other = ObjectStore(tmp_path), ObjectStore(tmp_path)
+    shelf.room = 5
+    for key in ("one", "two", "three"):
+        assert shelf.get_or_make_recent(key, key.upper, len) == key.upper()
+    assert shelf.room == 2  # ONE needs 3 bytes; TWO and THREE do not fit
+    assert [path.name for path in tmp_path.iterdir()] == ["one.pickle"]
+    assert other.get_or_make_recent("one", "made again".upper, len) == "ONE"
+    assert other.get_or_make_recent("two", "made again".upper, len) == "MADE AGAIN"
+    assert [path.name for path in tmp_path.iterdir()] == ["one.pickle"]  # a job writes nothing
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_lone_surrogates_of_a_model_become_escapes(two_classes, tmp_path, workers):
     class Odd:  # local, so that workers need not import this file

@@ -170,6 +170,14 @@ def test_jobs_are_ordered_by_model_task_and_fold_or_by_fold_with_corruptions(two
     ]
 
 
+def test_the_heads_of_a_fold_are_consecutive(two_classes, line):
+    first = two_classes("b")
+    tasks = [first, line("a"), dataclasses.replace(first, name="c")]
+    found = plan(tasks, [adapt(RandomEncoder(), "random"), PLAN_ONEHOT])
+    order = [(planned.task.name, fold) for _, planned, fold in found.jobs]
+    assert order == 2 * [("b", 0), ("c", 0), ("b", 1), ("c", 1), ("a", 0), ("a", 1)]
+
+
 def test_folds_can_be_chosen_or_limited(two_classes):
     task = two_classes(split={"use": "kfold", "folds": 5, "repeats": 2})
     assert plan([task]).tasks[0].folds == tuple(range(10))

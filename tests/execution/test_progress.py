@@ -164,7 +164,7 @@ def test_the_live_display_and_job_logs_are_separate(tmp_path):
         if not part:
             break
         shown += part
-    assert script.wait(timeout=900) == 0
+    assert script.wait() == 0
     text = shown.decode()
     assert "running" in text and "4 of 4" in text
     assert "printed by the model" not in text

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import karat
+from karat.core import registry
 from karat.core.files import write_atomic
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable
 from karat.execution import diagnostics
@@ -505,3 +506,46 @@ def test_a_read_only_output_is_an_error_before_anything_runs(two_classes, tmp_pa
     (tmp_path / "file").write_text("")
     with pytest.raises(DefinitionError, match="--output"):
         karat.evaluate(OneHotTable(), two_classes(), output=tmp_path / "file" / "results")
+
+
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """Register a corruption that writes a line for each call and fails at severity 2."""
+
+    def count(X, y, severity, rng):
+        with (tmp_path / "calls.txt").open("a") as file:
+            file.write(f"{severity:g}\n")
+        if severity == 2:
+            raise ValueError("too severe")
+        return X + severity, y
+
+    monkeypatch.setitem(registry.corruptions._parts, "counted", count)
+    monkeypatch.setitem(registry.corruptions._origins, "counted", "test")
+    return lambda: (tmp_path / "calls.txt").read_text().split()
+
+
+def test_workers_share_the_views_of_a_fold(two_classes, counted, tmp_path):
+    task = two_classes(corruptions={"counted": [1.0, 3.0]})
+    names = ["logistic-regression", "random-forest"]
+    runs = karat.evaluate(names, task, output=tmp_path / "out", workers=2)
+    folds = len(records(runs[0]))
+    assert counted() == ["1", "3"] * folds
+    here = karat.evaluate(names, task, output=tmp_path / "here")
+    for one, other in zip(runs, here, strict=True):
+        pd.testing.assert_frame_equal(one.scores(), other.scores())
+
+
+def test_an_error_of_a_shared_view_is_reported_by_the_jobs(two_classes, counted, tmp_path):
+    task = two_classes(corruptions={"counted": [1.0, 2.0, 3.0]}, split={"use": "holdout"})
+    names = ["logistic-regression", "random-forest"]
+    for run in karat.evaluate(names, task, output=tmp_path / "out", workers=1):
+        (record,) = run.records()
+        assert [view["status"] for view in record["views"]] == ["ok", "ok", "failed", "ok"]
+        assert "too severe" in record["info"]
+
+
+def test_only_a_model_of_karat_is_loaded_to_compute_views(two_classes, counted, tmp_path):
+    task = two_classes(corruptions={"counted": [1.0]}, split={"use": "holdout"})
+    models = {"a": LogisticRegression(), "b": LogisticRegression(C=2.0)}
+    karat.evaluate(models, task, output=tmp_path / "out", workers=1)
+    assert counted() == ["1", "1"]  # each job computes its own

@@ -108,7 +108,7 @@ def test_names_of_mteb_are_metrics_of_ours(theirs, ours):
     assert part.name == theirs and part.compute is get_metric(ours).compute
 
 
-@pytest.mark.parametrize("stem", ["ndcg", "map", "recall", "precision", "mrr", "hits"])
+@pytest.mark.parametrize("stem", ["ndcg", "map", "recall", "precision", "mrr", "hits", "hit_rate"])
 def test_families_of_mteb(stem):
     ranks = Predictions(["x"] * 4, ["x"] * 4, "items", "items", rank=np.array([1, 2, 3, 9]))
     theirs, ours = f"{stem}_at_3", f"{stem}@3"
@@ -126,12 +126,13 @@ ALL = [
     *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
     *("f1_macro", "f1_weighted", "f1_micro", "mcc", "above_chance"),
     *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "f1_best", "acc_best"),
+    *("precision_weighted", "recall_weighted", "f1_best_precision", "f1_best_recall"),
     *("logloss", "brier"),
     *("mse", "rmse", "mae", "msle", "rmsle", "r2"),
     *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),
     *("fowlkes_mallows", "clustering_accuracy"),
     *("map", "map@k", "ndcg@k", "precision@k", "recall@k"),
-    *("hits@k", "mrr", "mrr@k", "kendall", "spearman", "pearson", "harmonic"),
+    *("hits@k", "hit_rate@k", "mrr", "mrr@k", "kendall", "spearman", "pearson", "harmonic"),
 ]
 LOWER_IS_BETTER = {
     *("mean_pce", "max_pce", "logloss", "brier", "mse", "rmse", "mae", "msle", "rmsle")

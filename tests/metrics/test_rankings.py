@@ -338,3 +338,13 @@ def test_the_p_value_of_kendalls_tau_is_scipys(values, seed):
     b = np.random.default_rng(seed).permutation(a)
     found = kendall_p_value(a, b)
     assert found == pytest.approx(stats.kendalltau(a, b).pvalue, rel=1e-9, nan_ok=True)
+
+
+def test_hit_rate_counts_lists_not_answers():
+    # list a finds an answer at rank 2, list b at rank 5 only
+    ranks = np.array([2.0, 9.0, 5.0])
+    p = Predictions(["x"] * 3, ["x"] * 3, "items", "items", rank=ranks, group=["a", "a", "b"])
+    assert [value(f"hit_rate@{k}", p) for k in (1, 2, 5)] == [0.0, 0.5, 1.0]
+    scores = Predictions([0.9, 0.8, 0.1, 0.7, 0.2], [0, 1, 1, 0, 0], group=list("aaabb"))
+    # list b has no relevant item and is ignored
+    assert [value(f"hit_rate@{k}", scores) for k in (1, 2)] == [0.0, 1.0]

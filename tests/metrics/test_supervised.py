@@ -13,12 +13,13 @@ from sklearn.preprocessing import label_binarize
 from karat.core import registry
 from karat.core.predictions import Predictions
 from karat.metrics import get_metric, score
+from karat.metrics.metric import shared
 
 steady = settings(deadline=None, derandomize=True)
 
 FROM_LABELS = [
     *("acc", "balacc", "mean_pce", "max_pce", "precision", "recall", "f1", "f05", "f2"),
-    *("f1_macro", "f1_weighted", "f1_micro", "mcc"),
+    *("f1_macro", "f1_weighted", "f1_micro", "mcc", "precision_weighted", "recall_weighted"),
 ]
 FROM_CHANCES = ["auc_ovr", "auc_ovo", "auc_micro", "logloss", "brier"]
 BINARY = ["auc", "pr_auc"]
@@ -68,6 +69,8 @@ SIX = labels(list("yyynyn"), list("yyyynn"), classes=("n", "y"))
         ("f1_macro", (3 / 4 + 1 / 2) / 2),
         ("f1_weighted", (4 * 3 / 4 + 2 * 1 / 2) / 6),
         ("f1_micro", 4 / 6),
+        ("precision_weighted", (4 * 3 / 4 + 2 * 1 / 2) / 6),
+        ("recall_weighted", 4 / 6),
         ("mcc", (3 * 1 - 1 * 1) / np.sqrt(4 * 4 * 2 * 2)),
     ],
 )
@@ -126,6 +129,8 @@ def test_label_metrics_are_scikit_learns(seed, classes):
         "f1_macro": sk.f1_score(y, answers, average="macro"),
         "f1_weighted": sk.f1_score(y, answers, average="weighted"),
         "f1_micro": sk.f1_score(y, answers, average="micro"),
+        "precision_weighted": sk.precision_score(y, answers, average="weighted", zero_division=0),
+        "recall_weighted": sk.recall_score(y, answers, average="weighted"),
         "mcc": sk.matthews_corrcoef(y, answers),
     }
     for name, number in expected.items():
@@ -511,3 +516,28 @@ def test_metrics_without_weights_say_so():
     made = Predictions(predictions=[1, 2, 3], target=[1, 3, 2], weight=[1, 2, 3])
     value, reason = score("spearman", made)
     assert value is None and "weight" in reason
+
+
+def test_precision_and_recall_at_the_best_f1_by_hand():
+    # from the top: +, +, -, +, -: F1 is 2/4, 4/5, 4/6, 6/7, 6/8, so the threshold is at the fourth
+    p = Predictions([0.9, 0.8, 0.7, 0.6, 0.5], [1, 1, 0, 1, 0])
+    assert value("f1_best", p) == pytest.approx(6 / 7)
+    assert value("f1_best_precision", p) == pytest.approx(3 / 4)
+    assert value("f1_best_recall", p) == 1.0
+    # a tie is passed at once: above 0.7 are two of three, below are three of five
+    p = Predictions([0.9, 0.8, 0.8, 0.3, 0.3], [1, 1, 0, 1, 0])
+    assert value("f1_best_precision", p) == pytest.approx(3 / 5)
+    assert value("max_recall", p) == 1.0 and value("max_precision", p) == pytest.approx(3 / 5)
+
+
+def test_what_metrics_share_is_computed_once():
+    calls = []
+
+    @shared
+    def helper(predictions):
+        calls.append(predictions)
+        return len(predictions)
+
+    one, other = Predictions([0.5], [1]), Predictions([0.5, 0.1], [1, 0])
+    assert [helper(one), helper(one), helper(other)] == [1, 1, 2]
+    assert calls == [one, other]

@@ -24,6 +24,76 @@ from karat.models.contrib.sentence_models import SentenceTransformerObject
 from karat.models.model import object_identity
 from karat.models.vector_files import VectorFile
 
+
+class Roles:
+    """Records the keyword arguments of its calls."""
+
+    def __init__(self, prompts=None):
+        self.calls = []
+        if prompts is not None:
+            self.prompts = prompts
+
+    def _encode(self, texts, **given):
+        self.calls.append({name: value for name, value in given.items() if value is not None})
+        return [[1.0] for _ in texts]
+
+
+class ByName(Roles):
+    def encode(self, texts, batch_size=32, prompt_name=None, prompt=None):
+        return self._encode(texts, prompt_name=prompt_name, prompt=prompt)
+
+
+class ByText(Roles):
+    def encode(self, texts, prompt=None):
+        return self._encode(texts, prompt=prompt)
+
+
+class ByTask(Roles):
+    def encode(self, texts, *, task=None):
+        return self._encode(texts, task=task)
+
+
+class ByInputType(Roles):
+    def encode(self, texts, input_type=None):
+        return self._encode(texts, input_type=input_type)
+
+
+class Symmetric(Roles):
+    def encode(self, texts, **options):
+        return self._encode(texts, **options)
+
+
+E5 = {"query": "query: ", "passage": "passage: "}
+
+
+@pytest.mark.parametrize(
+    ("thing", "query", "document", "prompts"),
+    [
+        (ByName(), {"prompt_name": "query"}, {"prompt_name": "document"}, "prompt_name=query"),
+        (ByName(E5), {"prompt_name": "query"}, {"prompt_name": "passage"}, "query: "),
+        (ByName({"query": "q", "document": ""}), {"prompt_name": "query"}, {}, "q"),
+        (ByText(E5), {"prompt": "query: "}, {"prompt": "passage: "}, "query: "),
+        (ByTask(), {"task": "query"}, {"task": "document"}, "task=query"),
+        (ByInputType(), {"input_type": "query"}, {"input_type": "document"}, "input_type=query"),
+    ],
+)
+def test_an_object_gets_the_role_in_a_parameter_of_encode(thing, query, document, prompts):
+    encoder = adapt(thing, "m").prototype
+    assert encoder.uses_roles and encoder.prompt_for("query") == prompts
+    for role in ("query", "document", ""):
+        encoder.encode(["a"], role=role)
+    assert thing.calls == [query, document, {}]
+
+
+@pytest.mark.parametrize("thing", [Symmetric(), Symmetric(E5), ByText()])
+def test_an_object_without_such_a_parameter_gets_no_role(thing):
+    encoder = adapt(thing, "m").prototype
+    assert not encoder.uses_roles
+    encoder.encode(["a"])
+    assert thing.calls == [{}]
+    assert encoder.declared_prompts == list(getattr(thing, "prompts", ()))
+
+
 ENTITIES = pd.Series(["Rome", "Oslo", "Ur"], index=["rome", "oslo", "ur"])
 TWO = np.array([[1.0, 2.0], [3.0, 4.0]])
 
@@ -84,11 +154,12 @@ def test_an_object_with_encode_is_a_sentence_encoder():
 
 def test_a_sentence_transformer_is_identified_by_its_weights():
     kind = type("SentenceTransformer", (Sentences,), {"__module__": "sentence_transformers.model"})
-    kind.encode = lambda self, texts, show_progress_bar: [[len(text)] for text in texts]
+    kind.encode = lambda self, texts, prompt, show_progress_bar: [[len(text)] for text in texts]
+    kind.__iter__ = lambda self: iter([object()])  # its modules
     model = adapt(kind())
     assert isinstance(model.prototype, SentenceTransformerObject)
     assert model.prototype.transform(["aab"]) == [[3]]
-    assert object_identity(model.prototype) is None  # it has no parts of which all is known
+    assert object_identity(model.prototype) is None  # a module of another library
     assert not isinstance(adapt(Sentences()).prototype, SentenceTransformerObject)
 
 

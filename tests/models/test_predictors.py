@@ -1,5 +1,6 @@
 """Predictors of table rows, cached predictions, forests and support vector machines."""
 
+import pickle
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -427,6 +428,15 @@ def test_an_error_leaves_no_row_behind_that_has_no_answer():
 def test_rows_that_differ_in_a_bit_are_two():
     near = np.nextafter(1.0, 2.0)
     assert len(set(PreparedRows(np.array([[1.0], [near], [0.0], [-0.0]])).digests)) == 4
+
+
+def test_pickled_rows_have_their_digests_and_stay_read_only():
+    rows = prepared(1, 2)
+    copy = pickle.loads(pickle.dumps(rows))
+    assert copy.digests == rows.digests
+    assert copy.matrix.tolist() == rows.matrix.tolist()
+    with pytest.raises(ValueError, match="read-only"):
+        copy.matrix[0, 0] = 5.0
 
 
 class Summing:

@@ -7,6 +7,7 @@ from scipy.stats import spearmanr
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 import karat
 from karat.config.catalog import Catalog
@@ -91,7 +92,8 @@ def test_the_named_one_and_a_pipeline_learn_and_hashing_does_not(run, words):
     }
     found = run(models, words())
     assert [record["status"] for records in found for record in records] == ["ok"] * 8
-    assert kept() == ["hashing"]
+    learns = get_tags(models["hashing"]).requires_fit  # it does for scikit-learn 1.6
+    assert kept() == ([] if learns else ["hashing"])
     (pipe,) = {record["dimensions"] for record in found[2]}
     assert pipe == 2
 

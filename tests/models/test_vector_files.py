@@ -289,6 +289,71 @@ def test_hdf5_with_a_data_set_per_entity(tmp_path, shape, kind):
     np.testing.assert_array_equal(rows, [VECTORS[2], [np.nan, np.nan], VECTORS[0]])
 
 
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("version", ["earliest", "latest"])
+def test_hdf5_with_datasets_that_are_stored_in_several_ways(tmp_path, tracked, version):
+    h5py = pytest.importorskip("h5py")
+    known = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    names = [f"entity {i * 7 % 60:02}" for i in range(60)]
+    ways = ({}, {}, {"track_times": True}, {"dtype": "f8"}, {"dtype": ">f4"})
+    ways += ({"chunks": (2,), "compression": "gzip"}, {"shape": (1, 5)})
+    with h5py.File(tmp_path / "v.h5", "w", libver=version) as file:
+        group = file.create_group("Vectors", track_order=tracked)
+        for i, name in enumerate(names):
+            group.create_dataset(key(name), data=known[i], **ways[i % len(ways)])
+        group[key("linked")] = group[key(names[0])]
+    ids, found = read_vectors(tmp_path / "v.h5")
+    assert ids == ([*names, "linked"] if tracked else sorted(ids, key=key))
+    np.testing.assert_array_equal(found[[ids.index(name) for name in names]], known)
+    np.testing.assert_array_equal(found[ids.index("linked")], known[0])
+    rows = vector_files.read_hdf5_rows(tmp_path / "v.h5", [*names[::-3], "unknown"])
+    np.testing.assert_array_equal(rows[:-1], known[::-3])
+    assert np.isnan(rows[-1]).all()
+
+
+def test_hdf5_that_opens_few_datasets(tmp_path, monkeypatch):
+    path = write_hdf5(tmp_path / "v.h5", {key(f"e{i}"): np.full(4, i, "f8") for i in range(200)})
+    opened, row = [], vector_files._row
+    monkeypatch.setattr(vector_files, "_row", lambda *given: opened.append(given) or row(*given))
+    ids, found = read_vectors(path)
+    assert {name: vector[0] for name, vector in zip(ids, found, strict=True)} == {
+        f"e{i}": i for i in range(200)
+    }
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e300])
+def test_hdf5_names_the_vector_that_is_not_finite(tmp_path, wrong):
+    vectors = {key(f"e{i}"): np.full(3, float(i)) for i in range(20)}
+    vectors[key("e13")][1] = wrong
+    with pytest.raises(DataError, match='"e13".*NaN'):
+        read_vectors(write_hdf5(tmp_path / "v.h5", vectors))
+
+
+def test_hdf5_with_a_damaged_address(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = write_hdf5(tmp_path / "v.h5", {key(f"e{i}"): np.full(3, i, "f8") for i in range(20)})
+    with h5py.File(path) as file:
+        address = file["Vectors"][key("e13")].id.get_offset()
+    content = path.read_bytes()
+    assert content.count(struct.pack("<q", address)) == 1
+    for wrong in (2**40, len(content) - 8):
+        path.write_bytes(content.replace(struct.pack("<q", address), struct.pack("<q", wrong)))
+        with pytest.raises(DataError):
+            read_vectors(path)
+
+
+@pytest.mark.parametrize("text", ["", "a", "ab", "abc", "abcd", "abcde", "é", "http://x.org/a"])
+def test_names_in_base_32(tmp_path, text):
+    assert vector_files._name(key(text), tmp_path) == text
+
+
+@pytest.mark.parametrize("text", ["A", "AB======C", "ME", "me======", "M1======", "ME=====", "__"])
+def test_names_that_are_not_in_base_32(tmp_path, text):
+    with pytest.raises(DataError, match="base 32"):
+        vector_files._name(text, tmp_path)
+
+
 def test_of_hdf5_only_the_rows_asked_for_are_read(tmp_path, monkeypatch):
     path = write_hdf5(tmp_path / "v.hdf5", {key(f"e{i:03}"): np.full(4, i) for i in range(100)})
     read, row = [], vector_files._row

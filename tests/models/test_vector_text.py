@@ -15,6 +15,7 @@ from karat.models.vector_text import BLOCK
 def loops(request, monkeypatch):
     if request.param == "compiled":
         pytest.importorskip("numba")
+        monkeypatch.setattr(vector_text, "COMPILED_BYTES", 0)
     else:
         monkeypatch.setattr(vector_text, "kernels", lambda: None)
 
@@ -135,3 +136,9 @@ def test_a_table_counts_lines_not_records(tmp_path):
     (tmp_path / "v.csv").write_text('id,x\n"a\nb",1\nc,2\nc,3\n')
     with pytest.raises(DataError, match='line 5: .*"c".* line 4'):
         read_vectors(tmp_path / "v.csv")
+
+
+def test_small_files_are_read_without_compiled_loops(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_text, "kernels", None)
+    ids, vectors = read(tmp_path / "v.txt", "a 1 2\nb 3 4\n")
+    assert ids == ["a", "b"] and vectors.tolist() == [[1, 2], [3, 4]]

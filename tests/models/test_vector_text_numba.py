@@ -12,6 +12,13 @@ from karat.models.vector_files import read_vectors
 pytest.importorskip("numba")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiled():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_text, "COMPILED_BYTES", 0)
+        yield
+
+
 def read(path, text):
     path.write_text(text)
     return read_vectors(path)

@@ -30,7 +30,7 @@ from karat.execution.splits import split
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
 from karat.probes import retrieval
-from karat.probes.retrieval import TIE, Duplicates, Nearest, Ranking, SameClass, answer_ranks
+from karat.probes.retrieval import TIE, Duplicates, Nearest, Ranking, SameClass, _certain, ranked
 
 
 def entities(labels: list) -> Dataset:
@@ -328,6 +328,14 @@ def test_an_encoder_is_not_fitted_on_the_queries_that_test_it(tmp_path):
     assert tested == queries
 
 
+def answer_ranks(scores, wanted):
+    """Return the ranks of answers in the order given."""
+    order, ranks = ranked(np.array(scores, dtype=float), np.array(wanted))
+    found = np.empty(len(ranks))
+    found[order] = ranks
+    return found
+
+
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(
     st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=40),
@@ -337,7 +345,7 @@ def test_places_are_those_of_a_sorted_list(scores, data):
     wanted = data.draw(
         st.lists(st.integers(0, len(scores) - 1), min_size=1, max_size=30, unique=True)
     )
-    found = answer_ranks(np.array(scores), np.array(wanted))
+    found = answer_ranks(scores, wanted)
     # best first, strangers before answers of the same score, answers in the order given
     order = [i for i in range(len(scores)) if i not in wanted] + wanted
     order.sort(key=lambda i: -scores[i])
@@ -347,9 +355,43 @@ def test_places_are_those_of_a_sorted_list(scores, data):
 
 def test_scores_within_rounding_are_equal():
     scores = np.array([0.5, 0.5 + 1e-14, 0.5 - 1e-14, 0.5 - 1e-9])
-    assert answer_ranks(scores.copy(), np.array([0])).tolist() == [3]
-    assert answer_ranks(scores.copy(), np.array([3])).tolist() == [4]
+    assert answer_ranks(scores, [0]).tolist() == [3]
+    assert answer_ranks(scores, [3]).tolist() == [4]
     assert retrieval.nearest(scores) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("answers", [1, 5, 30])
+@pytest.mark.parametrize("block", [1, 2**20])
+def test_ranks_of_nearest_are_those_of_64_bit_cosines(monkeypatch, dtype, answers, block):
+    # copies of rows tie exactly; copies with an error of 1e-6 are closer than 32 bits can decide
+    monkeypatch.setattr(retrieval, "BLOCK", block)
+    rng = np.random.default_rng(answers)
+    base = rng.normal(size=(30, 24))
+    near = base * (1 + 1e-6 * rng.normal(size=base.shape))
+    matrix = np.concatenate([base, base, near, 2 * base, near]).astype(dtype)
+    size = len(matrix)
+    pairs = [(q, i) for q in range(12) for i in rng.permutation(np.arange(12, size))[:answers]]
+    got = Nearest("apart").answer(lookups(pairs, size), Vectors(matrix, np.arange(size)))
+    unit = unit_rows(matrix, np.float64)
+    scores = unit @ unit.T
+    scores[:, :12] = -np.inf
+    for q in range(12):
+        wanted = [i for query, i in pairs if query == q]
+        rows = [row for row, (query, _) in enumerate(pairs) if query == q]
+        # the order of answers that tie depends on their last bits
+        assert sorted(got.rank[rows]) == sorted(answer_ranks(scores[q], wanted))
+        assert set(got.predictions[rows]) == {f"e{retrieval.nearest(scores[q])}"}
+    assert set(got.candidates) == {size - 12}
+
+
+@pytest.mark.parametrize("few", [0, 8])
+def test_scores_near_a_line_are_unclear_by_hand(monkeypatch, few):
+    monkeypatch.setattr(retrieval, "FEW", few)
+    scores = np.array([0.1, 0.9, 0.5, 0.505, -np.inf], dtype=np.float32)
+    certain, unclear = _certain(scores, np.array([0.8, 0.5, 0.0]), 0.01)
+    assert certain.tolist() == [1, 1, 4]
+    assert [sorted(places.tolist()) for places in unclear] == [[], [2, 3], []]
 
 
 def contest(queries, candidates, truth, out=()):

@@ -340,3 +340,48 @@ def test_composers_by_hand():
 def test_a_wrong_number_of_fields_says_what_to_write(compose, fields):
     with pytest.raises(DefinitionError, match=f"the questions have {fields}"):
         compose(*[a] * fields)
+
+
+class Spoiler:
+    """A head that changes the vectors it gets."""
+
+    def fit(self, X, y):
+        X[:] = 0
+        return self
+
+    def predict(self, X):
+        X[:] = 0
+        return np.full(len(X), "a")
+
+
+@pytest.mark.parametrize("scale", ["standard", "plain"])
+def test_heads_on_the_same_rows_share_scaled_vectors_and_answer_the_same(scale, clean_registry):
+    registry.heads.register("spoiler", Spoiler)
+    data, X = draw("classification")
+    given = X.copy()
+    vectors = Vectors(X, np.arange(len(X)))
+    made = {}
+
+    def share(rows, name, make):
+        if (rows, name) not in made:
+            made[rows, name] = make()
+        return made[rows, name]
+
+    heads = ["spoiler", {"use": "svm", "C": 1.0}, {"use": "svm", "C": 9.0}, "knn", "naive-bayes"]
+    heads.append({"use": "best-of", "heads": ["knn", {"use": "svm", "C": [1.0, 9.0]}]})
+    for head in heads:
+        alone, shared = Trained(head, scale=scale), Trained(head, scale=scale, share=share)
+        wanted = run(alone, data, X.copy(), TRAIN, TEST)
+        shared.fit(data.take(TRAIN), vectors)
+        found = shared.answer(data.take(TEST), vectors)
+        assert found.predictions.tolist() == wanted.predictions.tolist()
+        np.testing.assert_allclose(found.probabilities, wanted.probabilities, atol=1e-12)
+    assert np.array_equal(X, given)
+    names = [name.split("-")[0] for _, name in made]
+    assert sorted(names) == ["inner", "kernel", "test", "train"]
+    # other train rows, and vectors that were changed for the test, share nothing of these
+    shared = Trained("knn", scale=scale, share=share)
+    shared.fit(data.take(TEST), vectors)
+    shared.answer(data.take(TRAIN), Vectors(X.round(1), vectors.rows))
+    assert len({rows for rows, _ in made}) == 2
+    assert len(made) == 5

@@ -255,7 +255,7 @@ def test_all_formats_show_the_same_cells():
     from_latex = [row[:-3].split(" & ") for row in latex.splitlines() if row.endswith(r"\\")]
     grid = leaderboard_text(made, 200).renderables[0]
     terminal = list(
-        zip(*([c.plain.strip() for c in col._cells] for col in grid.columns), strict=True)
+        zip(*([c.text.strip() for c in col.cells] for col in grid.columns), strict=True)
     )
     assert markdown[2:] == from_latex[2:] == [list(row) for row in terminal]
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 import karat
@@ -21,7 +23,8 @@ from karat.analysis.leaderboard import leaderboard
 from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
-from karat.reporting.formats import metric_label
+from karat.reporting.formats import Cell, Column, metric_label
+from karat.reporting.leaderboard_output import Grid, _text_width
 from karat.reporting.notes import notes
 from karat.reporting.terminal import (
     leaderboard_text,
@@ -294,3 +297,35 @@ def test_a_name_cannot_steer_the_terminal():
     rows = score_table({"t\x1b[2J": {"m\x1b]0;x\x07": 0.9, "n": 0.1}})
     for by in (None, "task"):
         assert "\x1b" not in shown(leaderboard(rows, by=by), 80)
+
+
+TEXTS = st.sampled_from(["", "a", "0.5", "– ", "näh", "漢字", "x y ", " b", "[bold]x"])
+
+
+@given(st.data(), st.booleans(), st.booleans())
+def test_a_grid_looks_like_a_table_of_rich(data, heading, color):
+    rows = data.draw(st.integers(0, 3))
+    cells = st.builds(Cell, TEXTS, st.booleans(), st.booleans())
+    column = st.builds(
+        Column,
+        TEXTS.filter(bool),
+        st.lists(cells, min_size=rows, max_size=rows),
+        st.sampled_from(["", "acc ↑"]),
+        st.booleans(),
+    )
+    columns = data.draw(st.lists(column, min_size=1, max_size=4))
+    grid = Grid(columns, [_text_width(each) for each in columns], heading, fixed=True)
+    outputs = []
+    for shown in (grid, grid._shortened()):
+        out = io.StringIO()
+        Console(file=out, width=200, highlight=False, force_terminal=color).print(shown)
+        outputs.append(out.getvalue())
+    assert outputs[0] == outputs[1]
+
+
+def test_a_grid_that_does_not_fit_is_shortened():
+    cells = [Cell("a long name"), Cell("b")]
+    grid = Grid([Column("model", cells, right=False)], [11])
+    out = io.StringIO()
+    Console(file=out, width=8, highlight=False).print(grid)
+    assert out.getvalue().splitlines() == [" model  ", " a lon… ", " b      "]

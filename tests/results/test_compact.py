@@ -12,14 +12,23 @@ from hypothesis import strategies as st
 
 import karat
 from karat.results import compact
-from karat.results.compact import Compact, Nested, read_compact, stamp_records, write_compact
+from karat.results.compact import (
+    Column,
+    Compact,
+    Listed,
+    read_compact,
+    stamp_records,
+    write_compact,
+)
 from karat.results.load import FrozenRun
 from karat.results.run import Run
 from karat.results.tables import scores_table
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc\x00", max_size=3), inner)
+    ),
     max_leaves=8,
 )
 VIEWS = st.lists(
@@ -59,8 +68,10 @@ RECORDS = st.lists(
 
 @given(st.lists(VALUES, min_size=1, max_size=6))
 def test_values_come_back_as_they_were(values):
-    column = Nested.of(values)
+    column = Column.of(values)
     assert repr([column[row] for row in range(len(values))]) == repr(values)
+    assert repr(column.values) == repr(values)
+    assert column.are_true().tolist() == [bool(value) for value in values]
 
 
 @given(RECORDS)
@@ -75,22 +86,24 @@ def test_the_coverage_of_the_first_view_needs_no_views(several, share):
     for views in several:
         for view in views[::2]:
             view["coverage"] = share
-    column = Nested.of(several)
     expected = [views[0].get("coverage") if views else None for views in several]
-    assert [column.coverage(row) for row in range(len(several))] == expected
+    assert Column.of(several).coverages() == expected
 
 
 @given(RECORDS)
 def test_columns_have_a_value_of_every_record(records):
-    made = Compact.of(records)
-    assert made.column("seconds") == [record.get("seconds") for record in records]
+    expected = [record.get("seconds") for record in records]
     first = [record["views"][0].get("coverage") if record["views"] else None for record in records]
-    assert made.coverage() == first
+    for made in (Compact.of(records), Listed(records)):
+        assert made.column("seconds") == expected
+        assert made.coverage() == first
+        assert made.rows_with("seconds") == [row for row, each in enumerate(expected) if each]
 
 
 def test_one_pattern_serves_all_records_of_one_form():
-    column = Nested.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
-    assert (column.codes, column.numbers) == ([0, 0], [[0.5], [0.7]])
+    column = Column.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
+    assert (column.codes.tolist(), column.numbers.tolist()) == ([0, 0], [0.5, 0.7])
+    assert column.patterns == [[{"scores": {"acc": {"\x00": 0}}}]]
 
 
 @pytest.fixture
@@ -125,21 +138,56 @@ def _touch(run):
     os.utime(sorted((run.folder / "jobs").glob("*.json"))[0], ns=(0, 10**19))
 
 
+def _file(run):
+    return run.folder / "scores" / compact.FILE
+
+
 def _damage(run):
-    (run.folder / "scores" / compact.FILE).write_text('{"version": 1')
+    _file(run).write_bytes(_file(run).read_bytes()[:-9])
+
+
+def _flip(run):
+    content = bytearray(_file(run).read_bytes())
+    content[-20] ^= 1
+    _file(run).write_bytes(content)
+
+
+def _edit(run, **changes):
+    head, _, body = _file(run).read_bytes().partition(b"\n")
+    content = {**json.loads(head), **changes}
+    _file(run).write_bytes(json.dumps(content).encode() + b"\n" + body)
 
 
 def _empty(run):
-    content = {"version": 1, "stamp": stamp_records(run.folder), "groups": [{"places": [0]}]}
-    (run.folder / "scores" / compact.FILE).write_text(json.dumps(content))
+    _edit(run, groups=[{"places": [0, "|u1", 4], "columns": {}}] * 2)
+
+
+def _short(run):
+    head, _, _ = _file(run).read_bytes().partition(b"\n")
+    (group, *_) = json.loads(head)["groups"]
+    patterns, codes, numbers = group["columns"]["views"]
+    group["columns"]["views"] = [patterns, codes, [*numbers[:2], numbers[2] - 1]]
+    _edit(run, groups=[group])
+
+
+def _objects(run):
+    head, _, _ = _file(run).read_bytes().partition(b"\n")
+    (group, *_) = json.loads(head)["groups"]
+    _edit(run, groups=[{**group, "places": [0, "|O8", 4]}])
 
 
 def _older(run):
-    path = run.folder / "scores" / compact.FILE
-    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 0}))
+    _edit(run, version=1)
 
 
-@pytest.mark.parametrize("change", [_change, _delete, _touch, _damage, _empty, _older])
+def _text(run):
+    _file(run).write_text("no table")
+
+
+CHANGES = (_change, _delete, _touch, _damage, _flip, _empty, _short, _objects, _older, _text)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_stale_or_damaged_file_is_not_used_and_made_again(run, change):
     change(run)
     assert read_compact(run.folder) is None
@@ -150,6 +198,21 @@ def test_a_stale_or_damaged_file_is_not_used_and_made_again(run, change):
         assert found is None
     else:
         assert [dict(record) for record in found.records] == expected
+
+
+def test_the_same_records_make_the_same_bytes(run):
+    before = _file(run).read_bytes()
+    _file(run).unlink()
+    FrozenRun(run.folder).records()
+    assert _file(run).read_bytes() == before
+
+
+def test_deeply_nested_records_are_read_from_their_files(run):
+    path = sorted((run.folder / "jobs").glob("*.json"))[0]
+    text = path.read_text().rstrip().removesuffix("}")
+    path.write_text(text + ', "more": ' + "[" * 600 + "]" * 600 + "}")
+    assert len(FrozenRun(run.folder).records()) == 4
+    assert read_compact(run.folder) is None
 
 
 def test_a_small_run_has_no_file(two_classes, tmp_path):

@@ -72,7 +72,7 @@ import os, sys
 from pathlib import Path
 from karat.results import importing
 from karat.results.run import Run
-Run.finish = lambda run: os._exit(9)  # killed before the tables are written
+Run._write_tables = lambda *_: os._exit(9)  # killed before the tables are written
 found = importing.ModelResults("amlb", "m", "s", [Path(sys.argv[1])])
 found.tasks["iris"] = {"dataset": "iris", "kind": "classification", "metric": "acc"}
 found.put(found.job("iris"), "acc", 0.75)

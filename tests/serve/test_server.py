@@ -30,8 +30,18 @@ def location(written, tools):
         yield urlsplit(address)
 
 
+@pytest.fixture
+def hasty(written, tools, clock, monkeypatch):
+    """A server with short limits, and the clock that decides when they are over."""
+    limits = Limits(header=1, idle=1, request=1e6)
+    clock.opened = server.Connections(limits)
+    monkeypatch.setattr(server, "Connections", lambda limits: clock.opened)
+    with tools.served(written, clock, token=tools.token, limits=limits) as address:
+        yield urlsplit(address), clock
+
+
 def ask(location, method, path, body=None, **headers):
-    line = http.client.HTTPConnection(location.hostname, location.port, timeout=100)
+    line = http.client.HTTPConnection(location.hostname, location.port)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     line.request(method, path, body, named)
     answer = line.getresponse()
@@ -41,7 +51,7 @@ def ask(location, method, path, body=None, **headers):
 
 
 def connect(location):
-    return socket.create_connection((location.hostname, location.port), timeout=100)
+    return socket.create_connection((location.hostname, location.port))
 
 
 def rest(line):
@@ -207,57 +217,76 @@ def test_pipelined_requests_are_answered_in_turn(location):
 # -- slow clients ---------------------------------------------------------------------------
 
 
+def received(location):
+    """Wait until the server has read what was sent before."""
+    assert ask(location, "GET", f"{API}/progress")[0] == 200
+
+
 @pytest.mark.parametrize("begin", [b"", b"GET / HTTP/1.1\r\nHost: loc"], ids=["silent", "half"])
-def test_connections_without_a_header_are_closed(location, begin):
+def test_connections_without_a_header_are_closed(hasty, begin):
+    location, clock = hasty
     with connect(location) as line:
         line.sendall(begin)
+        received(location)
+        clock.advance(1.5)
         assert rest(line) == b""
 
 
-def test_a_slow_header_closes_the_connection(location):
+def test_a_slow_header_closes_the_connection(hasty):
+    location, clock = hasty
     with connect(location) as line:
         with pytest.raises(OSError):
             for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 1000:
                 line.sendall(bytes([byte]))
-                time.sleep(0.02)
+                clock.advance(0.03)
 
 
-def test_a_second_header_has_its_own_time_and_no_more(location):
+def test_a_second_header_has_its_own_time_and_no_more(hasty):
+    location, clock = hasty
     with connect(location) as line:
         whole = f"GET {API}/progress HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         line.sendall(whole)
         assert b"200 OK" in answered(line)
-        time.sleep(1.0)  # longer than a header may take: nobody has begun one
+        clock.advance(1.5)  # longer than a header may take: nobody has begun one
         line.sendall(whole)
         assert b"200 OK" in answered(line)
         line.sendall(b"GET / HT")
+        received(location)
+        clock.advance(1.5)
         assert rest(line) == b""
 
 
-def test_an_upload_that_stalls(location, written, tools):
+def closed_in_time(clock):
+    """Let time pass until the server has closed all connections."""
+    while len(clock.opened):
+        clock.advance(0.3)
+
+
+def test_an_upload_that_stalls(hasty, written, tools):
+    location, clock = hasty
     with connect(location) as line:
         line.sendall(upload_head(1000, tools.token) + b"some")
-        rest(line)
+        received(location)
+        closed_in_time(clock)
     tools.wait_until(lambda: not list((written / ".uploads" / "drafts").glob("*")))
     assert not list((written / ".uploads" / "vectors").glob("*"))
 
 
-def test_clients_that_do_not_read_are_disconnected(written, tools):
+def test_clients_that_do_not_read_are_disconnected(hasty, written):
+    location, clock = hasty
     big = next(written.glob("a.*")) / "logs" / "halves" / "0.txt"
     big.parent.mkdir(parents=True)
     big.write_bytes(b"x" * 30_000_000)
-    with tools.served(written) as address:
-        location = urlsplit(address)
-        with socket.socket() as line:
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            line.connect((location.hostname, location.port))
-            path = f"{API}/runs/{big.parents[2].name}/log?task=halves&fold=0"
-            line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            time.sleep(3)
-            taken = len(rest(line))
-        assert taken < 30_000_000
-        status, _, whole = ask(location, "GET", path)
-        assert (status, len(whole)) == (200, 30_000_000)
+    path = f"{API}/runs/{big.parents[2].name}/log?task=halves&fold=0"
+    with socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect((location.hostname, location.port))
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        line.recv(1)
+        closed_in_time(clock)
+        assert len(rest(line)) < 30_000_000
+    status, _, whole = ask(location, "GET", path)
+    assert (status, len(whole)) == (200, 30_000_000)
 
 
 def test_idle_connections_make_room(written, tools):
@@ -371,17 +400,23 @@ def test_as_many_connections_as_files(monkeypatch):
     assert given == [(1200, 5000), (600, 600)]
 
 
-def test_a_slow_response_is_503(written, tools, monkeypatch):
+def test_a_slow_response_is_503(written, tools, clock, monkeypatch):
     import karat.analysis.leaderboard as module
 
-    monkeypatch.setattr(module, "leaderboard", lambda *a, **k: time.sleep(2))
-    with tools.served(written, limits=Limits(request=0.3)) as address:
+    begun, end = threading.Event(), threading.Event()
+    monkeypatch.setattr(module, "leaderboard", lambda *a, **k: begun.set() or end.wait())
+    with tools.served(written, clock, limits=Limits(request=10)) as address:
         location = urlsplit(address)
-        status, headers, body = ask(location, "GET", f"{API}/board")
-        assert (status, headers["retry-after"]) == (503, "10")
+        with connect(location) as line:
+            close = "Host: localhost\r\nConnection: close\r\n\r\n"
+            line.sendall(f"GET {API}/board HTTP/1.1\r\n{close}".encode())
+            begun.wait()
+            clock.advance(11)
+            head, _, body = rest(line).partition(b"\r\n\r\n")
+        assert head.split()[1] == b"503" and b"retry-after: 10" in head
         assert json.loads(body)["error"] == "this took too long"
         assert ask(location, "GET", f"{API}/progress")[0] == 200
-        time.sleep(2)
+        end.set()
 
 
 # -- uploads over the wire ------------------------------------------------------------------
@@ -428,7 +463,7 @@ def test_the_live_page_follows_a_run(location, written, tools):
 
 def stream(location, query="", **headers):
     """Open an event stream; return its connection and its response."""
-    line = http.client.HTTPConnection(location.hostname, location.port, timeout=100)
+    line = http.client.HTTPConnection(location.hostname, location.port)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     line.request("GET", f"{API}/events{query}", headers=named)
     return line, line.getresponse()
@@ -473,7 +508,7 @@ def test_events_follow_a_run(location, written, tools):
 
 def test_an_open_stream_outlives_the_limits_of_requests(written, tools):
     """A client that only listens is neither idle nor slow; others are served meanwhile."""
-    limits = Limits(header=0.2, idle=0.2, request=0.5, requests=1, requests_per_client=1)
+    limits = Limits(header=1e6, idle=0.2, request=0.5, requests=1, requests_per_client=1)
     with tools.served(written, limits=limits) as address:
         location = urlsplit(address)
         line, answer = stream(location)

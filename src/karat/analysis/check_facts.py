@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,12 +20,13 @@ from karat.results.load import (
     OK,
     Cells,
     Gathered,
+    columns_of,
+    expanded_rows,
     frozen_runs,
     gather_scores,
     make_cells,
 )
-from karat.results.pooling import pool_runs
-from karat.results.tables import expand_folds
+from karat.results.run import Run
 from karat.stats.paired_tests import corrected_t
 
 #: the most severe first
@@ -88,40 +89,91 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Jobs:
+    """The jobs of all runs by column; a record is read when it is needed.
+
+    ``run`` is the place of each job's run in ``sources``, ``row`` that of its record in the run.
+    ``late`` are jobs of which a newer one counts.
+    """
+
+    sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
+    run: list[int] = field(default_factory=list)
+    row: list[int] = field(default_factory=list)
+    model: list[str] = field(default_factory=list)
+    task: list[str] = field(default_factory=list)
+    fold: list[int | None] = field(default_factory=list)
+    late: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, given: Gathered) -> Jobs:
+        """Return the jobs of gathered runs; a task that never ran has a job for each fold."""
+        made = cls(given.sources)
+        for place, (run, model, labels) in enumerate(given.sources):
+            columns = columns_of(run)
+            tasks, folds = columns.column("task"), columns.column("fold")
+            rows: Sequence[int] = range(len(tasks))
+            if (expanded := expanded_rows(run, columns)) is not None:
+                rows, folds = expanded
+                tasks = [tasks[row] for row in rows]
+            made.run.extend([place] * len(rows))
+            made.row.extend(rows)
+            made.model.extend([model] * len(rows))
+            made.task.extend([labels.get(task, task) for task in tasks])
+            made.fold.extend(folds)
+        if late := given.superseded:
+            keys = zip(made.run, made.task, made.fold, strict=True)
+            made.late.update(at for at, key in enumerate(keys) if key in late)
+        return made
+
+    def column(self, key: str) -> list[Any]:
+        """Return a value of every job's record, None where it has none."""
+        found = [columns_of(run).column(key) for run, _, _ in self.sources]
+        return [found[run][row] for run, row in zip(self.run, self.row, strict=True)]
+
+    def counting(self) -> Iterable[int]:
+        """Return the places of the jobs that count."""
+        every = range(len(self.run))
+        return [at for at in every if at not in self.late] if self.late else every
+
+    def having(self, key: str) -> list[int]:
+        """Return the places of jobs that count whose value is neither None, 0, nor empty."""
+        rows = [set(columns_of(run).rows_with(key)) for run, _, _ in self.sources]
+        if not any(rows):
+            return []
+        return [at for at in self.counting() if self.row[at] in rows[self.run[at]]]
+
+    def __getitem__(self, at: int) -> Job:
+        run, _, _ = self.sources[self.run[at]]
+        record = columns_of(run).records[self.row[at]]
+        if record["fold"] is None:
+            record = {**record, "fold": self.fold[at]}
+        return Job(self.model[at], self.task[at], record, run.about)
+
+
+@dataclass(frozen=True)
 class Facts:
     """All that the rules read.
 
-    ``jobs`` are those that count, ``repeated`` those of which a newer one counts. ``tasks`` holds
-    the entries of run.json about each task, ``abouts`` the whole run.json of all runs by the
-    model's name on the leaderboard, ``apart`` the columns in which seeds have different folds.
+    ``tasks`` holds the entries of run.json about each task, ``abouts`` the whole run.json of all
+    runs by the model's name on the leaderboard.
     """
 
     given: Gathered
-    jobs: list[Job] = field(default_factory=list)
-    repeated: list[Job] = field(default_factory=list)
+    jobs: Jobs = field(default_factory=Jobs)
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     abouts: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
-    apart: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, runs: Any, pool: str = "variant") -> Facts:
         """Return the facts of runs, run folders, or a table of scores."""
         if isinstance(runs, pd.DataFrame):
             return cls(gather_scores(runs))
-        runs = frozen_runs(runs)
-        facts = cls(gather_scores(runs, pool))
-        late = facts.given.superseded
-        for place, named in enumerate(pool_runs(runs, pool)):
-            about = named.run.about
-            facts.abouts.setdefault(named.model, []).append(about)
-            facts.apart.update(named.apart)
-            for record in expand_folds(about, named.run.records()):
-                task = named.labels.get(record["task"], record["task"])
-                job = Job(named.model, task, record, about)
-                counts = (place, task, record["fold"]) not in late
-                (facts.jobs if counts else facts.repeated).append(job)
-            for task in about["tasks"]:
-                _merge(facts.tasks.setdefault(named.labels[task["name"]], {}), task)
+        given = gather_scores(frozen_runs(runs), pool)
+        facts = cls(given, Jobs.of(given))
+        for run, model, labels in given.sources:
+            facts.abouts.setdefault(model, []).append(run.about)
+            for task in run.about["tasks"]:
+                _merge(facts.tasks.setdefault(labels[task["name"]], {}), task)
         return facts
 
     def about(self, name: str) -> Mapping[str, Any]:
@@ -151,10 +203,11 @@ class Facts:
     def _questions(self) -> dict[str, dict[Any, int]]:
         """The number of test questions of each fold of the first repeat, by task."""
         found: dict[str, dict[Any, int]] = {}
-        for job in self.jobs:
-            if not job.record["repeat"]:
-                number = int(job.record.get("questions") or 0)
-                found.setdefault(job.task, {})[job.record["fold"]] = number
+        jobs = self.jobs
+        repeats, numbers = jobs.column("repeat"), jobs.column("questions")
+        for at in jobs.counting():
+            if not repeats[at]:
+                found.setdefault(jobs.task[at], {})[jobs.fold[at]] = int(numbers[at] or 0)
         return found
 
     @cached_property
@@ -178,9 +231,13 @@ class Facts:
     def scored(self, task: str, contenders: bool = False) -> np.ndarray:
         """Return the indices of models with a score; contenders are not uninformed models."""
         ok = np.flatnonzero(self.cells.states[:, self.place[task]] == OK)
-        if not contenders:
-            return ok
-        return np.array([m for m in ok if self.called(int(m)).lower() not in UNINFORMED], dtype=int)
+        return ok[self._contenders[ok]] if contenders else ok
+
+    @cached_property
+    def _contenders(self) -> np.ndarray:
+        """Which models are not uninformed."""
+        names = [self.called(m).lower() for m in range(len(self.cells.models))]
+        return np.array([name not in UNINFORMED for name in names], dtype=bool)
 
     def rivals(self, task: str) -> np.ndarray:
         """Return the contenders, the best first; of several runs of a model only the best."""

@@ -203,8 +203,9 @@ def _constant_dimensions(facts: Facts) -> Iterator[Hit]:
     for job, seen in _observed(facts):
         constant, nearly = int(seen.get("constant", 0)), int(seen.get("nearly_dead", 0))
         if constant + nearly:
+            width = int(seen.get("dimensions", 0))
             yield Hit(
-                f"{job.record['model']} on {job.task}: {constant:,} of {seen['dimensions']:,} "
+                f"{job.record['model']} on {job.task}: {constant:,} of {width:,} "
                 f"dimensions are constant, {nearly:,} nearly constant.",
                 job.model,
                 job.task,
@@ -235,10 +236,9 @@ def _low_coverage(facts: Facts) -> Iterator[Hit]:
     jobs = facts.given.jobs.dropna(subset=["coverage"])
     jobs = jobs[jobs["status"] == "ok"].astype({"coverage": float})
     means = jobs.groupby(["model", "task"], sort=False)["coverage"].mean()
-    for (model, task), share in means.items():
-        if share < COVERED:
-            name = facts.about(model).get("model", model)
-            yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
+    for (model, task), share in means[means < COVERED].items():
+        name = facts.about(model).get("model", model)
+        yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
 
 
 @_rule(
@@ -263,16 +263,19 @@ def _unlike_lengths(facts: Facts) -> Iterator[Hit]:
 )
 def _unmatched_names(facts: Facts) -> Iterator[Hit]:
     lost: dict[str, dict[str, Mapping[str, Any]]] = {}
-    answered = {(job.model, job.task) for job in facts.jobs if not job.record.get("unmatched")}
-    for job in facts.jobs:
+    jobs, unmatched = facts.jobs, facts.jobs.having("unmatched")
+    if not unmatched:
+        return
+    others = set(jobs.counting()).difference(unmatched)
+    answered = {(jobs.model[at], jobs.task[at]) for at in others}
+    for job in map(jobs.__getitem__, unmatched):
         if (job.model, job.task) not in answered:
             lost.setdefault(job.model, {}).setdefault(job.task, job.record)
     for model, records in lost.items():
         tasks = list(records)
-        more = f" and {len(tasks) - MOST_TASKS} more" if len(tasks) > MOST_TASKS else ""
         first = records[tasks[0]]
         yield Hit(
-            f"{first['model']} has a vector for no item of {', '.join(tasks[:MOST_TASKS])}{more}."
+            f"{first['model']} has a vector for no item of {_some(tasks)}."
             f"{_name_examples(first['unmatched'])}",
             model,
             tasks[0],
@@ -284,6 +287,42 @@ def _name_examples(found: Mapping[str, Any]) -> str:
     asked, known = (", ".join(f'"{name}"' for name in found[side]) for side in ("asked", "known"))
     cause = f" Likely cause: another {found['cause']}." if found["cause"] else ""
     return f" The task has {asked}; the vectors have {known}.{cause}"
+
+
+@_rule(
+    "KRT108 warning Prompts for queries and documents not used",
+    "Set prompt: {query: TEXT, document: TEXT} in the model, or accept prompt_name in encode.",
+)
+def _unused_prompts(facts: Facts) -> Iterator[Hit]:
+    alike: dict[str, list[str]] = {}
+    for model in facts.abouts:
+        about = facts.about(model)
+        tasks = [str(task["name"]) for task in about["tasks"] if task.get("roles")]
+        own = about.get("declared_prompts") or []
+        used = any((about.get("prompts") or {}).values())
+        if not tasks or used or about.get("role") != "encoder" or model.lower() in UNINFORMED:
+            continue
+        if own:
+            yield Hit(
+                f"{about['model']} has the prompts {', '.join(own)}, but used none for the queries "
+                f"and documents of {_some(tasks)}.",
+                model,
+                tasks[0],
+            )
+        else:
+            alike.setdefault(_some(tasks), []).append(str(about["model"]))
+    for where, models in alike.items():
+        yield Hit(
+            f"Queries and documents were embedded in the same way, without prompts, on {where}: "
+            f"{_some(models)}.",
+            level="note",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - MOST_TASKS} more" if len(names) > MOST_TASKS else ""
+    return ", ".join(names[:MOST_TASKS]) + more
 
 
 def _against(facts: Facts, task: str, model: int, other: int, how: str) -> Hit:
@@ -301,12 +340,11 @@ def _about(facts: Facts, model: int, name: str) -> str:
 
 def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
     """Yield one job of each model and task with statistics of its vectors, and these."""
-    done = set()
-    for job in facts.jobs:
-        seen = job.record.get("observed")
-        if seen and (job.model, job.task) not in done:
-            done.add((job.model, job.task))
-            yield job, seen
+    first: dict[tuple[str, str], int] = {}
+    for at in facts.jobs.having("observed"):
+        first.setdefault((facts.jobs.model[at], facts.jobs.task[at]), at)
+    for job in map(facts.jobs.__getitem__, first.values()):
+        yield job, job.record["observed"]
 
 
 # -- KRT2: training -----------------------------------------------------------------------
@@ -318,7 +356,7 @@ def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
 )
 def _unconverged(facts: Facts) -> Iterator[Hit]:
     text = "{model} on {task}: did not converge in {folds}."
-    yield from _count_jobs(facts, text, ("ok",), lambda record: bool(record.get("unconverged")))
+    yield from _count_jobs(facts, text, ("ok",), facts.jobs.having("unconverged"))
 
 
 @_rule(
@@ -347,19 +385,22 @@ def _unstable(facts: Facts) -> Iterator[Hit]:
 
 
 def _count_jobs(
-    facts: Facts, text: str, statuses: Sequence[str], wrong: Callable[[Mapping[str, Any]], bool]
+    facts: Facts, text: str, statuses: Sequence[str], wrong: Iterable[int]
 ) -> Iterator[Hit]:
     """Yield a message per model and task with the number of its jobs that are wrong."""
-    jobs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for job in facts.jobs:
-        if job.record["status"] in statuses:
-            jobs.setdefault((job.model, job.task), []).append(job.record)
-    for (model, task), records in jobs.items():
-        found = sum(map(wrong, records))
-        if found:
-            folds = f"{found} of {count(len(records), 'fold')}"
-            name = records[0]["model"]
-            yield Hit(text.format(model=name, task=task, folds=folds), model, task)
+    jobs, status = facts.jobs, facts.jobs.column("status")
+    found = Counter((jobs.model[at], jobs.task[at]) for at in wrong if status[at] in statuses)
+    if not found:
+        return
+    places: dict[tuple[str, str], list[int]] = {}
+    for at in jobs.counting():
+        key = jobs.model[at], jobs.task[at]
+        if key in found and status[at] in statuses:
+            places.setdefault(key, []).append(at)
+    for (model, task), own in places.items():
+        folds = f"{found[model, task]} of {count(len(own), 'fold')}"
+        name = jobs[own[0]].record["model"]
+        yield Hit(text.format(model=name, task=task, folds=folds), model, task)
 
 
 # -- KRT3: what scores cannot distinguish -------------------------------------------------
@@ -454,7 +495,7 @@ def _changed(facts: Facts) -> Iterator[Hit]:
 def _repeated_jobs(facts: Facts) -> Iterator[tuple[Job, Job]]:
     """Yield each repeated job that succeeded, after the earlier one: the same row, or identical."""
     last: dict[Any, Job] = {}
-    jobs = [job for job in (*facts.repeated, *facts.jobs) if job.record["status"] == "ok"]
+    jobs = map(facts.jobs.__getitem__, _jobs_with_equals(facts))
     for job in sorted(jobs, key=lambda job: str(job.record["utc"])):
         spec, seed = job.record["spec"], job.about.get("seed")
         row = (job.model, job.task, job.record["repeat"], job.record["fold"], seed)
@@ -464,6 +505,25 @@ def _repeated_jobs(facts: Facts) -> Iterator[tuple[Job, Job]]:
             last.setdefault(spec, job)
         if before is not None:
             yield before, job
+
+
+def _jobs_with_equals(facts: Facts) -> list[int]:
+    """Return the jobs that succeeded and share a row or a spec with another; late ones first."""
+    jobs, status = facts.jobs, facts.jobs.column("status")
+    ok = [at for at in (*sorted(jobs.late), *jobs.counting()) if status[at] == "ok"]
+    seeds = [str(run.about.get("seed")) for run, _, _ in jobs.sources]
+    table = pd.DataFrame(
+        {
+            "model": jobs.model,
+            "task": jobs.task,
+            "repeat": jobs.column("repeat"),
+            "fold": jobs.fold,
+            "seed": [seeds[run] for run in jobs.run],
+        }
+    ).iloc[ok]
+    spec = pd.Series(jobs.column("spec"), dtype=object).iloc[ok]
+    shared = table.duplicated(keep=False) | (spec.duplicated(keep=False) & (spec != ""))
+    return [at for at, equal in zip(ok, shared, strict=True) if equal]
 
 
 def _most_changed(before: Job, after: Job) -> tuple[str, float, float] | None:
@@ -506,7 +566,9 @@ def _environment(before: Job, after: Job) -> str:
 )
 def _failed(facts: Facts) -> Iterator[Hit]:
     text = "{model} failed in {folds} of {task}."
-    yield from _count_jobs(facts, text, ("ok", *FAILURES), lambda r: r["status"] in FAILURES)
+    status = facts.jobs.column("status")
+    failed = [at for at in facts.jobs.counting() if status[at] in FAILURES]
+    yield from _count_jobs(facts, text, ("ok", *FAILURES), failed)
 
 
 @_rule("KRT403 warning Several versions of Karat", "Run all models again with one version.")
@@ -526,7 +588,7 @@ def _seeds(facts: Facts) -> Iterator[Hit]:
     for seed, models in found.items():
         for model in models:
             own.setdefault(model, set()).add(seed)
-    if facts.apart and len({frozenset(each) for each in own.values()}) > 1:
+    if facts.given.apart and len({frozenset(each) for each in own.values()}) > 1:
         yield Hit(f"Models were run with different seeds, so on different folds: {text}.")
 
 
@@ -569,9 +631,8 @@ def _other_data(facts: Facts) -> Iterator[Hit]:
 )
 def _replaced(facts: Facts) -> Iterator[Hit]:
     found: dict[tuple[str, str], set[str]] = {}
-    for job in facts.jobs:
-        if names := job.record.get("replaced"):
-            found.setdefault((job.model, job.task), set()).update(names)
+    for job in map(facts.jobs.__getitem__, facts.jobs.having("replaced")):
+        found.setdefault((job.model, job.task), set()).update(job.record["replaced"])
     for (model, task), names in found.items():
         shown = ", ".join(sorted(names)[:3])
         text = f"{model} on {task}: functions that compute scores were replaced: {shown}."
@@ -585,7 +646,7 @@ def _replaced(facts: Facts) -> Iterator[Hit]:
 def _other_questions(facts: Facts) -> Iterator[Hit]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for label, task in facts.tasks.items():
-        if label not in facts.apart:
+        if label not in facts.given.apart:
             found.setdefault((str(task.get("name")), str(task.get("fingerprint"))), {})[label] = (
                 None
             )

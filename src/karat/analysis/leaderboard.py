@@ -114,7 +114,9 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
 RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
 NORMALIZED = ("score", "median", "wins")
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
-COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions")
+COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions", "tokens", "price")
+#: costs of endpoints: columns only if a model has some
+OF_ENDPOINTS = ("tokens", "price")
 #: columns of every leaderboard: ranks always come with their uncertainty
 ALWAYS = {*RANKS, "metric", "status", "failed"}
 #: further columns of each view
@@ -253,7 +255,8 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     ``by`` is ``"tasks"`` for the test over tasks, ``"items"`` or ``"folds"`` for that of a single
     task, None if there is no test; ``why`` is then a short reason, such as ``"too few tasks"`` or
     ``"one fold"``. ``test`` is the name of the test, ``tasks`` the number of tasks of more than one
-    model, ``items`` that of items tested on.
+    model, ``items`` that of items tested on, ``queries`` that of queries, and how many would detect
+    a difference of 0.05 between the two best models.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     takes = compared.takes[:, contested].astype(int)
@@ -266,6 +269,7 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
         return found | {"why": "too few tasks"}
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
+    found |= {"queries": own.queries} if own.queries else {}
     return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
 
 
@@ -537,13 +541,16 @@ def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
     declined = jobs["task"].where(jobs["status"] == "declined")
     counted = jobs.assign(failed=jobs["status"] == "failed", declined=declined)
-    grouped = counted.astype({"dimensions": float}).groupby(keys, observed=True)
+    numbers = dict.fromkeys(("dimensions", *OF_ENDPOINTS), float)
+    grouped = counted.astype(numbers).groupby(keys, observed=True)
     columns = (
         *(grouped["failed"].sum(), grouped["declined"].nunique()),
         *(grouped["seconds"].sum(min_count=1), grouped["memory"].max()),
         grouped["dimensions"].max(),
+        *(grouped[name].sum(min_count=1) for name in OF_ENDPOINTS),
     )
-    return pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
+    costs = pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
+    return costs.drop(columns=[name for name in OF_ENDPOINTS if costs[name].isna().all()])
 
 
 def _whole(costs: pd.DataFrame) -> pd.DataFrame:
@@ -738,7 +745,7 @@ def _costs_of(given: Gathered, compared: RankedScores) -> Gathered:
     counted = {
         task for task, taking in zip(compared.tasks, compared.takes.T, strict=True) if taking.any()
     }
-    named = ["seconds", "memory", "dimensions"]
+    named = ["seconds", "memory", "dimensions", *OF_ENDPOINTS]
     jobs = given.jobs.copy()
     jobs.loc[~jobs["task"].isin(counted), named] = np.nan
     return replace(given, jobs=jobs)
@@ -779,6 +786,7 @@ def _facts(
         "cells": lost,
         "few": [cells.models[m] for m in np.flatnonzero(few)],
         "seeds": given.seeds,
+        "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
         **_pooled_facts(given, cells, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]

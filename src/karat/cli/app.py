@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -267,7 +268,10 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
         file = logging.FileHandler(log_file, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger.addHandler(file)
-    logger.info("karat %s: %s", __version__, shlex.join(sys.argv[1:]))
+    # a password in the URL of an endpoint is refused later, and does not belong into a log
+    secret = r"(?<=://)[^/@\s]+(?=@)|(?<=\?)[^\s#']+"
+    called = re.sub(secret, "***", shlex.join(sys.argv[1:]))
+    logger.info("karat %s: %s", __version__, called)
 
 
 @click.group(
@@ -331,6 +335,11 @@ def karat(verbose: int, log_file: Path | None) -> None:
 @option("-o, --output DIR", "Where to write run folders.", default="results")
 @option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
 @option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
+@option(
+    "--budget PRICE",
+    "Most that this command may spend on endpoints, in dollars; jobs beyond are not run.",
+    type=click.FloatRange(min=0),
+)
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
 @option(
@@ -361,13 +370,13 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
+      karat run corpus/ -m minilm -m bm25
 
-    Exit code: 0 success, 1 some jobs failed or a model given with -m ran on no task, 2 invalid
-    input, 130 interrupted.
+    Exit code: 0 success, 1 some jobs failed or were not run because of the budget or an endpoint,
+    or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
     """
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
-    from karat.execution.runner import Stopped
     from karat.execution.template import Template
     from karat.execution.workers import available_cores
     from karat.reporting import terminal
@@ -383,19 +392,36 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         Template.current()  # loads its libraries while this process plans
     models, tasks, catalog, options = _resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-    try:
+
+    def execute() -> Any:
         plan = plan_suite(models, tasks, catalog, options)
         if not quiet:
-            terminal.print_tables(plan, whole=Path(suite).is_file())
-        runs = run_suite(plan, tasks, options, progress)
-    except Stopped as stopped:
-        click.echo(f"{stopped.reason}: {stopped.progress}. To continue: {resume}", err=True)
-        context.exit(130)
+            terminal.print_tables(plan, whole=Path(suite).exists())
+        return run_suite(plan, tasks, options, progress)
+
+    runs, left = _run_until_stopped(context, execute, resume)
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
+    if left:
+        click.echo(f"\n{left}", err=True)
+        return 1
     code |= terminal.print_idle_models(runs, named)
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code
+
+
+def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
+    """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
+    from karat.execution.runner import Stopped
+
+    try:
+        return execute(), ""
+    except Stopped as stopped:
+        left = f"{stopped.reason}: {stopped.progress}. To continue: {resume}"
+        if stopped.interrupted:
+            click.echo(left, err=True)
+            context.exit(130)
+        return stopped.runs, left
 
 
 @karat.command()
@@ -417,7 +443,7 @@ def plan(suite: str, verbose: bool, **given: Any) -> None:
 
     models, tasks, catalog, options = _resolve(suite, given)
     plan = plan_suite(models, tasks, catalog, options)
-    print_tables(plan, whole=Path(suite).is_file(), err=False)
+    print_tables(plan, whole=Path(suite).exists(), err=False)
     show_plan(plan, verbose=verbose)
 
 
@@ -469,9 +495,15 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
 
 
 def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:
-    """Return the name of a suite, or the suite of a table file."""
-    target, like = given.pop("target"), given.pop("like")
+    """Return the name of a suite, or the suite of a table file or of a corpus."""
+    from karat.execution.evaluation import is_corpus
+
+    target, like, passages = given.pop("target"), given.pop("like"), given.pop("passages")
     settings = pop_table_settings(given)
+    if is_corpus(catalog, suite):
+        return catalog.corpus_suite(suite, {} if passages is None else {"passages": passages})
+    if passages is not None:
+        raise DefinitionError("--passages requires the folder of a corpus as SUITE.")
     if target is None and (like is not None or settings):
         names = [*settings, *settings.get("options", ())]
         first = "like" if like is not None else next(name for name in names if name != "options")

@@ -111,8 +111,8 @@ run_options = combine_options(
     click.argument("suite"),
     repeatable(
         "-m, --model MODEL",
-        "A model name, a vector file, or package.module:Name. Repeatable. Default: the models "
-        "of the suite.",
+        "A model name, a vector file, an endpoint as URL#MODEL, or package.module:Name. "
+        "Repeatable. Default: the models of the suite.",
         dest="models",
     ),
     option(
@@ -134,6 +134,11 @@ run_options = combine_options(
     ),
     option("--seed", "Random seed; models get seed + fold.", default=42),
     option("--max-rows N", "Maximum number of rows per dataset.", type=int),
+    option(
+        "--passages WORDS",
+        "Split documents into passages of this many words, if SUITE is the folder of a corpus.",
+        type=int,
+    ),
     option("--data-dir DIR", "Folder to search for data files before KARAT_DATA.", type=PATH),
     option("--target COLUMN", "Target column, if SUITE is a table file."),
     option(

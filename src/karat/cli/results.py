@@ -64,6 +64,11 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --common
       karat leaderboard results/onehot.* results/skrub.* --format latex > table.tex
     """
+    from karat.cli.printed import Printed
+
+    printed = Printed.of(runs, {"format": shape, **given})
+    if printed.show():
+        return
     from karat.reporting.terminal import columns_of, metric_by_task, print_leaderboard
 
     rule, common = given.pop("missing"), given.pop("common")
@@ -72,7 +77,10 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = columns_of(given["columns"])
-    print_leaderboard(list(runs), shape, **given)
+    with printed.recorded():
+        whole = print_leaderboard(list(runs), shape, stamps=printed.stamps, **given)
+    if whole:
+        printed.keep()
 
 
 @click.command(context_settings=SETTINGS)

@@ -27,11 +27,14 @@ from karat.core.task import Suite, Task
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, dependencies, is_vector_file
+from karat.models.contrib.endpoints import endpoint_model, is_endpoint
 from karat.models.contrib.sentence_models import SentenceTransformerEncoder
 from karat.models.model import Model
 
 #: prefix of a parameter that names a dataset, whose file is passed
 DATA_PREFIX = "data:"
+#: prefix of parameters that are defined models, such as the first stage of a reranker
+MODEL_PREFIX = "model:"
 #: prefix of a folder or a hub name that sentence-transformers loads
 TRANSFORMER_PREFIX = "sentence-transformers:"
 #: targets by task kind; suffixes of task names; the default task of each
@@ -133,7 +136,7 @@ class Catalog:
     def model(
         self, model: Any, name: str | None = None, params: Mapping[str, Any] | None = None
     ) -> Model:
-        """Return a model from a name, a vector file, a ``"package.module:Name"`` or an object.
+        """Return a model from a name, a file, a URL, a ``"package.module:Name"`` or an object.
 
         ``"NAME=…"`` sets its name; ``params`` override its parameters.
         """
@@ -141,6 +144,9 @@ class Catalog:
             raise DefinitionError(f"{model}: params need a model defined in YAML.")
         if not isinstance(model, str):
             return adapt(model, name)
+        if is_endpoint(model):
+            short, endpoint = endpoint_model(model)
+            return adapt(endpoint, name or short)
         own, _, what = model.partition("=")
         if what and own.strip() and name is None and not _is_file(model):
             return self.model(what, own.strip())
@@ -208,7 +214,10 @@ class Catalog:
     def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         params, missing = dict(given), ""
         for name, value in given.items():
-            if isinstance(value, str) and value.startswith(DATA_PREFIX):
+            if _names_models(value):
+                params[name], lacking = self._stages(value)
+                missing = missing or lacking
+            elif isinstance(value, str) and value.startswith(DATA_PREFIX):
                 key = value.removeprefix(DATA_PREFIX)
                 definition = self.definitions.get("datasets", key)
                 folder = self.definitions.folder("datasets", key, "path")
@@ -217,6 +226,14 @@ class Catalog:
                 except Unavailable as error:
                     missing = str(error)
         return params, missing
+
+    def _stages(self, value: str | list[str]) -> tuple[Any, str]:
+        """Return the models that a parameter names, and what the first unavailable one lacks."""
+        names = [value] if isinstance(value, str) else value
+        found = [self.model(name.removeprefix(MODEL_PREFIX)) for name in names]
+        missing = next((each.unavailable for each in found if each.unavailable), "")
+        objects = [each.prototype for each in found]
+        return (objects[0] if isinstance(value, str) else objects), missing
 
     # -- tasks, suites, datasets ------------------------------------------------------------
 
@@ -296,6 +313,13 @@ class Catalog:
         models = self.definitions.get("suites", str(like)).get("models") if like in suites else ()
         return Suite(data.name, (task,), tuple(models or ()))
 
+    def corpus_suite(self, folder: str | Path, options: Mapping[str, Any] | None = None) -> Suite:
+        """Return a suite of one retrieval task on the user's corpus; see the reader "corpus"."""
+        name = Path(folder).absolute().name
+        definition = {"path": str(folder), "reader": "corpus", "options": dict(options or {})}
+        loader = DatasetLoader(name, definition, None, (str(folder),), {})
+        return Suite(name, (_task(name, self.definitions.get("tasks", "corpus"), loader),))
+
     def dataset(self, name: str) -> Any:
         """Return a function that loads a dataset."""
         if name in self.definitions.names("datasets", abstract=True):
@@ -333,6 +357,12 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
 
 def _alike(like: str, *ends: str) -> list[str]:
     return [f"{like}-{end}" for end in ends]
+
+
+def _names_models(value: Any) -> bool:
+    """Return whether a parameter is "model:NAME", or a list of such names."""
+    several = value if isinstance(value, list) and value else [value]
+    return all(isinstance(each, str) and each.startswith(MODEL_PREFIX) for each in several)
 
 
 def _task(name: str, definition: Mapping[str, Any], dataset: Any) -> Task:

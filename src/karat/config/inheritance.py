@@ -17,6 +17,7 @@ from karat.config.yaml_files import (
     SourceFile,
     describe,
     mistake_at,
+    read_supplied,
     read_yaml,
 )
 from karat.core.registry import definition_formats
@@ -215,7 +216,7 @@ class Entries:
             self._add(entry)
 
     def _add_content(self, file: SourceFile, content: bytes) -> None:
-        root, mistakes = read_yaml(content, file)
+        root, mistakes = (read_supplied if file.supplied else read_yaml)(content, file)
         self.mistakes += mistakes
         if root is None:
             self.lost |= bool(mistakes)

@@ -179,7 +179,7 @@ class Model(_Strict):
     use: Use
     params: Options = {}
     out_of_fold: Annotated[int, Field(ge=2)] | None = None
-    role: Literal["encoder", "predictor"] | None = None
+    role: Literal["encoder", "predictor", "searcher"] | None = None
     takes: list[Modality] | None = None
     requires: Texts = []
     artifacts: Texts = []
@@ -326,6 +326,7 @@ class Task(_Limited):
     corruptions: Annotated[dict[str, list[Severity]], _or(dict)] = {}
     draws: Count = 1
     keep_predictions: Literal["all", "clean"] = "all"
+    roles: Texts = []
     kind: str | None = None
     ignore: Texts = []
     title: str | None = None

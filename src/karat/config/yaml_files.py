@@ -7,23 +7,24 @@ than 1 MB are refused.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.util import cache_from_source
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    DocumentStartEvent,
-    MappingStartEvent,
-    ScalarEvent,
-)
+from karat import __version__
+from karat.core.files import cache_folder, safe_name, write_atomic
+from karat.errors import KaratError
+
+if TYPE_CHECKING:  # imported where a file is parsed
+    from ruamel.yaml.error import MarkedYAMLError
 
 Key = str | int
 
@@ -219,6 +220,8 @@ def read_yaml(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mista
     >>> print(read_yaml(b"a: 1\na: 2", SourceFile("my.yaml"))[1][0])
     my.yaml:2: a: duplicate key, first defined in line 1.
     """
+    from ruamel.yaml.error import MarkedYAMLError
+
     mistakes: list[Mistake] = []
     try:
         text = _decoded(content)
@@ -288,8 +291,11 @@ class _Builder:
     def __init__(
         self, file: SourceFile, text: str, mistakes: list[Mistake], *, pure: bool = False
     ) -> None:
+        from ruamel.yaml import YAML, events
+
         self.file = file
         self.mistakes = mistakes
+        self._kinds = events
         self._events = iter(YAML(typ="safe", pure=pure).parse(text))
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._made = 0
@@ -299,7 +305,7 @@ class _Builder:
         """Return the only document, or None if there is none."""
         node = None
         for event in self._events:
-            if isinstance(event, DocumentStartEvent):
+            if isinstance(event, self._kinds.DocumentStartEvent):
                 if node is not None:
                     line = event.start_mark.line + 1
                     raise _Refused(line, "another document starts here; write one per file.")
@@ -308,7 +314,7 @@ class _Builder:
 
     def _node(self, event: Any, path: tuple[Key, ...], key_line: int = 0, depth: int = 0) -> Node:
         line = event.start_mark.line + 1
-        if isinstance(event, AliasEvent):
+        if isinstance(event, self._kinds.AliasEvent):
             return replace(self._alias(event.anchor, line, depth), key_line=key_line or line)
         if event.tag not in (None, "!", _TEXT):
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
@@ -317,14 +323,14 @@ class _Builder:
         if self._made > MAX_VALUES:
             raise _Refused(line, f"more than {MAX_VALUES:,} values; split the file.")
         before = self._made
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, self._kinds.ScalarEvent):
             value = resolve_scalar(event.value) if event.implicit[0] else event.value
             node = Node(value, self.file, line, key_line or line, event.value)
         else:
             if depth + 1 >= MAX_DEPTH:
                 raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.")
             self._anchors[event.anchor] = None  # no alias may refer to an unfinished value
-            make = self._mapping if isinstance(event, MappingStartEvent) else self._list
+            make = self._mapping if isinstance(event, self._kinds.MappingStartEvent) else self._list
             node = Node(make(path, depth + 1), self.file, line, key_line or line)
         if event.anchor:
             self._anchors[event.anchor] = (node, self._made - before)
@@ -344,13 +350,13 @@ class _Builder:
 
     def _list(self, path: tuple[Key, ...], depth: int) -> list[Node]:
         nodes: list[Node] = []
-        while not isinstance(event := next(self._events), CollectionEndEvent):
+        while not isinstance(event := next(self._events), self._kinds.CollectionEndEvent):
             nodes.append(self._node(event, (*path, len(nodes)), depth=depth))
         return nodes
 
     def _mapping(self, path: tuple[Key, ...], depth: int) -> dict[Key, Node]:
         nodes: dict[Key, Node] = {}
-        while not isinstance(event := next(self._events), CollectionEndEvent):
+        while not isinstance(event := next(self._events), self._kinds.CollectionEndEvent):
             key = self._key(self._node(event, (*path, "?"), depth=depth), path)
             line = event.start_mark.line + 1
             node = self._node(next(self._events), (*path, key), line, depth)
@@ -464,3 +470,56 @@ def _inline(node: Node) -> str | None:
     if not simple or len({child.place for child in node.value}) > 1:
         return None
     return f"[{', '.join(scalar(child.value, in_list=True) for child in node.value)}]"
+
+
+# -- parsed files ---------------------------------------------------------------------------
+#
+# Parsing all built-in files takes a third of a second. A parsed file is kept with the hash of its
+# text and Karat's version next to the compiled modules, or in the cache folder if that place is
+# not writable. One that is damaged, outdated or cannot be written is no error: the definitions are
+# parsed again.
+
+
+def read_supplied(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mistake]]:
+    """Return what ``read_yaml`` returns for a file of the library or of an installed package."""
+    key = hashlib.sha256(__version__.encode() + b"\n" + content).hexdigest()
+    for place in _parsed_places(file):
+        with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+            stored = json.loads(place.read_bytes())
+            if stored["key"] == key:
+                return _read_node(stored["root"], file), []
+    root, mistakes = read_yaml(content, file)
+    if root is not None and not mistakes:
+        text = json.dumps({"key": key, "root": _node_as_json(root)}, separators=(",", ":"))
+        for place in _parsed_places(file)[sys.dont_write_bytecode :]:
+            with suppress(OSError, KaratError):
+                write_atomic(place, text)
+                break
+    return root, mistakes
+
+
+def _parsed_places(file: SourceFile) -> list[Path]:
+    """Return where the parsed file may be, the preferred place first."""
+    compiled = Path(cache_from_source(__file__)).parent
+    name = f"{safe_name(file.label)}.json"
+    return [compiled / name, cache_folder() / "definitions" / name]
+
+
+def _node_as_json(node: Node) -> list[Any]:
+    """Return a node as JSON: place, text and value; the keys of a mapping are text or numbers."""
+    value = node.value
+    if isinstance(value, dict):
+        value = [[key, _node_as_json(child)] for key, child in value.items()]
+        return [node.line, node.key_line, value, {}]
+    if isinstance(value, list):
+        return [node.line, node.key_line, [_node_as_json(child) for child in value], []]
+    return [node.line, node.key_line, value, node.text]
+
+
+def _read_node(stored: list[Any], file: SourceFile) -> Node:
+    line, key_line, value, text = stored
+    if isinstance(text, str):
+        return Node(value, file, line, key_line, text)
+    if isinstance(text, dict):
+        return Node({key: _read_node(child, file) for key, child in value}, file, line, key_line)
+    return Node([_read_node(child, file) for child in value], file, line, key_line)

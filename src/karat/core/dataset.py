@@ -58,8 +58,22 @@ PLURAL = {
 }
 MODALITIES = tuple(PLURAL)
 PARTS = ("train", "test")
+QUERY, DOCUMENT = "query", "document"
+#: role of a field whose items are queries and candidates of other queries
+QUERY_AND_DOCUMENT = f"{QUERY}+{DOCUMENT}"
 #: the attributes that have one value per question
-QUESTION_VALUES = ("target", "group", "part", "weight")
+QUESTION_VALUES = ("target", "group", "part", "weight", "gain")
+
+
+@dataclass(frozen=True, eq=False)
+class ItemRoles:
+    """The role of each item, and the positions of documents that are queries too.
+
+    The latter have two vectors. A role is empty if the item has none.
+    """
+
+    main: np.ndarray
+    both: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +101,15 @@ class Dataset:
         Source, license, citation and checksum of the data.
     weight
         The weight of each question in training and in metrics, if they differ.
+    roles
+        The role of each field, such as ``("query", "document")``, for encoders that embed a query
+        in another way than a document; see ``item_roles``.
+    gain
+        The relevance of each question's target, if the targets are items: 0 is not relevant.
+        Default: all are relevant, with gain 1.
+    passage_of
+        The id of the document whose passage each item is, if items are passages. A document is
+        named by its first passage, and its score is that of its best passage.
     """
 
     name: str
@@ -100,6 +123,9 @@ class Dataset:
     classes: tuple[Any, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     weight: np.ndarray | None = None
+    roles: tuple[str, ...] = ()
+    gain: np.ndarray | None = None
+    passage_of: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
@@ -110,6 +136,9 @@ class Dataset:
                     + did_you_mean(str(value), allowed)
                 )
         _check_items(self)
+        if len(self.roles) > len(self.questions.columns):
+            fields = ", ".join(map(str, self.questions.columns))
+            raise DataError(f"{self.name}: {len(self.roles)} roles for the fields {fields}.")
         for name in QUESTION_VALUES:
             object.__setattr__(self, name, _checked_values(self, name))
         where = f'{self.name}: the field "'
@@ -407,6 +436,50 @@ class Dataset:
             about=about or {},
         )
 
+    @classmethod
+    def from_corpus(
+        cls,
+        documents: pd.DataFrame | pd.Series | Mapping[Any, str],
+        queries: pd.DataFrame | pd.Series | Mapping[Any, str],
+        judgments: pd.DataFrame,
+        *,
+        name: str = "corpus",
+        passages: int | None = None,
+        overlap: int = 0,
+        about: Mapping[str, str] | None = None,
+    ) -> Dataset:
+        """Return a dataset for retrieval: each query asks for its relevant documents.
+
+        Parameters
+        ----------
+        documents
+            A frame with the columns ``id``, ``text`` and optionally ``title``, or texts by id.
+        queries
+            A frame with the columns ``id`` and ``text``, or texts by id.
+        judgments
+            A frame with the columns ``query``, ``document`` and optionally ``relevance`` (0 is not
+            relevant, higher grades are more relevant).
+        passages
+            Split documents into passages of this number of words; a document has the score of its
+            best passage. Default: documents are not split.
+        overlap
+            Number of words that two adjacent passages share.
+
+        Raises
+        ------
+        DataError
+            If an id is duplicate, or no query has a relevant document.
+
+        >>> documents = {"a": "how to bake bread", "b": "how to plant trees"}
+        >>> judgments = pd.DataFrame({"query": ["q"], "document": ["a"]})
+        >>> Dataset.from_corpus(documents, {"q": "bread"}, judgments)
+        <Dataset corpus: 1 questions about 3 text items, items>
+        """
+        make = registry.load_object("karat.data.readers.corpus:corpus_dataset")
+        options = {"name": name, "passages": passages, "overlap": overlap, "about": about}
+        data: Dataset = make(documents, queries, judgments, **options)
+        return data
+
     # -- properties -------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -480,6 +553,48 @@ class Dataset:
             fine[self.items.index.get_indexer(pd.Index(self.target, tupleize_cols=False))] = True
         return np.flatnonzero(fine)
 
+    def role_of(self, field: str) -> str:
+        """Return the role of a field, or an empty string."""
+        roles = dict(zip(self.fields, self.roles, strict=False))
+        return roles.get(field, "")
+
+    @cached_property
+    def item_roles(self) -> ItemRoles:
+        """The roles in which the items are embedded.
+
+        The items of a field have its role. If a field is a query, all other items are documents:
+        those of the other fields, the targets, and items that no question mentions. A subset keeps
+        the roles of the whole dataset.
+        """
+        roles = self.roles + (DOCUMENT,) * (len(self.fields) - len(self.roles))
+        rows = [self.mentions(name).rows for name in self.fields]
+        main = np.full(len(self.items), "", dtype=object)
+        if not {QUERY, QUERY_AND_DOCUMENT} & set(roles):
+            for role, places in zip(self.roles, rows, strict=False):
+                main[places] = role
+            return ItemRoles(main, np.empty(0, dtype=np.intp))
+        query, document = np.zeros((2, len(self.items)), dtype=bool)
+        for role, places in zip(roles, rows, strict=True):
+            query[places] |= role != DOCUMENT
+            document[places] |= role != QUERY
+        if self.kind == "items" and self.target is not None:
+            targets = pd.Index(self.target, tupleize_cols=False)
+            document[self.items.index.get_indexer(targets)] = True
+        main[:] = DOCUMENT
+        main[query & ~document] = QUERY
+        return ItemRoles(main, np.flatnonzero(query & document))
+
+    @cached_property
+    def documents(self) -> np.ndarray | None:
+        """The position of the document of each item, if items are passages; otherwise None."""
+        if self.passage_of is None:
+            return None
+        places = self.items.index.get_indexer(pd.Index(self.passage_of, tupleize_cols=False))
+        if (places < 0).any():
+            lost = self.passage_of[np.argmax(places < 0)]
+            raise DataError(f'{self.name}: passage_of names an unknown item "{lost}".')
+        return np.asarray(places)
+
     @cached_property
     def tables(self) -> np.ndarray | None:
         """The table of each item, if the items are columns; otherwise None."""
@@ -513,8 +628,11 @@ class Dataset:
             digest.update(self.asked().tobytes())
         for values in (self.target, self.group, self.part):
             digest.update(b"-" if values is None else fingerprint(pd.Series(values)).encode())
-        if self.weight is not None:
-            digest.update(b"weight" + self.weight.tobytes())
+        for name in ("weight", "gain"):
+            if (numbers := getattr(self, name)) is not None:
+                digest.update(name.encode() + numbers.tobytes())
+        if self.passage_of is not None:
+            digest.update(fingerprint(pd.Series(self.passage_of)).encode())
         return digest.hexdigest()
 
     # -- subsets ----------------------------------------------------------------------------
@@ -529,12 +647,17 @@ class Dataset:
             "questions": self.questions.iloc[rows],
             "_mentions": mentions,
             **({"_asked": self.asked()} if self.kind == "items" else {}),
+            **({"item_roles": self.item_roles} if self.roles else {}),
         }
         for name in QUESTION_VALUES:
             changes[name] = None if getattr(self, name) is None else getattr(self, name)[rows]
         for name, value in changes.items():
             object.__setattr__(part, name, value)
         return part
+
+    def with_roles(self, roles: Sequence[str]) -> Dataset:
+        """Return the dataset with other roles of its fields."""
+        return replace(self, roles=tuple(roles))
 
     def with_positive(self, label: Any) -> Dataset:
         """Return the dataset with another positive class; there must be two classes."""
@@ -645,22 +768,22 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
     if empty.any():
         first = int(np.flatnonzero(empty)[0])
         raise DataError(f"{data.name}: the {what} of question {first} is missing; fill it.")
-    if what == "weight":
-        return _checked_weights(column, data.name)
+    if what in ("weight", "gain"):
+        return _checked_weights(column, what, data.name)
     invalid = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))
     if invalid:
         raise DataError(f'{data.name}: part must be "train" or "test", got "{invalid[0]}".')
     return column.to_numpy()
 
 
-def _checked_weights(column: pd.Series, name: str) -> np.ndarray:
+def _checked_weights(column: pd.Series, what: str, name: str) -> np.ndarray:
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise DataError(f'{name}: a weight must be a number >= 0, got "{column[row]}" (row {row}).')
+        raise DataError(f'{name}: a {what} must be a number >= 0, got "{column[row]}" (row {row}).')
     if not numbers.sum() > 0:
-        raise DataError(f"{name}: all weights are 0.")
+        raise DataError(f"{name}: all values of {what} are 0.")
     return numbers
 
 

@@ -6,56 +6,80 @@ be answered follow from this rule. A row that is partly NaN is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.core.dataset import Dataset
+from karat.core.columns import Bags
+from karat.core.dataset import QUERY, Dataset
 from karat.errors import ContractError
 
 #: maximum size in bytes of a sparse matrix when dense
 DENSE_LIMIT = 4 * 2**30
 #: number of texts per call of an encoder without a ``chunk`` attribute
 CHUNK = 256
-#: number of rows that are normalized at once
-BLOCK = 4096
+#: number of values that are normalized at once, small enough for the processor cache
+BLOCK = 2**17
 
 
 @dataclass(frozen=True)
 class Vectors:
     """Vectors of items: row i of the matrix is the vector of item ``rows[i]``; rows ascend.
 
-    ``vocabulary`` are all ids and vectors of the encoder, if it has a vocabulary.
+    ``vocabulary`` are all ids and vectors of the encoder, if it has a vocabulary. ``both`` are the
+    items that have a second vector as a query; these are the last rows of the matrix.
     """
 
     matrix: np.ndarray
     rows: np.ndarray
     vocabulary: tuple[pd.Index, np.ndarray] | None = None
+    both: np.ndarray | None = None
 
-    def at(self, positions: np.ndarray) -> np.ndarray:
-        """Return the vectors of items by their position in the dataset."""
-        return np.asarray(self.matrix[self._places(positions)])
+    def at(self, positions: np.ndarray, query: bool = False) -> np.ndarray:
+        """Return the vectors of items by their position in the dataset, or those as queries."""
+        return np.asarray(self.matrix[self._places_in_role(positions, query)])
+
+    def units(
+        self, positions: np.ndarray, dtype: Any = np.float32, *, query: bool = False
+    ) -> np.ndarray:
+        """Return the vectors of items with L2 norm 1, without a copy of the others."""
+        return unit_rows(self.matrix, dtype, self._places_in_role(positions, query))
 
     def known(self, positions: np.ndarray) -> np.ndarray:
         """Return which of these items have a vector."""
-        return ~np.isnan(self.matrix[self._places(positions), 0])
+        return self._has_vector[self._places(positions)]
+
+    @cached_property
+    def _has_vector(self) -> np.ndarray:
+        return ~np.isnan(self.matrix[:, 0])
+
+    def _places_in_role(self, positions: np.ndarray, query: bool) -> np.ndarray:
+        places = self._places(positions)
+        if not query or self.both is None or not len(self.both):
+            return places
+        second = np.searchsorted(self.both, positions)
+        found = np.append(self.both, -1)[second] == positions
+        return np.where(found, len(self.rows) + second, places)
 
     def _places(self, positions: np.ndarray) -> np.ndarray:
         places = np.searchsorted(self.rows, positions)
-        # -1 is appended for positions after the last row
-        lost = np.append(self.rows, -1)[places] != positions
+        lost = self.rows.take(places, mode="clip") != positions if len(self.rows) else places >= 0
         if lost.any():
             raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
         return places
 
     def of(self, data: Dataset, field: str) -> np.ndarray:
         """Return one vector per question: the item's, or the weighted mean of a bag of items."""
-        bags = data.mentions(field)
-        values = self.at(bags.rows)
-        if len(bags.rows) == len(data):
+        return self.means(data.mentions(field), QUERY in data.role_of(field))
+
+    def means(self, bags: Bags, query: bool = False) -> np.ndarray:
+        """Return one vector per bag: the item's, or the weighted mean of its items."""
+        values = self.at(bags.rows, query)
+        if len(bags.rows) == len(bags.offsets) - 1:
             return values
         weights = np.where(np.isnan(values[:, 0]), 0.0, bags.weights)
         sums = np.add.reduceat(np.nan_to_num(values) * weights[:, None], bags.offsets[:-1], axis=0)
@@ -73,17 +97,22 @@ class Vectors:
         return able
 
 
-def unit_rows(matrix: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
-    """Return the rows with L2 norm 1; rows of zeros are unchanged.
+def unit_rows(
+    matrix: np.ndarray, dtype: Any = np.float32, places: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the rows, or those at some places, with L2 norm 1; rows of zeros are unchanged.
 
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    rows = np.empty(np.shape(matrix), dtype=dtype)
-    for begin in range(0, len(matrix), BLOCK):  # saves a copy of the whole matrix in 64 bits
-        block = np.asarray(matrix[begin : begin + BLOCK], dtype=np.float64)
+    count, width = (len(matrix) if places is None else len(places)), np.shape(matrix)[1]
+    rows = np.empty((count, width), dtype=dtype)
+    step = max(1, BLOCK // max(1, width))
+    for begin in range(0, count, step):  # saves a copy of the whole matrix in 64 bits
+        part = slice(begin, begin + step)
+        block = np.asarray(matrix[part if places is None else places[part]], dtype=np.float64)
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
-        rows[begin : begin + BLOCK] = block / np.where(lengths > 0, lengths, 1.0)
+        rows[part] = block / np.where(lengths > 0, lengths, 1.0)
     return rows
 
 
@@ -200,8 +229,9 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     >>> codes.tolist(), texts
     ([0, 1, -1, 0], ['b', 'a'])
     """
+    cells = np.asarray(items, dtype=object)
     strings = [
-        None if missing else str(text) for text, missing in zip(items, pd.isna(items), strict=True)
+        None if missing else str(text) for text, missing in zip(cells, pd.isna(cells), strict=True)
     ]
     codes, texts = pd.factorize(np.array(strings, dtype=object))
     return codes, texts.tolist()
@@ -209,20 +239,29 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
 
 def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the vectors of items from those of their texts; NaN for an item without text."""
+    if np.array_equal(codes, np.arange(len(matrix))):  # one text per item
+        return matrix
     rows = matrix[np.maximum(codes, 0)] if len(matrix) else np.empty((len(codes), 1), np.float32)
     rows[codes < 0] = np.nan
     return rows
 
 
 def encode(
-    encoder: Any, texts: list[str], name: str, progress: Callable[[int], None] | None = None
+    encoder: Any,
+    texts: list[str],
+    name: str,
+    progress: Callable[[int], None] | None = None,
+    *,
+    role: str = "",
 ) -> np.ndarray:
     """Return one row of 32-bit floats per text, or raise a ContractError.
 
     ``encoder.encode`` gets ``encoder.chunk`` texts at a time, longest first; all at once, in their
-    order, if that is None. ``progress`` is called with the number of encoded texts.
+    order, if that is None. ``progress`` is called with the number of encoded texts. An encoder
+    that ``uses_roles`` also gets the role of the texts, such as "query".
     """
     size = getattr(encoder, "chunk", CHUNK)
+    given = {"role": role} if role and uses_roles(encoder) else {}
     order = np.arange(len(texts))
     if size is not None:
         order = np.argsort([-len(text) for text in texts], kind="stable")
@@ -231,7 +270,7 @@ def encode(
         places = order[begin : begin + size] if size else order
         chunk = [texts[i] for i in places]
         with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
-            values = _matrix(encoder.encode(chunk), len(chunk), name)
+            values = _matrix(encoder.encode(chunk, **given), len(chunk), name)
             vectors = values.astype(np.float32, copy=False)
         _check_finite(vectors, name, chunk)
         rows = np.empty((len(texts), vectors.shape[1]), np.float32) if rows is None else rows
@@ -244,6 +283,65 @@ def encode(
         if progress is not None:
             progress(begin + len(places))
     return np.empty((0, 1), np.float32) if rows is None else rows
+
+
+# -- roles ----------------------------------------------------------------------------------
+
+
+def uses_roles(encoder: Any) -> bool:
+    """Return whether an encoder embeds queries in another way than documents."""
+    return bool(getattr(encoder, "uses_roles", False))
+
+
+def declared_prompts(encoder: Any) -> list[str]:
+    """Return the names of the prompts that an encoder has, whether they are used or not."""
+    return sorted(map(str, getattr(encoder, "declared_prompts", ())))
+
+
+@dataclass(frozen=True)
+class RoleOrder:
+    """The items to embed by position, with the role of each; the last ones are ``both``.
+
+    ``prompts`` are the prompts of the roles; a role without one has an empty prompt.
+    """
+
+    places: np.ndarray
+    roles: np.ndarray
+    both: np.ndarray
+    prompts: Mapping[str, str] = field(default_factory=dict)
+
+    def matrix(self, name: str, embed: Callable[[np.ndarray, str], np.ndarray]) -> np.ndarray:
+        """Return one row per place; ``embed`` returns those of some places in one role."""
+        groups = [(role, np.flatnonzero(self.roles == role)) for role in dict.fromkeys(self.roles)]
+        if len(groups) < 2:
+            return embed(self.places, groups[0][0] if groups else "")
+        parts = [embed(self.places[chosen], role) for role, chosen in groups]
+        widths = {part.shape[1] for part in parts}
+        if len(widths) > 1:
+            several = " and ".join(map(str, sorted(widths)))
+            raise ContractError(f"{name} returned {several} dimensions in different roles.")
+        rows = np.empty((len(self.places), *widths), dtype=parts[0].dtype)
+        for (_, chosen), part in zip(groups, parts, strict=True):
+            rows[chosen] = part
+        return rows
+
+
+def role_order(encoder: Any, data: Dataset, rows: np.ndarray) -> RoleOrder:
+    """Return which items to embed in which role.
+
+    Without roles, or if the encoder has one prompt for all of them, each item is embedded once.
+    """
+    none = np.empty(0, dtype=np.intp)
+    if not data.roles or not uses_roles(encoder):
+        return RoleOrder(rows, np.full(len(rows), "", dtype=object), none)
+    main = data.item_roles.main[rows]
+    both = np.intersect1d(data.item_roles.both, rows)
+    names = dict.fromkeys([*main, *([QUERY] if len(both) else [])])
+    prompts = {role: str(encoder.prompt_for(role)) if role else "" for role in names}
+    if len(set(prompts.values())) == 1:
+        return RoleOrder(rows, np.full(len(rows), next(iter(names)), dtype=object), none, prompts)
+    roles = np.concatenate([main, np.full(len(both), QUERY, dtype=object)])
+    return RoleOrder(np.concatenate([rows, both]), roles, both, prompts)
 
 
 # -- datasets -------------------------------------------------------------------------------
@@ -278,16 +376,26 @@ def fit_embed(encoder: Any, train: Dataset, name: str) -> Vectors:
 def embed(encoder: Any, data: Dataset, name: str, width: int | None = None) -> Vectors:
     """Embed the items that the questions mention with a fitted encoder."""
     rows = data.mentioned()
-    items = data.items.iloc[rows]
-    if data.modality in getattr(encoder, "by_text", ()):
-        codes, texts = distinct_texts(items)
-        matrix = item_vectors(encode(encoder, texts, name), codes)
-    else:
-        values = align_rows(encoder.transform(items), items, f"{name}.transform")
-        matrix = check_vectors(values, len(rows), f"{name}.transform")
+
+    def embed_items(places: np.ndarray, role: str) -> np.ndarray:
+        items = data.items.iloc[places]
+        if data.modality in getattr(encoder, "by_text", ()):
+            codes, texts = distinct_texts(items)
+            return item_vectors(encode(encoder, texts, name, role=role), codes)
+        return transformed(encoder, items, name, role)
+
+    order = role_order(encoder, data, rows)
+    matrix = order.matrix(name, embed_items)
     if width is not None and matrix.shape[1] != width:
         raise ContractError(
             f"{name}.transform returned {matrix.shape[1]} dimensions for the test items "
             f"and {width} for the train items."
         )
-    return Vectors(matrix, rows)
+    return Vectors(matrix, rows, both=order.both)
+
+
+def transformed(encoder: Any, items: Any, name: str, role: str = "") -> np.ndarray:
+    """Return the checked vectors of an encoder's ``transform``."""
+    given = {"role": role} if role else {}
+    values = align_rows(encoder.transform(items, **given), items, f"{name}.transform")
+    return check_vectors(values, len(items), f"{name}.transform")

@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-import pandas as pd
+from typing import IO, TYPE_CHECKING, Any
 
 from karat.errors import DataError, Declined, KaratError
+
+if TYPE_CHECKING:  # imported where used: definitions are read without them
+    import pandas as pd
 
 #: prefix of temporary folders
 SCRATCH = "karat-run-"
@@ -139,6 +139,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
 _MADE = re.compile(r"-[0-9a-f]{12}$")
 
 
+@lru_cache(maxsize=4096)
 def safe_name(name: str) -> str:
     """Return a name that is a single path component, different for different names.
 
@@ -223,6 +224,8 @@ def encodable(text: str) -> str:
     >>> len(chr(0xDC80)), len(encodable(chr(0xDC80)))
     (1, 6)
     """
+    if text.isascii():
+        return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -266,10 +269,11 @@ def check_content(path: Path, size: int) -> None:
 
 def check_array(file: IO[bytes], size: int) -> None:
     """Raise a ValueError unless the header of an ``.npy`` file of this size fits its content."""
-    version = np.lib.format.read_magic(file)
+    from numpy.lib import format as read
+
+    version = read.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is not supported")
-    read = np.lib.format
     header = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
     try:
         shape, _, kind = header(file)
@@ -362,15 +366,19 @@ def _declared_size(message: Any) -> int:
 def fingerprint(values: pd.DataFrame | pd.Series) -> str:
     """Return a hash that changes with any value, type, name or order.
 
+    >>> import pandas as pd
     >>> fingerprint(pd.Series([1, 2])) == fingerprint(pd.Series([1, 2]))
     True
     >>> fingerprint(pd.Series([1, "1"])) == fingerprint(pd.Series([1, 1], dtype=object))
     False
     """
-    frame = values.to_frame("value") if isinstance(values, pd.Series) else values
-    digest = hashlib.sha256(repr(list(frame.columns)).encode())
-    index = frame.index.to_series(index=range(len(frame)))
-    for column in [index, *(frame.iloc[:, i] for i in range(frame.shape[1]))]:
+    import pandas as pd
+
+    single = isinstance(values, pd.Series)
+    names, columns = (["value"], [values]) if single else (list(values), _columns(values))
+    digest = hashlib.sha256(repr(names).encode())
+    index = values.index.to_series(index=range(len(values)))
+    for column in [index, *columns]:
         digest.update(f"{column.dtype} ".encode())
         if isinstance(column.dtype, pd.CategoricalDtype):
             # unused categories count: an encoder may give them a dimension
@@ -380,7 +388,15 @@ def fingerprint(values: pd.DataFrame | pd.Series) -> str:
     return digest.hexdigest()
 
 
+def _columns(frame: pd.DataFrame) -> list[pd.Series]:
+    """Return the columns; ``iloc`` takes twice as long, which counts for small tables."""
+    return [column for _, column in frame.items()]
+
+
 def _content(column: pd.Series) -> bytes:
+    import numpy as np
+    import pandas as pd
+
     if column.dtype != object:
         return _hashes(column)
     cells = column.tolist()
@@ -402,6 +418,8 @@ def _content(column: pd.Series) -> bytes:
 
 def _attrs_text(attrs: dict[Any, Any], known: dict[int, str]) -> str:
     """Return the text of the attributes of a column or table; ``known`` are those of tables."""
+    import pandas as pd
+
     parts = []
     for name, value in attrs.items():
         if isinstance(value, pd.DataFrame):
@@ -417,9 +435,13 @@ def cell_text(cell: Any) -> str:
 
     >>> cell_text([1, 2])
     '[1, 2]'
+    >>> import pandas as pd
     >>> cell_text(pd.Series([1])) == cell_text(pd.Series([1], name="x"))
     False
     """
+    import numpy as np
+    import pandas as pd
+
     if isinstance(cell, np.ndarray):  # numpy and pandas abbreviate long arrays
         digest = hashlib.sha256(cell.tobytes()).hexdigest()
         return f"ndarray {cell.dtype} {cell.shape} {digest}"
@@ -427,12 +449,14 @@ def cell_text(cell: Any) -> str:
         return f"Series {cell.name!r} {_cells_digest(cell)}"
     if not isinstance(cell, pd.DataFrame):
         return repr(cell)
-    digests = [_cells_digest(cell.iloc[:, i]) for i in range(cell.shape[1])]
+    digests = map(_cells_digest, _columns(cell))
     return f"DataFrame {cell.shape} {list(cell.columns)} {' '.join(digests)}"
 
 
 def _cells_digest(column: pd.Series) -> str:
     """Return a hash of the cells of a column; texts are not hashed one by one, which is slow."""
+    import pandas as pd
+
     plain = isinstance(column.index, pd.RangeIndex)
     if not plain or column.dtype.kind != "O":
         return fingerprint(column)
@@ -441,5 +465,8 @@ def _cells_digest(column: pd.Series) -> str:
 
 
 def _hashes(column: pd.Series) -> bytes:
+    import numpy as np
+    import pandas as pd
+
     hashed = pd.util.hash_pandas_object(column, index=False)
     return np.asarray(hashed, dtype=np.uint64).tobytes()

@@ -22,7 +22,7 @@ from karat.errors import ContractError, DataError
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
 #: the columns after the target that a file may have
-EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key")
+EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key", "gain")
 _WHOLE = ("candidates", "question", "known")
 _TEXT = ("classes", "items")
 #: extra columns that hold text
@@ -58,6 +58,8 @@ class Predictions:
     key
         The key of each row's item: its name in the data, or its row there. Runs of earlier versions
         have none.
+    gain
+        The relevance of the target item, if it is graded; 0 is judged and not relevant.
     """
 
     predictions: np.ndarray
@@ -73,6 +75,7 @@ class Predictions:
     weight: np.ndarray | None = None
     known: np.ndarray | None = None
     key: np.ndarray | None = None
+    gain: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         kinds = (("predictions", self.answers, ANSWERS), ("target", self.truths, TRUTHS))
@@ -211,8 +214,8 @@ class Predictions:
         """Return the text of ``predictions.csv``: classes, predictions, truth, extra columns."""
         extras = [name for name in EXTRAS if getattr(self, name) is not None]
         columns: list[list[str]] = []
-        if self.probabilities is not None:
-            columns += [_cells(column) for column in self.probabilities.T]
+        if self.probabilities is not None and self.probabilities.size:
+            columns.append(_number_rows(self.probabilities))
         columns += [_cells(self.predictions), _cells(self.target)]
         columns += [_cells(getattr(self, name)) for name in extras]
         classes = self.classes if self.probabilities is not None else ()
@@ -306,29 +309,34 @@ def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
 
 def _cells(values: np.ndarray) -> list[str]:
     if values.dtype == object:
-        texts = values.tolist()
-        quoted = {text: _quoted(text) for text in set(texts)}  # labels are few
-        return [quoted[text] for text in texts]
+        texts: list[str] = values.tolist()
+        return list(map(_quoted, texts)) if _needs_quotes("".join(texts)) else texts
     if values.dtype.kind != "f" or not len(values):
         return list(map(repr, values.tolist()))
+    return _number_rows(values[:, None])
+
+
+def _number_rows(matrix: np.ndarray) -> list[str]:
+    """Return the numbers of each row, separated by commas: the shortest that read back equal."""
     from pydantic_core import to_json
 
-    values = values.astype(float, copy=False)
-    # the shortest texts that read back to the same floats, as repr writes them
-    size = np.abs(values)
+    matrix = matrix.astype(float, copy=False)
+    size = np.abs(matrix)
     # in this range the JSON text equals repr, and is much faster to produce
     plain = (size == 0) | (size >= 1e-4) & (size < 1e16)
-    texts = to_json(np.where(plain, values, 0.0).tolist()).decode()[1:-1].split(",")
-    for place in np.flatnonzero(~plain).tolist():
-        texts[place] = float.__repr__(float(values[place]))
+    texts = to_json(np.where(plain, matrix, 0.0).tolist()).decode()[2:-2].split("],[")
+    for row in np.flatnonzero(~plain.all(axis=1)).tolist():
+        texts[row] = ",".join(map(repr, matrix[row].tolist()))
     return texts
 
 
 def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _needs_quotes(text) else text
+
+
+def _needs_quotes(text: str) -> bool:
     # the csv module does not quote a lone carriage return, which then cannot be read
-    if any(mark in text for mark in ',"\r\n'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+    return "," in text or '"' in text or "\r" in text or "\n" in text
 
 
 def _rows(text: str) -> list[list[str]]:

@@ -61,10 +61,7 @@ class Registry:
         """Return the component of this name; raise a DefinitionError with the closest name."""
         if ":" in name:
             return load_object(name)
-        self._load_builtin()
-        if name not in self._parts:
-            self._load_entry_points()
-        if name not in self._parts:
+        if name not in self:
             raise unknown(self.kind, name, self._parts)
         part = self._parts[name]
         return load_object(part) if isinstance(part, str) else part
@@ -79,7 +76,7 @@ class Registry:
         return self._origins[name]
 
     def __contains__(self, name: str) -> bool:
-        self._load_builtin()
+        self._load_builtin(name)
         if name not in self._parts:
             self._load_entry_points()
         return name in self._parts
@@ -89,8 +86,11 @@ class Registry:
         self._load_entry_points()
         return iter(sorted(self._parts))
 
-    def _load_builtin(self) -> None:
+    def _load_builtin(self, name: str | None = None) -> None:
+        """Import the modules of built-in components, with a name only until it is found."""
         for module in tuple(self._modules):
+            if name in self._parts:
+                break
             importlib.import_module(module)
             if module in self._modules:  # the import itself may have loaded it
                 self._modules.remove(module)
@@ -139,6 +139,18 @@ def load_object(path: str) -> Any:
     return found
 
 
+def _signature(part: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return _cached_signature(part)
+    except TypeError:  # a callable that cannot be hashed
+        return inspect.signature(part)
+
+
+@functools.lru_cache(maxsize=256)
+def _cached_signature(part: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(part)
+
+
 def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
     """Return the parameter names of a callable, and whether it has ``**kwargs``.
 
@@ -146,7 +158,7 @@ def accepts(part: Callable[..., Any]) -> tuple[set[str], bool]:
     True
     """
     try:
-        parameters = inspect.signature(part).parameters.values()
+        parameters = _signature(part).parameters.values()
     except ValueError:  # some functions written in C have no signature
         return set(), True
     named = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
@@ -172,7 +184,7 @@ def build(
     given = {**{name: value for name, value in offers.items() if name in named}, **params}
     if named:
         try:
-            inspect.signature(part).bind(**given)
+            _signature(part).bind(**given)
         except TypeError as error:
             raise DefinitionError(f"{what}: {error}.") from error
     return part(**given)
@@ -182,7 +194,7 @@ def _modules(package: str, names: str) -> list[str]:
     return [f"karat.{package}.{name}" for name in names.split()]
 
 
-models = Registry("model")
+models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised clustering rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "table_noise text_vector_noise"))
@@ -192,7 +204,7 @@ composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
 readers = Registry(
     "reader",
-    _modules("data.readers", "table text graph records table_corpus")
+    _modules("data.readers", "table text corpus graph records table_corpus")
     + _modules("compat", "taco.readers ulysses.readers"),
 )
 query_generators = Registry("query_generator", ["karat.data.query_generators"])

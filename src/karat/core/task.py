@@ -38,6 +38,10 @@ class Task:
         The first one is the primary metric. Empty: the defaults for the data.
     positive
         The positive class of two. Default: that of the dataset.
+    roles
+        The role of each field in the order of the fields, for encoders with prompts: ``"query"``,
+        ``"document"``, or the name of a prompt such as ``"classification"``. If a field is a
+        query, all other items are documents. Default: no roles.
     missing
         How to treat queries about items without a vector: ``"ignore"`` leaves them out and records
         the coverage, ``"penalize"`` scores a default answer.
@@ -85,6 +89,7 @@ class Task:
     ignore: Sequence[str] = ()
     positive: Any = None
     keep_predictions: str = "all"
+    roles: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -108,6 +113,7 @@ class Task:
         self._check_limits()
         object.__setattr__(self, "metrics", self._checked_metrics())
         object.__setattr__(self, "ignore", self._checked_ignore())
+        object.__setattr__(self, "roles", self._checked_roles())
         object.__setattr__(self, "corruptions", self._checked_corruptions())
 
     def _error(self, text: str) -> DefinitionError:
@@ -139,6 +145,13 @@ class Task:
             if not re.fullmatch("KRT[0-9]{1,3}", str(code)):
                 raise self._error(f"ignore must hold codes such as KRT004, got {code!r}.")
         return codes
+
+    def _checked_roles(self) -> tuple[str, ...]:
+        roles = (self.roles,) if isinstance(self.roles, str) else tuple(self.roles)
+        for role in roles:
+            if not isinstance(role, str) or not role.strip():
+                raise self._error(f"roles must be a list of names such as query, got {role!r}.")
+        return roles
 
     def _checked_corruptions(self) -> dict[str, tuple[float, ...]]:
         if not isinstance(self.corruptions, Mapping):

@@ -183,10 +183,19 @@ def reason_not_applicable(view: View, data: Dataset, role: str) -> str:
         if VECTORS not in getattr(corruptions.get(name), "takes", ()):
             why = unmet_reason(name, data)
         else:
-            why = "" if role == "encoder" else "it changes vectors, but a predictor has none"
+            why = "" if role == "encoder" else f"it changes vectors, but a {role} has none"
         if why:
             return f"{name}: {why}"
     return ""
+
+
+def changes_items(view: View) -> bool:
+    """Return whether a view differs from the clean one in items or targets, not only in vectors."""
+    return any(_changes_items(name, severity) for name, severity in view.parts())
+
+
+def _changes_items(name: str, severity: float) -> bool:
+    return bool(severity) and VECTORS not in getattr(corruptions.get(name), "takes", ())
 
 
 def corrupt(test: Dataset, view: View, seed: int, fold: int) -> Dataset:
@@ -201,7 +210,7 @@ def corrupt_with_share(test: Dataset, view: View, seed: int, fold: int) -> tuple
     """
     seen, rows = test, np.arange(len(test))
     for (name, severity), rng in _generators(view, seed, fold):
-        if severity and VECTORS not in getattr(corruptions.get(name), "takes", ()):
+        if _changes_items(name, severity):
             seen, remaining = _see_one(seen, View(name, severity, view.draw), rng)
             rows = rows[remaining]
     return seen, 0.0 if seen is test else _changed(test, seen, rows)

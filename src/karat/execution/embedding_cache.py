@@ -19,6 +19,7 @@ import os
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,14 +27,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from karat.core.dataset import Dataset
-from karat.core.embeddings import check_vectors, distinct_texts, encode, item_vectors
+from karat.core.embeddings import (
+    RoleOrder,
+    check_vectors,
+    distinct_texts,
+    encode,
+    item_vectors,
+    role_order,
+    transformed,
+)
 from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
-from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors
+from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
+from karat.models.contrib.endpoint_account import current_account, use_account
 from karat.models.model import Model, encoder_identity
 from karat.models.vector_files import VectorFile
 
@@ -65,21 +76,35 @@ class CachedVectors:
     seconds: float
 
 
-def text_hash(text: str) -> bytes:
-    """Return the hash of a text."""
-    return hashlib.blake2b(
-        text.encode("utf-8", "surrogatepass"), digest_size=TEXT_HASH_BYTES
-    ).digest()
+def text_hash(text: str, prompt: str = "") -> bytes:
+    """Return the hash of a text that is encoded with a prompt."""
+    key = hashlib.blake2b(_bytes(prompt)).digest() if prompt else b""
+    return hashlib.blake2b(_bytes(text), digest_size=TEXT_HASH_BYTES, key=key).digest()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _role_parts(order: RoleOrder) -> list[str]:
+    """Return what the vectors depend on besides encoder and items: roles and prompts."""
+    if not any(order.prompts.values()):
+        return []
+    return [json.dumps([list(order.prompts.items()), order.roles.tolist(), order.both.tolist()])]
 
 
 def checksum(folder: Path, about: Mapping[str, Any]) -> str:
-    """Return a hash of the files of an entry and of its facts, without the stored checksum."""
+    """Return a CRC-32 of the files of an entry and of its facts, without the stored checksum.
+
+    It finds damage, for which a cryptographic hash is not needed; that takes five times as long.
+    """
     facts = {name: value for name, value in about.items() if name != "checksum"}
-    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
+    found = zlib.crc32(json.dumps(facts, sort_keys=True).encode())
     for name in ("vectors.npy", "texts.npy"):
         with suppress(FileNotFoundError), (folder / name).open("rb") as file:
-            digest.update(hashlib.file_digest(file, "blake2b").digest())
-    return digest.hexdigest()
+            while block := file.read(2**20):
+                found = zlib.crc32(block, found)
+    return f"crc32-{found:08x}"
 
 
 class VectorCache:
@@ -219,7 +244,15 @@ def _bytes_in(folder: Path) -> int:
 class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
-    def __init__(self, shelf: ObjectStore, progress: Progress, keep: bool, scratch: Path) -> None:
+    def __init__(
+        self,
+        shelf: ObjectStore,
+        progress: Progress,
+        keep: bool,
+        scratch: Path,
+        identities: Mapping[str, str | None] | None = None,
+    ) -> None:
+        """``identities`` are those of the models by name, if they are known."""
         self.shelf = shelf
         self.progress = progress
         self.folder = str(scratch)
@@ -227,6 +260,7 @@ class VectorStage:
         self.cache = VectorCache(cache_folder()) if keep else self.spare
         #: the fields of jobs by model and dataset
         self.made: dict[tuple[str, str], dict[str, Any]] = {}
+        self._known_identities = identities or {}
         self._identities: dict[str, str] = {}
 
     def embedded(self, job: Job) -> Job:
@@ -236,7 +270,7 @@ class VectorStage:
             return job
         pair = (job.model, job.dataset)
         if pair not in self.made:
-            with one_thread(), restored_process():
+            with one_thread(), restored_process(), use_account(account_of(self.shelf)):
                 self.made[pair] = self.fields(job)
         return dataclasses.replace(job, **self.made[pair])
 
@@ -252,12 +286,13 @@ class VectorStage:
             key = f"{job.model} {data.kind}"
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
-                # vectors of a model without an identity are not found by later runs
-                self._identities[key] = encoder_identity(model, encoder) or os.urandom(16).hex()
+                self._identities[key] = self._identity(model, encoder)
             identity = self._identities[key]
-            folder = self._vectors(encoder, identity, model, data)
-            seconds = read_stored_vectors(folder)[0].get("seconds")
-            places: dict[str, Any] = {"vectors": str(folder), "embed_seconds": seconds}
+            order = role_order(encoder, data, np.arange(len(data.items)))
+            folder = self._vectors(encoder, identity, model, (data, order))
+            about = read_stored_vectors(folder)[0]
+            places: dict[str, Any] = {"vectors": str(folder), "usage": about.get("usage")}
+            places["embed_seconds"] = about.get("seconds")
             if data.kind == "items" and callable(getattr(encoder, "vocabulary", None)):
                 places["vocabulary"] = str(self._vocabulary(encoder, identity, model))
             return places
@@ -270,9 +305,18 @@ class VectorStage:
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
-    def _vectors(self, encoder: Any, identity: str, model: Model, data: Dataset) -> Path:
+    def _identity(self, model: Model, encoder: Any) -> str:
+        known = self._known_identities.get(model.name) if encoder is model.prototype else None
+        # vectors of a model without an identity are not found by later runs
+        return known or encoder_identity(model, encoder) or os.urandom(16).hex()
+
+    def _vectors(
+        self, encoder: Any, identity: str, model: Model, what: tuple[Dataset, RoleOrder]
+    ) -> Path:
+        data, order = what
         by_text = data.modality in getattr(encoder, "by_text", ())
-        key = VectorCache.key("texts" if by_text else "vectors", identity, fingerprint(data.items))
+        parts = ["texts" if by_text else "vectors", identity, fingerprint(data.items)]
+        key = VectorCache.key(*parts, *_role_parts(order))
         if self.cache.get(key) is not None:
             log.info("vectors of %s for %s: taken from the cache", model.name, data.name)
             return self.cache.folder(key)
@@ -280,40 +324,87 @@ class VectorStage:
         begun = time.perf_counter()
         self.convert(encoder, identity, model)
         about = {"model": model.name, "dataset": data.name}
-        if by_text:
-            return self._texts(key, encoder, data, {**about, "family": identity})
-        values = encoder.transform(data.items)
-        matrix = check_vectors(values, len(data.items), f"{model.name}.transform")
+        with current_account().counting() as used:
+            if by_text:
+                known = {**about, "family": identity}
+                matrix, seconds, marks = self._texts(encoder, what, known)
+            else:
+                known, marks = about, []
+                matrix = order.matrix(
+                    model.name,
+                    lambda rows, role: transformed(
+                        encoder, data.items.iloc[rows], model.name, role
+                    ),
+                )
+                seconds = time.perf_counter() - begun
         # stored, because jobs that take the vectors from the cache report it too
-        return self._put(key, matrix, {**about, "seconds": time.perf_counter() - begun})
+        facts = {**known, "seconds": seconds, **({"usage": f} if (f := used.facts()) else {})}
+        return self._put(key, matrix, facts, marks)
 
-    def _texts(self, key: str, encoder: Any, data: Dataset, about: Mapping[str, Any]) -> Path:
-        """Embed texts of which some may have been encoded before, for other data."""
-        codes, texts = distinct_texts(data.items)
-        marks = [text_hash(text) for text in texts]
+    def _texts(
+        self, encoder: Any, what: tuple[Dataset, RoleOrder], about: Mapping[str, Any]
+    ) -> tuple[np.ndarray, float, list[bytes]]:
+        """Embed texts of which some may have been encoded before, for other data.
+
+        Returns the vectors of the items, the seconds they took, and the hash of each text.
+        """
+        data, order = what
+        seconds = 0.0
+
+        def embed(rows: np.ndarray, role: str) -> np.ndarray:
+            nonlocal seconds
+            codes, texts = distinct_texts(data.items.iloc[rows])
+            prompt = order.prompts.get(role, "")
+            matrix, spent = self._encoded(encoder, texts, about, (role, prompt))
+            seconds += spent
+            return item_vectors(matrix, codes)
+
+        matrix = order.matrix(str(about["model"]), embed)
+        pairs = zip(order.roles, data.items.iloc[order.places], strict=True)
+        marks = [
+            bytes(TEXT_HASH_BYTES)
+            if pd.isna(text)
+            else text_hash(str(text), order.prompts.get(role, ""))
+            for role, text in pairs
+        ]
+        return matrix, seconds, marks
+
+    def _encoded(
+        self, encoder: Any, texts: list[str], about: Mapping[str, Any], role: tuple[str, str]
+    ) -> tuple[np.ndarray, float]:
+        """Return the vectors of texts in a role with its prompt, and the time they took."""
+        marks = [text_hash(text, role[1]) for text in texts]
         name, family = str(about["model"]), str(about["family"])
-        # in the run's own folder if the cache is read-only
-        cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
+        cached: list[CachedVectors] = []
+        if not getattr(encoder, "keeps_vectors", False):
+            # in the run's own folder if the cache is read-only
+            cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
         known = [each.places for each in cached]
         left = np.setdiff1d(np.arange(len(texts)), np.concatenate(known) if known else [])
         log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
         begun = time.perf_counter()
-        progress = self.progress.encoded
         new = [texts[i] for i in left]
-        vectors = encode(encoder, new, name, lambda done: progress(done, len(new)))
+
+        def report(done: int) -> None:
+            self.progress.encoded(done, len(new))
+
+        current_account().progress = report  # an endpoint reports each answer
+        vectors = encode(encoder, new, name, report, role=role[0])
         seconds = sum(each.seconds for each in cached) + time.perf_counter() - begun
         parts = [*cached, CachedVectors(left, vectors, 0.0)]
         if len({part.vectors.shape[1] for part in parts if len(part.places)}) > 1:
             # the width of its vectors depends on the texts of a call, so it gets all in one call
-            parts = [CachedVectors(np.arange(len(texts)), encode(encoder, texts, name), 0.0)]
+            vectors = encode(encoder, texts, name, role=role[0])
+            parts = [CachedVectors(np.arange(len(texts)), vectors, 0.0)]
             seconds = time.perf_counter() - begun
-        parts = [part for part in parts if len(part.places)]
-        width = parts[0].vectors.shape[1] if parts else 1
-        matrix = np.empty((len(texts), width), dtype=np.float32)
-        for part in parts:
-            matrix[part.places] = part.vectors
-        rows = [marks[code] if code >= 0 else bytes(TEXT_HASH_BYTES) for code in codes]
-        return self._put(key, item_vectors(matrix, codes), {**about, "seconds": seconds}, rows)
+        matrix = parts[-1].vectors
+        if len(parts) > 1:
+            width = next((part.vectors.shape[1] for part in parts if len(part.places)), 1)
+            matrix = np.empty((len(texts), width), dtype=np.float32)
+            for part in parts:
+                if len(part.places):
+                    matrix[part.places] = part.vectors
+        return matrix, seconds
 
     def convert(self, encoder: Any, identity: str, model: Model) -> None:
         """Read a vector file once and let the encoder look vectors up in the stored matrix."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
 from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import Limits, restored_folder
-from karat.execution.runner import Options, Session
+from karat.execution.runner import Options, Session, Stopped
 from karat.execution.workers import one_thread
 from karat.models.model import Model
 from karat.results.load import reason_nothing_ran
@@ -51,6 +52,7 @@ def evaluate(
     engine: str = "local",
     scheduler: str | None = None,
     items: bool = True,
+    budget: float | None = None,
     define: Files = (),
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
@@ -102,6 +104,9 @@ def evaluate(
     items : bool, default=True
         Keep the texts or cells of the test items in the run folder, where the license of the data
         allows it. They are shown by reports and ``compare_items``.
+    budget : float, optional
+        The most that this call may spend on endpoints, in dollars. Jobs whose vectors would cost
+        more are not run; ``resume=True`` runs them.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
@@ -132,7 +137,8 @@ def evaluate(
     Warns
     -----
     KaratWarning
-        If a job failed, or a model that was given ran on no task, such as for a missing library.
+        If a job failed, a model that was given ran on no task, such as for a missing library, or
+        jobs were not run because of the budget or an endpoint that refused for too long.
 
     Examples
     --------
@@ -154,8 +160,14 @@ def evaluate(
         catalog, models, tasks, only=options.only, constraint=constraint
     )
     plan = plan_suite(found, suite, catalog, options)
-    runs = run_suite(plan, suite, options, shown_progress(progress))
-    if problems := "\n".join(problems_of(runs, given=models is not None)):
+    postponed = []
+    try:
+        runs = run_suite(plan, suite, options, shown_progress(progress))
+    except Stopped as stopped:
+        if stopped.interrupted:
+            raise
+        runs, postponed = stopped.runs, [str(stopped)]
+    if problems := "\n".join([*postponed, *problems_of(runs, given=models is not None)]):
         if raise_on_failure:
             raise JobsFailed(problems, runs)
         warnings.warn(problems, KaratWarning, stacklevel=2)
@@ -231,13 +243,26 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    if options.engine not in ENGINES:
-        messages.append(f'engine must be "local" or "dask", got {options.engine!r}.')
-    elif options.scheduler is not None and options.engine != "dask":
-        messages.append('scheduler requires engine="dask" (--engine dask).')
+    messages += [*_wrong_budget(options), *_wrong_engine(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
+
+
+def _wrong_engine(options: Options) -> Iterator[str]:
+    if options.engine not in ENGINES:
+        yield f'engine must be "local" or "dask", got {options.engine!r}.'
+    elif options.scheduler is not None and options.engine != "dask":
+        yield 'scheduler requires engine="dask" (--engine dask).'
+
+
+def _wrong_budget(options: Options) -> Iterator[str]:
+    budget = options.budget
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if budget is not None and not (number and 0 <= budget < math.inf):
+        yield f"budget must be a number >= 0, got {budget!r}."
+    elif budget is not None and options.engine == "dask":
+        yield 'budget requires engine="local": a cluster does not share what is spent.'
 
 
 def find_models_and_suite(
@@ -279,7 +304,7 @@ def find_models_and_suite(
 def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
     """Return the given tasks as a suite."""
     if isinstance(tasks, str):
-        return catalog.suite(tasks)
+        return catalog.corpus_suite(tasks) if is_corpus(catalog, tasks) else catalog.suite(tasks)
     if isinstance(tasks, Suite):
         return tasks
     several = isinstance(tasks, Iterable) and not isinstance(tasks, Task | Dataset)
@@ -342,3 +367,11 @@ def run_suite(
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
     return Session(plan, suite, options, progress or Progress()).run()
+
+
+def is_corpus(catalog: Catalog, name: str) -> bool:
+    """Return whether a name is the folder of a corpus, and not that of a suite or task."""
+    from karat.data.readers.corpus import corpus_layout
+
+    known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
+    return name not in known and Path(name).is_dir() and bool(corpus_layout(Path(name)))

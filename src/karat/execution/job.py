@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
 import logging
@@ -17,7 +18,7 @@ import pickle
 import traceback
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,20 +30,22 @@ import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
-from karat.core.files import encodable
+from karat.core.files import encodable, safe_name
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.task import Task
 from karat.corruptions.view import (
     CLEAN,
     View,
+    changes_items,
     corrupt_vectors,
     corrupt_with_share,
     reason_not_applicable,
     views,
 )
-from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors
+from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors, Postponed
 from karat.execution.diagnostics import (
+    Side,
     guard,
     sample_csv,
     unconverged,
@@ -50,9 +53,16 @@ from karat.execution.diagnostics import (
     vector_facts,
 )
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
-from karat.execution.solvers import Answers, PredictorSolver, ProbeSolver, Solver
+from karat.execution.solvers import (
+    Answers,
+    PredictorSolver,
+    ProbeSolver,
+    SearchSolver,
+    Solver,
+)
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
+from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model
 from karat.probes.trained import Probe
 from karat.results.run import collect_artifacts
@@ -64,6 +74,8 @@ INFO_LENGTH = 200
 LOG_LENGTH = 50_000
 #: maximum number of replaced library functions in a record
 MOST_REPLACED = 5
+#: the status of a job that leaves no record because it cannot go on now
+POSTPONED = "postponed"
 #: maximum number of bytes of recently used objects
 RECENT = 2**30
 
@@ -86,6 +98,8 @@ class Broken:
             return cls("declined", _short(str(error)), "")
         if isinstance(error, BrokenEmbedding):
             return error.broken
+        if isinstance(error, Postponed):
+            return cls(POSTPONED, " ".join(encodable(str(error)).split()), "")
         log = "".join(traceback.format_exception(error))
         if isinstance(error, TimedOut):
             return cls("timeout", "over the time limit", log)
@@ -109,7 +123,8 @@ class Job:
     """What to run. ``model``, ``task`` and ``dataset`` are keys of the object store.
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
-    vectors, ``embed_seconds`` the time they took, ``broken`` why they could not be computed.
+    vectors, ``embed_seconds`` the time they took, ``usage`` what an endpoint counted for them,
+    ``broken`` why they could not be computed.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     """
@@ -124,6 +139,7 @@ class Job:
     vectors: str | None = None
     vocabulary: str | None = None
     embed_seconds: float | None = None
+    usage: Mapping[str, Any] | None = None
     broken: Broken | None = None
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
@@ -149,9 +165,11 @@ def run(job: Job, shelf: ObjectStore) -> Outcome:
     attempt = _Attempt(job, shelf)
     record, output = attempt.record, OutputLog()
     log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
+    account = account_of(shelf)
     try:
-        with captured_output(output):
+        with captured_output(output), use_account(account), account.counting() as used:
             attempt.evaluate()
+        attempt.add_usage(used)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also sys.exit, and panics of Rust libraries
@@ -195,6 +213,21 @@ def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
     }
 
 
+def share_views(job: Job, shelf: ObjectStore) -> None:
+    """Write the views of a job's fold to the folder of the store, for the jobs of all models."""
+    shelf.room = RECENT
+    _Attempt(job, shelf).share_views()
+
+
+def account_of(shelf: ObjectStore) -> Account:
+    """Return the account of the run whose objects these are."""
+    try:
+        account: Account = shelf.get("account")
+        return account
+    except FileNotFoundError:
+        return shelf.get_or_make("account", Account)
+
+
 class _Attempt:
     """A running job; its record and files remain when an error ends it."""
 
@@ -211,20 +244,9 @@ class _Attempt:
 
     def evaluate(self) -> None:
         """Fit once, then score every view; if a corrupted view fails, the others still run."""
-        job, record = self.job, self.record
+        record = self.record
         with self.meter.phase("load"):
-            data: Dataset = self.shelf.get(job.dataset)
-            # one call makes all folds of a task, for all jobs of this process
-            how: Any = self.task.split
-            key = f"folds-{job.task}-{job.seed}"
-            folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
-            fold: Fold = folds[job.fold]
-            train, test = data.take(fold.train), data.take(fold.test)
-            keys = self.shelf.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
-            self.keys = keys[fold.test]
-            record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
-            if np.isin(fold.train, fold.test).any():
-                train = train.blind()
+            data, train, test = self._load()
             solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
@@ -241,6 +263,46 @@ class _Attempt:
         record.update(notes=notes, history=_steps(solver.history()))
         self._add_extras(solver, train, test)
 
+    def _load(self) -> tuple[Dataset, Dataset, Dataset]:
+        """Return all data, the train fold and the test fold."""
+        job = self.job
+        data: Dataset = self.shelf.get(job.dataset)
+        # one call makes all folds of a task, for all jobs of this process
+        how: Any = self.task.split
+        key = f"folds-{job.task}-{job.seed}"
+        folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
+        fold: Fold = folds[job.fold]
+        train, test = data.take(fold.train), data.take(fold.test)
+        keys = self.shelf.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
+        self.keys = keys[fold.test]
+        self.record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
+        if np.isin(fold.train, fold.test).any():
+            train = train.blind()
+        return data, train, test
+
+    def share_views(self) -> None:
+        """Corrupt the test fold and preprocess each view, for the jobs of other processes."""
+        data, train, test = self._load()
+        solver = PredictorSolver(self.model, self.job.model_seed, self._share_prepared)
+        prepares = self.model.role == "predictor" and solver.fit_preparation(train)
+        for view in views(self.task.corruptions, self.task.draws):
+            if not reason_not_applicable(view, data, self.model.role):
+                shown, _ = self._corrupted(test, view)
+                if prepares:
+                    solver.prepared(shown, view.name)
+
+    def add_usage(self, used: Usage) -> None:
+        """Add what endpoints counted for the vectors of the data and for the views."""
+        facts = job_usage(self.job.usage, used)
+        self.record.update(facts)
+        if facts.get("truncated"):
+            texts = f"{facts['truncated']:,} of {facts['texts']:,} texts"
+            self.record["notes"].append(f"{texts} were over the model's limit and truncated")
+        if facts and self.job.batches:
+            self.record["notes"].append(
+                "inference was not timed: vectors of an endpoint come from the cache"
+            )
+
     def _solver(self) -> Solver:
         job, task = self.job, self.task
         if job.broken is not None:
@@ -251,18 +313,29 @@ class _Attempt:
             return PredictorSolver(model, job.model_seed, self._share_prepared)
         used = dict(task.probe)  # type: ignore[arg-type]
         name = used.pop("use")
-        offers = {"random_state": job.model_seed, "fold": job.fold}
+        share = None if job.vectors is None else self._share_from_vectors
+        offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
+        if model.role == "searcher":
+            return SearchSolver(model, probe, job.model_seed)
         if job.vectors is None:
             return ProbeSolver(model, probe, task.missing, job.model_seed)
-        _, matrix = read_stored_vectors(job.vectors)
-        vocabulary = None
-        if job.vocabulary is not None:
-            about, vectors = read_stored_vectors(job.vocabulary)
-            vocabulary = pd.Index(about["ids"]), vectors
-        ready = Vectors(matrix, np.arange(len(matrix)), vocabulary)
+        key = f"vectors-{job.vectors}-{job.vocabulary}-{job.dataset}"
+        ready = self.shelf.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
         # a stateless encoder has one seed for all folds: its vectors are computed once
         return ProbeSolver(model, probe, task.missing, job.seed, ready)
+
+    def _stored_vectors(self) -> Vectors:
+        """Return the precomputed vectors, which the jobs of a process share."""
+        assert self.job.vectors is not None
+        _, matrix = read_stored_vectors(self.job.vectors)
+        vocabulary = None
+        if self.job.vocabulary is not None:
+            about, vectors = read_stored_vectors(self.job.vocabulary)
+            vocabulary = pd.Index(about["ids"]), vectors
+        data: Dataset = self.shelf.get(self.job.dataset)
+        both = data.item_roles.both if len(matrix) > len(data.items) else None
+        return Vectors(matrix, np.arange(len(data.items)), vocabulary, both)
 
     def _add_extras(self, solver: Solver, train: Dataset, test: Dataset) -> None:
         """Add artifacts, inference times and the data of the checks; an error becomes a note."""
@@ -272,7 +345,7 @@ class _Attempt:
             if self.model.artifacts:
                 self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
                 record["notes"] += notes
-            if self.job.batches:
+            if self.job.batches and self.job.usage is None:
                 seed = self.job.model_seed
                 record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [
@@ -284,13 +357,23 @@ class _Attempt:
                 record["unconverged"] = unconverged(fitted)
                 if isinstance(solver, ProbeSolver) and not self.job.fold:
                     tested = solver.tested_
-                    record["observed"] = vector_facts((train, solver.vectors_), (test, tested))
+                    record["observed"] = self._vector_facts(
+                        (train, solver.vectors_), (test, tested)
+                    )
                     sample = sample_csv(test, tested, self.job.seed, self.keys)
                     if sample is not None:
                         self.files["sample.csv"] = sample
         except Exception as error:
             record["notes"].append(_short(f"{type(error).__name__}: {error}"))
             print("".join(traceback.format_exception(error)))
+
+    def _vector_facts(self, train: Side, test: Side) -> dict[str, Any]:
+        """Return facts about the vectors, computed once for all tasks on the same items."""
+        if self.job.vectors is None:
+            return vector_facts(train, test)
+        items = b"".join(data.mentioned().tobytes() + b"/" for data, _ in (train, test))
+        key = f"facts-{self.job.vectors}-{self.job.dataset}-{hashlib.sha256(items).hexdigest()}"
+        return self.shelf.get_or_make(key, lambda: vector_facts(train, test))
 
     def unmatched(self) -> dict[str, Any]:
         """Return examples of the items without a vector, and of the names of the vectors."""
@@ -313,7 +396,7 @@ class _Attempt:
                 shown, share = self._corrupted(test, view)
             with self.meter.phase("predict"):
                 answers = self._answers(solver, shown, view)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Postponed):
             raise
         except BaseException as error:
             if view == CLEAN:
@@ -363,24 +446,27 @@ class _Attempt:
     def _corrupted(self, test: Dataset, view: View) -> tuple[Dataset, float]:
         """Return the test fold of a view, computed once for all models of a process."""
         job = self.job
-        key = f"view-{job.task}-{job.seed}-{job.fold}-{view.name}"
-        if view == CLEAN:
+        if not changes_items(view):
             return test, 0.0
         return self.shelf.get_or_make_recent(
-            key,
+            f"view-{job.task}-{job.seed}-{job.fold}-{safe_name(view.name)}",
             lambda: corrupt_with_share(test, view, job.seed, job.fold),
             lambda seen: int(np.sum(seen[0].items.memory_usage(deep=True))),
         )
 
     def _share_prepared(self, name: str, make: Callable[[], Any]) -> Any:
         """Return preprocessed rows, shared by the predictors of a process that preprocess alike."""
-        key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{name}"
+        key = f"prepared-{self.job.task}-{self.job.seed}-{self.job.fold}-{safe_name(name)}"
 
         def weigh(made: Any) -> int:
             parts = made if isinstance(made, tuple) else (made,)
             return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
         return self.shelf.get_or_make_recent(key, make, weigh)
+
+    def _share_from_vectors(self, rows: str, name: str, make: Callable[[], Any]) -> Any:
+        """Return what a probe computes from stored vectors, shared by the heads on these rows."""
+        return self.shelf.get_or_make_in_group(f"{self.job.vectors}-{rows}", name, make)
 
     def _answers(self, solver: Solver, shown: Dataset, view: View) -> Answers:
         if isinstance(solver, PredictorSolver):
@@ -514,6 +600,9 @@ class ObjectStore:
         self._objects: dict[str, Any] = {}
         self._sent: dict[str, Any] = {}
         self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        #: number of bytes of recently used objects that may be written for other processes
+        self.room = 0
+        self._group: tuple[str, dict[str, Any]] = ("", {})
 
     def put(self, key: str, value: Any, sent: Any = None) -> str:
         """Store an object and return its key; other processes get ``sent`` instead, if given."""
@@ -524,8 +613,7 @@ class ObjectStore:
     def get(self, key: str) -> Any:
         """Return the object of a key, read from the folder on first use."""
         if key not in self._objects:
-            with self.file(key).open("rb") as file:
-                self._objects[key] = pickle.load(file)
+            self._objects[key] = _read(self.file(key))
         return self._objects[key]
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
@@ -537,23 +625,48 @@ class ObjectStore:
     def get_or_make_recent(self, key: str, make: Callable[[], T], weigh: Callable[[T], int]) -> T:
         """Return the object of a key from a cache that drops the least recently used objects.
 
-        ``weigh`` returns the size of an object in bytes.
+        ``weigh`` returns the size of an object in bytes. An object that another process has written
+        to the folder is read, not made.
         """
         if key not in self._recent:
-            value = make()
-            self._recent[key] = (value, weigh(value))
+            shared = self.file(key).exists()
+            value = _read(self.file(key)) if shared else make()
+            self._recent[key] = (value, size := weigh(value))
+            if not shared and size <= self.room:
+                self.room -= size
+                _write(self.file(key), value)
             while len(self._recent) > 1 and sum(w for _, w in self._recent.values()) > RECENT:
                 self._recent.popitem(last=False)
         self._recent.move_to_end(key)
         return self._recent[key][0]
 
+    def get_or_make_in_group(self, group: str, name: str, make: Callable[[], T]) -> T:
+        """Return the object of a name in a group; those of the group before are dropped."""
+        if self._group[0] != group:
+            self._group = (group, {})
+        members = self._group[1]
+        if name not in members:
+            members[name] = make()
+        return members[name]
+
     def save(self) -> None:
         """Write all objects to the folder, together with the code of scripts they need."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for key, value in self._sent.items():
-            with self.file(key).open("wb") as file:
-                cloudpickle.dump(value, file)
+            _write(self.file(key), value)
 
     def file(self, key: str) -> Path:
         """Return the file of a key."""
         return self.folder / f"{key}.pickle"
+
+
+def _read(path: Path) -> Any:
+    with path.open("rb") as file:
+        return pickle.load(file)
+
+
+def _write(path: Path, value: Any) -> None:
+    draft = path.with_suffix(".draft")  # a process that is ended leaves no partial file
+    with draft.open("wb") as file:
+        cloudpickle.dump(value, file)
+    draft.replace(path)

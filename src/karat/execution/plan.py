@@ -26,11 +26,13 @@ from karat.config.components import (
     hash_user_components,
     with_task_name,
 )
-from karat.core.dataset import PLURAL, Dataset
+from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
+from karat.core.embeddings import distinct_texts, role_order
 from karat.core.files import encodable
+from karat.core.registry import corruptions
 from karat.core.table_items import ITEM_TYPES
 from karat.core.task import Task
-from karat.corruptions.view import View, reason_not_applicable
+from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
 from karat.data.query_generators import generate_queries
 from karat.errors import (
     DataError,
@@ -79,7 +81,8 @@ class PlannedTask:
         parts = [task.probe, task.split, task.metrics, task.missing, task.corruptions, task.draws]
         # the default is not a part, so that runs of earlier versions can be resumed
         kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
-        return _hash([*parts, *kept])
+        roles = self.data.roles if self.data is not None else ()
+        return _hash([*parts, *kept, *([{"roles": roles}] if roles else [])])
 
 
 def _hash(value: Any) -> str:
@@ -163,11 +166,77 @@ def make_plan(
     return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost)
 
 
+@dataclass(frozen=True)
+class Bill:
+    """What a model would send to its endpoint: texts that are not in the cache, and their price.
+
+    ``views`` are the tokens of corrupted texts, whether they are in the cache or not.
+    """
+
+    model: str
+    texts: int
+    missing: int
+    tokens: float
+    views: float
+    price: float | None
+
+
+def estimate_bills(plan: Plan) -> list[Bill]:
+    """Return the estimated bill of every model behind an endpoint; nothing is sent."""
+    bills = []
+    for model in plan.models:
+        asked: Any = model.prototype
+        tasks = {id(each): each for one, each, _ in plan.jobs if one is model}.values()
+        if not callable(getattr(asked, "estimate", None)) or not tasks:
+            continue
+        texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
+        whole: dict[str, dict[str, None]] = {}
+        for _, role, own in texts:
+            whole.setdefault(role, {}).update(dict.fromkeys(own))
+        estimates = [asked.estimate(list(own), role) for role, own in whole.items()]
+        missing, tokens = (sum(numbers) for numbers in zip(*estimates, strict=True))
+        views = sum(_view_tokens(each, asked.estimate_all(own, role)) for each, role, own in texts)
+        per_token = asked.price_per_token
+        price = None if per_token is None else (tokens + views) * per_token
+        count = sum(map(len, whole.values()))
+        bills.append(Bill(model.name, count, missing, tokens, views, price))
+    return bills
+
+
+def _texts_by_role(planned: PlannedTask, encoder: Any) -> Iterator[tuple[str, list[str]]]:
+    """Yield the distinct texts of a task's items in each role in which they are encoded."""
+    data = planned.data
+    if data is None or data.items.ndim != 1:
+        return
+    order = role_order(encoder, data, np.arange(len(data.items)))
+    for role in dict.fromkeys(order.roles):
+        yield role, distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
+
+
+def _view_tokens(planned: PlannedTask, tokens: float) -> float:
+    """Return the tokens of the corrupted texts of all folds, of those of the whole data."""
+    task, data = planned.task, planned.data
+    if data is None or planned.tested is None:
+        return 0.0
+    changed = [
+        view
+        for view in views(task.corruptions, task.draws)
+        if view.severity
+        and not reason_not_applicable(view, data, "encoder")
+        and any(VECTORS not in getattr(corruptions.get(n), "takes", ()) for n, _ in view.parts())
+    ]
+    tested = len(planned.tested) / max(len(data), 1) * len(set(planned.repeats))
+    return tokens * len(changed) * tested * len(planned.folds) / max(len(planned.repeats), 1)
+
+
 def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple[Any, ...]]:
     """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks."""
     jobs: list[tuple[Model, PlannedTask, int]] = []
     declined, skipped, lost = [], [], []
+    place = {id(each): i for i, each in enumerate(planned)}
+    first = _first_tasks(planned)
     for model in models:
+        own: list[tuple[Model, PlannedTask, int]] = []
         for each in planned:
             name, data = each.task.name, each.data
             if reason := decline_reason(model, each):
@@ -176,14 +245,25 @@ def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple
             elif data is None:
                 lost.append(Decline(model.name, name, each.data_error))
             else:
-                jobs += [(model, each, fold) for fold in each.folds]
+                own += [(model, each, fold) for fold in each.folds]
                 views = [View(corruption, 1.0) for corruption in each.task.corruptions]
                 reasons = [reason_not_applicable(view, data, model.role) for view in views]
                 skipped += [Decline(model.name, name, reason) for reason in reasons if reason]
+        # the heads of a fold run one after the other and share scaled vectors and kernels
+        jobs += sorted(own, key=lambda job: (first[id(job[1])], job[2]))
     # with corruptions, the models of a fold run one after the other and share the corrupted data
-    place = {id(each): i for i, each in enumerate(planned)}
     jobs.sort(key=lambda job: (place[id(job[1])], job[2]) if job[1].task.corruptions else (-1, 0))
     return [tuple(jobs), tuple(declined), tuple(skipped), tuple(lost)]
+
+
+def _first_tasks(planned: Sequence[PlannedTask]) -> dict[int, int]:
+    """Return, by task, the position of the first task with a trained probe on the same data."""
+    first: dict[int, int] = {}
+    found: dict[int, int] = {}
+    for i, each in enumerate(planned):
+        trained = each.task.probe["use"] == "trained"  # type: ignore[index]
+        found[id(each)] = first.setdefault(id(each.data), i) if trained else i
+    return found
 
 
 def decline_reason(model: Model, planned: PlannedTask) -> str:
@@ -195,8 +275,14 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
         takes = " and ".join(PLURAL.get(m, m) for m in model.takes)
         hint = "; TableSentences writes them as text for it" if _writes(model, data) else ""
         return f"the model takes {takes}, not {PLURAL[data.modality]}{hint}"
-    if model.role != "predictor":
-        return ""
+    probe: Any = planned.task.probe
+    if model.role == "searcher" and probe["use"] != "nearest":
+        return f"a search model ranks documents; it has no vectors for the {probe['use']} probe"
+    return _predictor_reason(model, planned, data) if model.role == "predictor" else ""
+
+
+def _predictor_reason(model: Model, planned: PlannedTask, data: Dataset) -> str:
+    """Return why a predictor cannot run a task, or an empty string."""
     probe: Any = planned.task.probe
     if probe["use"] != "trained" or data.kind == "items":
         return f"a predictor has no vectors for the {probe['use']} probe"
@@ -348,10 +434,18 @@ def _sampled_and_split(
     how: Any = task
     try:
         data = data if task.ask is None else generate_queries(data, how.ask, seed)
+        data = data.with_roles(_field_roles(task)) if task.roles else data
         chosen = choose_split(data, how.split)
         return dataclasses.replace(task, split=chosen), data, split(data, chosen, seed)
     except DefinitionError as error:
         raise with_task_name(task, error) from error
+
+
+def _field_roles(task: Task) -> tuple[str, ...]:
+    """Return the roles of the fields; queries that are candidates too have both roles."""
+    probe: Any = task.probe
+    among = probe["use"] == "nearest" and probe.get("queries", "among") == "among"
+    return tuple(QUERY_AND_DOCUMENT if among and role == QUERY else role for role in task.roles)
 
 
 def _load(task: Task) -> Dataset:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from karat.errors import FAILURES
+from karat.models.contrib.endpoint_account import money
 
 #: seconds between two lines about the same encoder
 PAUSE = 10.0
@@ -37,6 +38,9 @@ class Progress:
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Receive the record of a finished job and the path of its log."""
+
+    def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
+        """Receive what was sent to an endpoint in this run."""
 
     def ended(self) -> None:
         """Receive the end of the run, finished or stopped."""
@@ -99,6 +103,11 @@ class LineProgress(Progress):
                 self._print(failure_line(record, folder))
         elif self.verbose:
             self._print(f"{self.done} of {self.jobs}  {job_line(record)}")
+
+    def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
+        """Print the requests, tokens and price of a model in this run."""
+        cost = "" if price is None else f", {money(price)}"
+        self._print(f"sent to {model}: {requests:,} requests, {tokens:,.0f} tokens{cost}")
 
     def ended(self) -> None:
         """Print how many failures were not printed, by model."""

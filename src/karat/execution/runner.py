@@ -11,26 +11,39 @@ import shlex
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from karat import __version__
+from karat.core.dataset import QUERY
+from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
 from karat.execution.embedding_cache import VectorStage
-from karat.execution.job import Broken, Job, ObjectStore, Outcome, new_record, run
+from karat.execution.job import (
+    POSTPONED,
+    Broken,
+    Job,
+    ObjectStore,
+    Outcome,
+    account_of,
+    new_record,
+    run,
+)
 from karat.execution.plan import Plan, PlannedTask, job_spec
 from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
+from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
@@ -45,11 +58,15 @@ log = logging.getLogger(__name__)
 
 
 class Stopped(KaratError):
-    """A run was interrupted. Finished jobs are stored; ``runs`` are the unfinished runs."""
+    """A run was interrupted. Finished jobs are stored; ``runs`` are the unfinished runs.
+
+    ``interrupted`` is False if all jobs ran except those that were postponed.
+    """
 
     def __init__(self, done: int, jobs: int, runs: list[Run], reason: str = "stopped") -> None:
         self.runs = runs
         self.reason = reason
+        self.interrupted = True
         self.progress = f"{done} of {jobs} jobs are finished"
         super().__init__(f"{reason}: {self.progress}; resume runs the rest.")
 
@@ -73,6 +90,7 @@ class Options:
     engine: str = "local"
     scheduler: str | None = None
     items: bool = True
+    budget: float | None = None
 
 
 def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
@@ -101,7 +119,13 @@ def perform(job: Job, shelf: ObjectStore) -> Outcome:
 
 
 def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
-    """Write the outcome of a job into its run folder and return its record."""
+    """Write the outcome of a job into its run folder and return its record.
+
+    A postponed job is not recorded, so that ``resume`` runs it.
+    """
+    if outcome.record["status"] == POSTPONED:
+        Run(Path(job.folder)).unmark_running(outcome.record)
+        return outcome.record
     Run(Path(job.folder)).write(outcome.record, outcome.files, outcome.artifacts)
     return outcome.record
 
@@ -111,7 +135,8 @@ def embed(job: Job, shelf: ObjectStore) -> dict[str, Any]:
     assert job.stage is not None
     folder, cached = job.stage
     stage = VectorStage(shelf, _Reported(shelf.get("report")), cached, Path(folder))
-    return stage.fields(job)
+    with use_account(account_of(shelf)):
+        return stage.fields(job)
 
 
 class Unsendable:
@@ -156,6 +181,7 @@ class Session:
         self.on_dask = options.engine == "dask"
         self._planned = {planned.task.name: planned for planned in plan.tasks}
         self._items: dict[str, ItemTable] = {}
+        self._postponed: dict[str, list[str]] = {}
 
     def run(self) -> list[Run]:
         """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
@@ -164,15 +190,30 @@ class Session:
         self.runs = runs = self._open_runs()
         with temporary_folder() as folder:
             self.shelf = ObjectStore(folder / "shelf")
-            self.stage = VectorStage(self.shelf, self.progress, self.options.cache, folder)
+            keep, known = self.options.cache, self.plan.identities
+            account = Account(folder, None if keep else folder / "journals", self.options.budget)
+            self.shelf.put("account", account)
+            self.stage = VectorStage(self.shelf, self.progress, keep, folder, known)
             self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)
             finally:
                 self.progress.ended()
+                for model, sent in account.sent().items():
+                    self.progress.billed(model, *sent)
                 for each in runs.values():
                     each.finish()
+        if self._postponed:
+            raise self._stopped(list(runs.values()))
         return list(runs.values())
+
+    def _stopped(self, runs: list[Run]) -> Stopped:
+        """Return the error about jobs that were postponed, with the reason of each model."""
+        left = sum(map(len, self._postponed.values()))
+        reasons = "; ".join(f"{model}: {reasons[0]}" for model, reasons in self._postponed.items())
+        stopped = Stopped(len(self.plan.jobs) - left, len(self.plan.jobs), runs, reasons)
+        stopped.interrupted = False
+        return stopped
 
     def _run_jobs(self, runs: Mapping[str, Run]) -> None:
         jobs = self._jobs(runs)
@@ -186,6 +227,7 @@ class Session:
             self._embed(jobs)
             # a job with limits computes its vectors in its worker, where the limits are enforced
             ready = [self._with_vectors(job) for job in jobs]
+            self._share_views(ready)
             workers = self._parallel_jobs(ready)
             with contextlib.ExitStack() as stack:
                 for opened in runs.values() if self.on_dask else ():
@@ -204,6 +246,10 @@ class Session:
     def _finish(self, job: Job, answer: Any) -> bool:
         """Store and report a finished job; return whether it succeeded."""
         record = self._record(job, answer)
+        if record["status"] == POSTPONED:
+            log.warning("job postponed: %(model)s, %(task)s, fold %(fold)s: %(info)s", record)
+            self._postponed.setdefault(record["model"], []).append(record["info"])
+            return True
         if not Run(Path(job.folder)).has(record):
             raise KaratError(
                 f"the record of {record['model']} on {record['task']} is not in {job.folder}: the "
@@ -238,6 +284,26 @@ class Session:
             elif isinstance(answer, BaseException):
                 raise answer
             self.stage.made[job.model, job.dataset] = answer
+
+    def _share_views(self, jobs: Sequence[Job]) -> None:
+        """Compute the views of folds that several models see once, in a worker process.
+
+        It loads a model of Karat only, so that no other model can change what the models see. If it
+        fails, the jobs compute their views themselves and report errors.
+        """
+        folds: dict[tuple[str, int], list[Job]] = {}
+        for job in jobs if self.workers and not self.on_dask else ():
+            if self.shelf.get(job.task).corruptions and not job.limits:
+                folds.setdefault((job.task, job.fold), []).append(job)
+        own = [list(filter(self._is_own, same)) for same in folds.values() if len(same) > 1]
+        first = [same[0] for same in own if same]
+        for _ in execute(first, "karat.execution.job:share_views", self.shelf, 1) if first else ():
+            pass
+
+    def _is_own(self, job: Job) -> bool:
+        """Return whether the class of a job's model is Karat's."""
+        prototype = self.shelf.get(job.model).prototype
+        return type(prototype).__module__.startswith("karat.") and self._is_sendable(job)
 
     def _report(self, job: Job, event: Event) -> None:
         """Show an event of a running job."""
@@ -376,6 +442,7 @@ class Session:
             "params": _plain(model.params),
             "version": model.version,
             "role": model.role,
+            **_prompt_facts(model, self.plan.tasks),
             **self.machine,
             "tasks": [self._facts(model, planned) for planned in self.plan.tasks],
         }
@@ -442,7 +509,7 @@ class Session:
             if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)
                 # folds depend on the dataset's name, so equal data may be two datasets
-                name = zlib.crc32(data.name.encode())
+                name = zlib.crc32("/".join([data.name, *data.roles]).encode())
                 data_key = self.shelf.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
                 keys["task", task.name] = (self.shelf.put(f"task-{i}", task), data_key)
         return keys
@@ -490,6 +557,23 @@ def _machine_facts() -> dict[str, Any]:
     }
 
 
+def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
+    """Return the prompts that a model uses for the roles of the tasks, and the names of its own."""
+    found = [planned.data.item_roles for planned in tasks if planned.data and planned.data.roles]
+    named = [role for each in found for role in pd.unique(each.main)]
+    named += [QUERY for each in found if len(each.both)]
+    roles = [role for role in dict.fromkeys(named) if role]
+    encoder = model.prototype
+    if not roles or model.unavailable or not uses_roles(encoder):
+        return {"declared_prompts": names} if roles and (names := declared_prompts(encoder)) else {}
+    try:
+        used = {role: encodable(str(encoder.prompt_for(role))) for role in roles}
+        return {"prompts": used, "declared_prompts": declared_prompts(encoder)}
+    except Exception as error:  # its jobs fail with the same error
+        log.warning("the prompts of %s are unknown: %s", model.name, error)
+        return {}
+
+
 def _task_facts(planned: PlannedTask) -> dict[str, Any]:
     """Return the definition of a task and the facts about its data, as stored in run.json."""
     task, data = planned.task, planned.data
@@ -517,6 +601,7 @@ def _task_facts(planned: PlannedTask) -> dict[str, Any]:
         number = data.about.get("openml_task")
         facts |= {"dataset": data.name, "id": f"openml.org/t/{number}" if number else data.name}
         facts |= {"fingerprint": data.fingerprint, "modality": data.modality}
+        facts |= {"roles": list(data.roles)} if data.roles else {}
         facts |= {"about": _plain(data.about), "items": len(data.items), "questions": len(data)}
         if data.items.ndim > 1:
             facts["columns"] = data.items.shape[1]

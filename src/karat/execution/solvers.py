@@ -56,23 +56,40 @@ class PredictorSolver:
             raise Declined("a predictor needs targets to train on, and this task hides them")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
         self.preparation_ = None
-        X: Any = train.frame()
+        X: Any = None
         if hasattr(self.fitted_, "parts"):
             unfitted, self.fitted_ = self.fitted_.parts()
-            self.identity_ = object_identity(unfitted)
-            self.preparation_, X = self._shared(
-                "train", lambda: (unfitted, unfitted.fit_transform(X, train.target))
-            )
+            X = self._prepare(unfitted, train)
+        X = train.frame() if X is None else X
         self.notes_ = fit_weighted(self.fitted_, X, train.target, train.weight)
 
-    def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
-        """Return the predictions for the test items; ``change`` is ignored.
+    def fit_preparation(self, train: Dataset) -> bool:
+        """Fit only the transformer, without loading the estimator; False if that is impossible."""
+        predictor = self.model.fresh(self.seed, train.kind)
+        if train.target is None or not hasattr(predictor, "preparation"):
+            return False
+        self._prepare(predictor.preparation(), train)
+        return True
+
+    def _prepare(self, unfitted: Any, train: Dataset) -> Any:
+        self.identity_ = object_identity(unfitted)
+        self.preparation_, X = self._shared(
+            "train", lambda: (unfitted, unfitted.fit_transform(train.frame(), train.target))
+        )
+        return X
+
+    def prepared(self, test: Dataset, view: str = "") -> Any:
+        """Return the test items for the predictor, transformed if it has a transformer.
 
         Transformed items are shared under the name of the view, if given.
         """
-        X: Any = test.frame()
-        if (preparation := self.preparation_) is not None:
-            X = self._shared(view, lambda: preparation.transform(test.frame()))
+        if (preparation := self.preparation_) is None:
+            return test.frame()
+        return self._shared(view, lambda: preparation.transform(test.frame()))
+
+    def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
+        """Return the predictions for the test items of a view; ``change`` is ignored."""
+        X = self.prepared(test, view)
         return Answers(predict_checked(self.fitted_, X, test, self.model.name))
 
     def fitted(self) -> Any:
@@ -92,6 +109,44 @@ class PredictorSolver:
     def history(self) -> list[dict[str, Any]]:
         """Return the scores per epoch, if the predictor has any."""
         return list(getattr(self.fitted_, "history_", []))
+
+
+class SearchSolver:
+    """A search model ranks the documents for each query; it is not trained."""
+
+    dimensions: int | None = None
+
+    def __init__(self, model: Model, probe: Any, seed: int) -> None:
+        self.model = model
+        self.probe = probe
+        self.seed = seed
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes of the probe and of the search model."""
+        pairs = getattr(self.fitted_, "pairs_", 0)
+        return [*self.probe.notes, *([f"{pairs:,} pairs were reranked"] if pairs else [])]
+
+    def fit(self, train: Dataset) -> None:
+        """Record which items are queries."""
+        self.fitted_ = self.model.fresh(self.seed, train.kind)
+        self.probe.fit(train, None)
+
+    def answer(self, test: Dataset, change: Change | None = None) -> Answers:
+        """Index the documents and rank them for the queries; ``change`` is ignored."""
+        return Answers(self.probe.search(test, self.fitted_))
+
+    def infer(self, test: Dataset) -> Answers:
+        """Answer again, to be timed."""
+        return self.answer(test)
+
+    def fitted(self) -> Any:
+        """Return the search model."""
+        return self.fitted_
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return an empty list: a search model has no epochs."""
+        return []
 
 
 class ProbeSolver:
@@ -197,4 +252,4 @@ def _no_vectors(data: Dataset, vectors: Vectors, what: str) -> NoVectors:
     return NoVectors(f"no vector for any of the {len(rows)} {what} of {data.name}")
 
 
-Solver = PredictorSolver | ProbeSolver
+Solver = PredictorSolver | ProbeSolver | SearchSolver

@@ -392,8 +392,8 @@ def fixed(
             what = f'an unknown key "{unknown[0]}"' if unknown else 'no "test"'
             raise DefinitionError(f"fixed: fold {number} has {what}; give train and test rows.")
         rows = np.array(list(fold["test"]))
-        rest = np.setdiff1d(np.arange(len(data)), rows)
-        given = rest if fold.get("train") is None else np.array(list(fold["train"]))
+        train = fold.get("train")
+        given = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.array(list(train))
         yield Fold(given, rows, fold.get("repeat", 0))
 
 

@@ -267,7 +267,9 @@ class Worker:
         """End the process and its children; return why there is no answer."""
         self.process = None
         code = None
-        if isinstance(error, OSError | EOFError):
+        # stop() closes the pipes while they are read, which may raise anything
+        lost = self.stopped or isinstance(error, OSError | EOFError)
+        if lost:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout=PATIENCE)  # it is ending by itself
         (watch.end if watch is not None else lambda: end_tree(process.pid))()
@@ -277,7 +279,7 @@ class Worker:
         status, cause = "failed", f"cannot read the worker's answer: {error}"
         if isinstance(error, Ended):
             status, cause = error.status, error.cause
-        elif isinstance(error, OSError | EOFError):
+        elif lost:
             cause = "the worker no longer answered and was ended"
             if code is not None:
                 cause = _cause(code, output)

@@ -11,8 +11,8 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from karat.core.predictions import Predictions
 from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
 
 Function = TypeVar("Function", bound=Callable[..., float])
+Shared = TypeVar("Shared")
 
 
 class Undefined(KaratError):
@@ -94,6 +95,20 @@ def metric(
     return add
 
 
+def shared(function: Callable[[Predictions], Shared]) -> Callable[[Predictions], Shared]:
+    """Compute a function of Predictions once for all metrics; nobody may change its result."""
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def once(predictions: Predictions) -> Shared:
+        known = vars(predictions)
+        if key not in known:
+            known[key] = function(predictions)
+        return cast(Shared, known[key])
+
+    return once
+
+
 #: names of metrics in MTEB; in addition ``"ndcg_at_10"`` is ``"ndcg@10"``, and so on
 MTEB = {
     "accuracy": "acc",
@@ -103,9 +118,13 @@ MTEB = {
     "cosine_ap": "pr_auc",
     "cosine_f1": "f1_best",
     "cosine_accuracy": "acc_best",
+    "cosine_precision": "f1_best_precision",
+    "cosine_recall": "f1_best_recall",
     "max_ap": "pr_auc",
     "max_f1": "f1_best",
     "max_accuracy": "acc_best",
+    "max_precision": "f1_best_precision",
+    "max_recall": "f1_best_recall",
 }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.core.predictions import Predictions
-from karat.metrics.metric import Undefined, metric
+from karat.metrics.metric import Undefined, metric, shared
 
 #: lists up to this length are compared by all pairs at once
 SHORT = 300
@@ -47,13 +47,10 @@ def ndcg(predictions: Predictions, k: int) -> float:
 
     The gain is the relevance itself and equal scores share their places evenly, as in
     scikit-learn; but a list without gain is ignored instead of counted as 0. Ranked targets have
-    the gain 1.
+    the gain 1 unless their relevance is graded.
     """
     if predictions.rank is not None:
-        group, place, number = _answers(predictions)
-        gained = np.bincount(group, np.where(place <= k, 1 / np.log2(place + 1), 0.0))
-        best = np.bincount(group, np.where(number <= k, 1 / np.log2(number + 1), 0.0))
-        return float(np.mean(gained / best))
+        return _ndcg_of_ranks(*_relevant(predictions), k)
     lists = _lists(predictions)
     if (lists.gain < 0).any():
         raise Undefined("some relevances in the target are negative.")
@@ -63,6 +60,22 @@ def ndcg(predictions: Predictions, k: int) -> float:
     ideal = lists.gain[np.lexsort((-lists.gain, lists.group))]
     best = lists.sum(ideal * discount)
     return lists.mean(lists.sum(shared[level] * discount) / np.where(best > 0, best, 1))
+
+
+def _ndcg_of_ranks(group: np.ndarray, place: np.ndarray, gain: np.ndarray, k: int) -> float:
+    gained = np.bincount(group, np.where(place <= k, gain / np.log2(place + 1), 0.0))
+    order = np.lexsort((-gain, group))
+    number = _numbers(group[order])
+    ideal = np.where(number <= k, gain[order] / np.log2(number + 1), 0.0)
+    return float(np.mean(gained / np.bincount(group[order], ideal)))
+
+
+@metric("judged@k", needs=("rank",))
+def judged_at(predictions: Predictions, k: int) -> float:
+    """Share of the first k items that have a judgment, relevant or not, mean over lists."""
+    ranks = _ranks(predictions)
+    group = np.arange(len(ranks)) if predictions.group is None else _group_codes(predictions)
+    return float(np.mean(np.bincount(group, ranks <= k) / k))
 
 
 @metric("recall@k")
@@ -92,6 +105,16 @@ def hits(predictions: Predictions, k: int) -> float:
     return float(np.mean(_ranks(predictions) <= k))
 
 
+@metric("hit_rate@k")
+def hit_rate(predictions: Predictions, k: int) -> float:
+    """Share of lists with a relevant item among the first k."""
+    if predictions.rank is not None:
+        _, place, number = _answers(predictions)
+        return float(np.mean(place[number == 1] <= k))
+    lists = _lists(predictions)
+    return lists.mean(lists.sum(lists.relevant & (lists.place <= k)) > 0)
+
+
 @metric("mrr")
 def mrr(predictions: Predictions) -> float:
     """Mean over lists of 1 / rank of the first relevant item.
@@ -113,18 +136,34 @@ def mrr_at(predictions: Predictions, k: float) -> float:
     return lists.mean(lists.sum(first / lists.place))
 
 
-def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return list, rank, and number within the list of each ranked target, best first."""
+@shared
+def _relevant(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return list, rank and gain of each relevant target; lists without any are left out."""
     ranks = _ranks(predictions)
-    alone = predictions.group is None
-    group = np.arange(len(ranks)) if alone else _group_codes(predictions)
+    gain = np.ones(len(ranks)) if predictions.gain is None else predictions.gain
+    group = np.arange(len(ranks)) if predictions.group is None else _group_codes(predictions)
+    if (relevant := gain > 0).all():
+        return group, ranks, gain
+    if not relevant.any():
+        raise Undefined("there are no relevant items in the target.")
+    return np.unique(group[relevant], return_inverse=True)[1], ranks[relevant], gain[relevant]
+
+
+@shared
+def _answers(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return list, rank, and number within the list of each relevant target, best first."""
+    group, ranks, _ = _relevant(predictions)
     later, alike = group[1:] > group[:-1], group[1:] == group[:-1]
     if not (later | alike & (ranks[1:] >= ranks[:-1])).all():
         order = np.lexsort((ranks, group))
         group, ranks = group[order], ranks[order]
+    return group, ranks, _numbers(group)
+
+
+def _numbers(group: np.ndarray) -> np.ndarray:
+    """Return 1, 2, … within each list; equal groups must be adjacent."""
     starts = np.flatnonzero(_changes(group))
-    number = np.arange(len(group)) - np.repeat(starts, np.diff([*starts, len(group)])) + 1
-    return group, ranks, number
+    return np.asarray(np.arange(len(group)) - np.repeat(starts, np.diff([*starts, len(group)])) + 1)
 
 
 def _mean_over(group: np.ndarray, values: np.ndarray) -> float:
@@ -278,6 +317,7 @@ class _Lists:
         return float(min(np.mean(values[has_relevant]), 1.0))
 
 
+@shared
 def _lists(predictions: Predictions) -> _Lists:
     if predictions.answers != "numbers" or np.isnan(predictions.predictions).any():
         raise Undefined("it needs a numeric score for each row, or the rank of the target.")
@@ -303,6 +343,7 @@ def _changes(values: np.ndarray) -> np.ndarray:
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
+@shared
 def _group_codes(predictions: Predictions) -> np.ndarray:
     if predictions.group is None:
         return np.zeros(len(predictions), dtype=np.intp)

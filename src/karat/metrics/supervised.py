@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from karat.core.predictions import Predictions
-from karat.metrics.metric import Undefined, metric
+from karat.metrics.metric import Undefined, metric, shared
 
 
 @metric("acc", needs=("classes",), weighted=True)
@@ -86,6 +86,20 @@ def f1_weighted(predictions: Predictions) -> float:
     """Mean F1 of all classes, weighted by their number of rows in the target."""
     counts = _count(predictions)
     return float(np.nansum(counts.f_score(1.0) * counts.actual) / counts.actual.sum())
+
+
+@metric("precision_weighted", needs=("classes",), weighted=True)
+def precision_weighted(predictions: Predictions) -> float:
+    """Mean precision of all classes, weighted by their number of rows in the target."""
+    counts = _count(predictions)
+    return float(np.nansum(counts.precision() * counts.actual) / counts.actual.sum())
+
+
+@metric("recall_weighted", needs=("classes",), weighted=True)
+def recall_weighted(predictions: Predictions) -> float:
+    """Mean recall of all classes, weighted by their rows in the target: the accuracy."""
+    counts = _count(predictions)
+    return float(counts.hits.sum() / counts.actual.sum())
 
 
 @metric("f1_micro", needs=("classes",), weighted=True)
@@ -173,6 +187,7 @@ def _mean(values: np.ndarray, predictions: Predictions) -> float:
     return float(np.average(values, weights=predictions.weight))
 
 
+@shared
 def _count(predictions: Predictions) -> _Counts:
     names, weight = predictions.labels, predictions.weight
     truth, answers = predictions.true_codes, predictions.answered_codes
@@ -256,8 +271,22 @@ def pr_auc(predictions: Predictions) -> float:
 @metric("f1_best", needs=("binary", "probabilities"), weighted=True, positive_class=True)
 def f1_best(predictions: Predictions) -> float:
     """F1 of the second class at its best threshold: an upper bound."""
-    gained, taken = _levels(predictions)
-    return float((2 * np.cumsum(gained) / (np.cumsum(taken) + gained.sum())).max())
+    gained, taken = _at_best_f1(predictions)
+    return float(2 * gained / (taken + _levels(predictions)[0].sum()))
+
+
+@metric("f1_best_precision", needs=("binary", "probabilities"), weighted=True, positive_class=True)
+def f1_best_precision(predictions: Predictions) -> float:
+    """Precision of the second class at the threshold of its best F1."""
+    gained, taken = _at_best_f1(predictions)
+    return float(gained / taken)
+
+
+@metric("f1_best_recall", needs=("binary", "probabilities"), weighted=True, positive_class=True)
+def f1_best_recall(predictions: Predictions) -> float:
+    """Recall of the second class at the threshold of its best F1."""
+    gained, _ = _at_best_f1(predictions)
+    return float(gained / _levels(predictions)[0].sum())
 
 
 @metric("acc_best", needs=("binary", "probabilities"), weighted=True)
@@ -326,6 +355,7 @@ def _chances(predictions: Predictions) -> np.ndarray:
     return chances
 
 
+@shared
 def _levels(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of positive rows and of all rows per score, from the highest score."""
     positive, scores = _true_codes(predictions) == 1, _scores(predictions)[:, 1]
@@ -333,6 +363,13 @@ def _levels(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
     weight = np.ones(len(scores)) if predictions.weight is None else predictions.weight
     _, level = np.unique(-scores, return_inverse=True)
     return np.bincount(level, weights=positive * weight), np.bincount(level, weights=weight)
+
+
+def _at_best_f1(predictions: Predictions) -> tuple[float, float]:
+    """Return the number of positive rows and of all rows above the highest threshold of best F1."""
+    gained, taken = map(np.cumsum, _levels(predictions))
+    best = np.argmax(gained / (taken + gained[-1]))
+    return gained[best], taken[best]
 
 
 def _area(positive: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> float:

@@ -30,7 +30,12 @@ from karat.errors import (
     did_you_mean,
 )
 from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
-from karat.models.contrib.sentence_models import SentenceTransformerObject, is_sentence_transformer
+from karat.models.contrib.sentence_models import (
+    ROLE_PROMPTS,
+    Prompts,
+    SentenceTransformerObject,
+    is_sentence_transformer,
+)
 from karat.models.model import Model, TextEncoder, model_identity, sklearn_tags
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
@@ -55,27 +60,74 @@ class FunctionEncoder(TextEncoder):
         return self.function(pd.Series(texts, dtype=object))
 
 
+#: parameters of a method ``encode`` that take the role of the texts
+ROLE_PARAMETERS = ("prompt_name", "prompt", "task", "input_type")
+
+
 @dataclass(eq=False, repr=False)
 class EncodeEncoder(TextEncoder):
     """Encoder that calls the ``encode`` method of an object.
 
     It takes what the object declares in ``takes``, otherwise texts and entities. Columns and whole
-    tables are passed as a list, like texts.
+    tables are passed as a list, like texts. The role of texts is passed to the first parameter of
+    ``ROLE_PARAMETERS`` that the method has: the name of the prompt, its text, or the role itself.
     """
 
     model: Any
 
     def __post_init__(self) -> None:
         self.takes = getattr(self.model, "takes", None) or TextEncoder.takes
+        prompts = getattr(self.model, "prompts", None)
+        self.prompts_ = dict(prompts) if isinstance(prompts, Mapping) else None
+        accepted = _parameters(self.model.encode)
+        usable = [name for name in ROLE_PARAMETERS if name in accepted]
+        if self.prompts_ is None:  # the text of a prompt is unknown
+            usable = [name for name in usable if name != "prompt"]
+        self.role_parameter_ = usable[0] if usable else ""
 
-    def encode(self, texts: list[Any]) -> Any:
+    @property
+    def uses_roles(self) -> bool:
+        """Whether the object's method takes the role."""
+        return bool(self.role_parameter_)
+
+    @property
+    def declared_prompts(self) -> list[str]:
+        """The names of the object's own prompts."""
+        return [name for name, text in (self.prompts_ or {}).items() if text]
+
+    def prompt_for(self, role: str) -> str:
+        """Return the prompt of a role, or the argument that stands for it."""
+        given = self._role_argument(role)
+        if self.prompts_ is not None and self.role_parameter_.startswith("prompt"):
+            return Prompts(self.prompts_).of(role)
+        return " ".join(f"{name}={value}" for name, value in given.items())
+
+    def _role_argument(self, role: str) -> dict[str, str]:
+        """Return the keyword argument of a role; empty if the object has no prompt for it."""
+        name = self.role_parameter_
+        if not role or not name:
+            return {}
+        if self.prompts_ is None or not name.startswith("prompt"):
+            return {name: role}
+        own = [key for key in ROLE_PROMPTS.get(role, (role,)) if self.prompts_.get(key)]
+        return {name: own[0] if name == "prompt_name" else self.prompts_[own[0]]} if own else {}
+
+    def encode(self, texts: list[Any], role: str = "") -> Any:
         """Return the vectors of texts, columns or tables."""
-        return self.model.encode(texts)
+        return self.model.encode(texts, **self._role_argument(role))
 
     def transform(self, items: Any) -> Any:
         """Return one row per item."""
         tables = (pd.Series, pd.DataFrame)
         return self.encode([i if isinstance(i, tables) else str(i) for i in items])
+
+
+def _parameters(method: Any) -> set[str]:
+    """Return the names of a method's parameters; empty if they are unknown."""
+    try:
+        return set(inspect.signature(method).parameters)
+    except (TypeError, ValueError):
+        return set()
 
 
 def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model:
@@ -164,6 +216,8 @@ def _wrapped(thing: Any) -> Any:
     # vectors first: a data frame also has a method transform
     if (known := _known_vectors(thing)) is not None:
         return known
+    if is_searcher(thing):
+        return thing
     encodes = hasattr(thing, "transform") and not isinstance(thing, pd.Series)
     if encodes or (hasattr(thing, "predict") and hasattr(thing, "fit")):
         return thing
@@ -199,7 +253,14 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
     return WordVectors(*keyed)
 
 
+def is_searcher(thing: Any) -> bool:
+    """Return whether an object is a search model: it has ``index`` and ``scores``."""
+    return all(callable(getattr(thing, name, None)) for name in ("index", "scores"))
+
+
 def _role(prototype: Any) -> str:
+    if is_searcher(prototype):
+        return "searcher"
     if getattr(sklearn_tags(prototype), "estimator_type", None) in ("classifier", "regressor"):
         return "predictor"
     return "encoder" if hasattr(prototype, "transform") else "predictor"
@@ -235,7 +296,13 @@ def _params(prototype: Any) -> dict[str, Any]:
         return {}
     plain = (str, int, float, bool)
     own = prototype.get_params(deep=False)
-    return {name: value for name, value in own.items() if isinstance(value, plain)}
+
+    def is_plain(value: Any) -> bool:
+        if isinstance(value, dict):  # such as prompts by role
+            return all(isinstance(each, plain) for each in [*value, *value.values()])
+        return isinstance(value, plain)
+
+    return {name: value for name, value in own.items() if is_plain(value)}
 
 
 def _version(thing: Any) -> str:
@@ -354,7 +421,7 @@ def wrapped_model(encoder: Any, options: dict[str, Any] | None) -> Model:
         raise DefinitionError(f'options require a class, but "{name}" is an instance.')
     model = adapt(thing)
     if model.role != "encoder":
-        raise ContractError(f'"{name}" is a predictor; expected an encoder with transform.')
+        raise ContractError(f'"{name}" is a {model.role}; expected an encoder with transform.')
     return model
 
 

@@ -194,7 +194,7 @@ class Model:
     prototype
         An unfitted object with ``fit`` and ``transform`` (encoder) or ``predict`` (predictor).
     role
-        ``"encoder"`` or ``"predictor"``.
+        ``"encoder"``, ``"predictor"``, or ``"searcher"`` (it ranks documents for queries).
     takes
         The supported modalities, or None if not declared.
     unavailable

@@ -9,7 +9,7 @@ matrix products. Both predict what scikit-learn predicts, in a fraction of the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import combinations
@@ -36,6 +36,13 @@ _BYTES = 16
 PredictionArrays = tuple[np.ndarray, ...]
 
 
+def read_only(matrix: np.ndarray) -> np.ndarray:
+    """Return a contiguous matrix that cannot be changed."""
+    matrix = np.ascontiguousarray(matrix)
+    matrix.setflags(write=False)
+    return matrix
+
+
 class PreparedRows:
     """A read-only matrix with a digest of each row.
 
@@ -45,13 +52,11 @@ class PreparedRows:
     """
 
     def __init__(self, matrix: np.ndarray) -> None:
-        self.matrix = np.ascontiguousarray(matrix)
-        self.matrix.setflags(write=False)
+        self.matrix = read_only(matrix)
+        self.digests = [blake2b(row, digest_size=_BYTES).digest() for row in self.matrix]
 
-    @cached_property
-    def digests(self) -> list[bytes]:
-        """A digest per row."""
-        return [blake2b(row, digest_size=_BYTES).digest() for row in self.matrix]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, matrix=read_only(state["matrix"]))  # pickle does not keep this
 
     @property
     def nbytes(self) -> int:
@@ -149,7 +154,9 @@ _SMALLEST_SLOPE = 1e-3
 class Kernel:
     """The RBF kernel of the train rows, shared by all machines that are fitted on them."""
 
-    def __init__(self, X: np.ndarray, gamma: float | str) -> None:
+    def __init__(self, X: np.ndarray, gamma: float | str, *, shared: bool = False) -> None:
+        self.shared = shared
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
         X = np.asarray(X, dtype=np.float64)
         self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
         #: centering does not change distances, and loses fewer digits
@@ -167,6 +174,22 @@ class Kernel:
         """Return the kernel between other rows and the train rows, or some of the train rows."""
         (kernel,) = self.blocks(X, rows, len(X))
         return kernel
+
+    def remembered(self, X: np.ndarray) -> np.ndarray | None:
+        """Return the kernel between other rows and all train rows, computed once for an array.
+
+        None if the kernel is not shared, or has more entries than that of the train rows may have.
+        """
+        if not self.shared or len(X) * len(self.rows) > LARGEST**2:
+            return None
+        if self._last is None or self._last[0] is not X:
+            self._last = (X, self.against(X))
+        return self._last[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what predictions need."""
+        kept = {name: value for name, value in vars(self).items() if name != "square"}
+        return {**kept, "_last": None, "shared": False}
 
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
@@ -194,12 +217,19 @@ class RbfMachine(BaseEstimator):
 
     C: float = 1.0
     gamma: float | str = "scale"
+    #: returns the object of a name, for the next call of ``fit`` only
+    share: Callable[[str, Callable[[], Any]], Any] | None = field(default=None, init=False)
 
     def fit(self, X: np.ndarray, y: Any) -> Any:
-        """Fit on vectors."""
-        self.kernel_ = Kernel(X, self.gamma)
+        """Fit on vectors; with ``share``, on the kernel that machines on the same rows share."""
+        share, self.share = self.share, None
+        if share is None:
+            self.kernel_ = Kernel(X, self.gamma)
+        else:
+            self.kernel_ = share(f"kernel-{self.gamma}", lambda: Kernel(X, self.gamma, shared=True))
         self.fit_kernel(self.kernel_, y)
-        vars(self.kernel_).pop("square", None)  # not needed to predict
+        if not self.kernel_.shared:
+            vars(self.kernel_).pop("square", None)  # not needed to predict
         return self
 
     def fit_kernel(self, kernel: Kernel, y: Any) -> None:
@@ -227,6 +257,8 @@ class RbfMachine(BaseEstimator):
         The last block is padded, so that the bits of a decision do not depend on the other rows.
         """
         support, count = self.support(), len(X)
+        if (known := self.kernel_.remembered(X)) is not None:
+            return _pair_decisions(self.machine_, known[:, support])
         height = min(HIGHEST, max(1, KERNEL_ENTRIES // (_STEP * max(1, len(support)))) * _STEP)
         padding = np.zeros((-count % height or height * (not count), np.shape(X)[1]))
         X = np.vstack([np.asarray(X, dtype=np.float64), padding])
@@ -421,7 +453,7 @@ class PreparedTable(OneHotTable):
 
     def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform."""
-        return PreparedRows(clip_to_float32(super().fit_transform(items, y))).matrix
+        return read_only(clip_to_float32(super().fit_transform(items, y)))
 
     def transform(self, items: pd.DataFrame) -> PreparedRows:  # type: ignore[override]
         """Return one row of numbers per table row, each with a digest."""
@@ -545,7 +577,11 @@ class TablePredictor(BaseEstimator):
         last = MatrixPredictor(
             estimator, kind, self.max_train_rows, self.likeliest, self.random_state
         )
-        return PreparedTable(self.min_frequency, self.missing_category), last
+        return self.preparation(), last
+
+    def preparation(self) -> PreparedTable:
+        """Return its first step, without loading the estimator."""
+        return PreparedTable(self.min_frequency, self.missing_category)
 
     def fit(self, X: pd.DataFrame, y: np.ndarray) -> TablePredictor:
         """Fit preprocessing and estimator."""

@@ -21,6 +21,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.core.columns import rows_as_sentences
+from karat.core.embeddings import declared_prompts, uses_roles
 from karat.errors import DefinitionError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import Model, StatelessEncoder, import_extra, target_kind
@@ -604,14 +605,29 @@ class RowSentences(TransformerMixin, BaseEstimator):
             self.encoder_.fit(self.sentences(items), y)
         return self
 
-    def transform(self, items: pd.DataFrame) -> Any:
-        """Encode the rows' sentences."""
+    def transform(self, items: pd.DataFrame, role: str = "") -> Any:
+        """Encode the rows' sentences in a role."""
         if not hasattr(self, "encoder_"):
             self.encoder_ = self._model().prototype
         texts = self.sentences(items)
         if "text" in getattr(self.encoder_, "by_text", ()):
-            return self.encoder_.encode(texts.tolist())
+            given = {"role": role} if role else {}
+            return self.encoder_.encode(texts.tolist(), **given)
         return self.encoder_.transform(texts)
+
+    @property
+    def uses_roles(self) -> bool:
+        """Whether the sentence encoder embeds queries in another way than documents."""
+        return uses_roles(self._model().prototype)
+
+    @property
+    def declared_prompts(self) -> list[str]:
+        """The names of the sentence encoder's own prompts."""
+        return declared_prompts(self._model().prototype)
+
+    def prompt_for(self, role: str) -> str:
+        """Return the sentence encoder's prompt of a role."""
+        return str(self._model().prototype.prompt_for(role))
 
     def sentences(self, items: Any) -> pd.Series:
         """Return the sentence of each item."""

@@ -23,6 +23,8 @@ BLOCK = 1 << 19
 LINE = 1 << 25
 #: compressed bytes read at a time: four bytes may become 128 kB
 ZST_BLOCK = 1 << 10
+#: bytes of a file from which the compiled loops save more than the import of numba takes
+COMPILED_BYTES = 1 << 24
 #: digits of a number in the header
 MAX_DIGITS = 18
 
@@ -40,7 +42,7 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
         size = path.stat().st_size
         lines = size * (first.count(b"\n") + 1) // len(first)
         rows.expected = min(lines, size // (2 * rows.width)) + 1
-    number, compiled = 1, kernels()
+    number, compiled = 1, kernels() if path.stat().st_size >= COMPILED_BYTES else None
     for block in itertools.chain([first], blocks):
         # a number takes at least two bytes: lines that are too short are not given any memory
         long_enough = 2 * rows.width * block.count(b"\n") <= len(block)

@@ -24,7 +24,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import probe
-from karat.errors import DataError, DefinitionError
+from karat.errors import ContractError, DataError, DefinitionError
 from karat.probes.trained import need_fields
 from karat.probes.trained import ranked as ranked_items
 
@@ -180,8 +180,10 @@ def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
     return eights.view(np.uint8).reshape(height, 8).sum(axis=1, dtype=np.intp)
 
 
-#: largest number of scores in memory
+#: number of scores in memory, unless there are so many candidates that it is less than MOST rows
 BLOCK = 2**22
+#: queries per block if there are many candidates; fewer would make the product slow
+MOST = 64
 #: scores this close count as equal: the product of equal vectors differs in its last bits
 NEAREST_TIE = 1e-12
 #: up to this many answers per query, counting is faster than sorting all candidates
@@ -194,8 +196,9 @@ class Nearest:
 
     Each question is a query and one of its answers. With ``queries: among`` all other items are
     candidates; with ``queries: apart`` no query is a candidate, including those of the train side
-    and of questions without vectors. The columns of a query's own table are never candidates. Ties
-    count against the encoder.
+    and of questions without vectors. The columns of a query's own table are never candidates. A
+    document that is split into passages has the score of its best passage. Ties count against the
+    encoder.
     """
 
     def __init__(self, queries: str = "among") -> None:
@@ -219,32 +222,42 @@ class Nearest:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query and the rank of each answer."""
+        known = vectors.known(np.arange(len(test.items)))
+        return self._ranked(test, known, lambda items: _Cosines(vectors, items, test.tables))
+
+    def search(self, test: Dataset, searcher: Any) -> Predictions:
+        """Return the same by the scores of a search model."""
+        texts = test.items.astype(str)
+
+        def index(items: _Candidates) -> _Searched:
+            return _Searched(searcher, texts, items)
+
+        return self._ranked(test, np.ones(len(test.items), dtype=bool), index)
+
+    def _ranked(
+        self, test: Dataset, known: np.ndarray, index: Callable[[_Candidates], _Ranker]
+    ) -> Predictions:
+        """Return the answers of a ranking of the candidates, which ``index`` makes."""
         wanted = _positions(test, np.asarray(test.target))
-        out = self._left_out(test, vectors, wanted)
+        out = self._left_out(test, ~known, wanted)
         asked, rows = _by_query(test, wanted)
-        best = np.empty(len(test), dtype=np.intp)
-        rank, others = np.empty(len(test)), np.empty(len(test), dtype=np.intp)
-        matrix = unit_rows(vectors.at(np.arange(len(test.items))), np.float64)
-        for i, scores in enumerate(similarities(matrix[asked], matrix)):
-            scores[out] = scores[asked[i]] = -np.inf
-            if test.tables is not None:
-                scores[test.tables == test.tables[asked[i]]] = -np.inf
-            others[rows[i]] = np.isfinite(scores).sum()
-            if not others[rows[i][0]]:
-                query = test.items.index[asked[i]]
-                raise DataError(f'{test.name}: there are no candidates for the query "{query}".')
-            best[rows[i]] = nearest(scores)
-            rank[rows[i]] = answer_ranks(scores, wanted[rows[i]])
-        return self._predictions(test, test.items.index.to_numpy()[best], rank, others)
+        ranker = index(_Candidates.of(np.flatnonzero(~out), test.documents))
+        found = ranker.settle(asked, [wanted[each] for each in rows])
+        if not found.candidates.all():
+            query = test.items.index[asked[np.argmin(found.candidates)]]
+            raise DataError(f'{test.name}: there are no candidates for the query "{query}".')
+        sizes, order = [len(each) for each in rows], np.argsort(np.concatenate(rows))
+        best, others = (np.repeat(each, sizes)[order] for each in (found.first, found.candidates))
+        answers = test.items.index.to_numpy()[best]
+        return self._predictions(test, answers, found.ranks[order], others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the answers behind every candidate."""
         others = np.full(len(test), getattr(self, "candidates_", len(test.items) - 1))
         return self._predictions(test, np.full(len(test), ""), np.full(len(test), np.inf), others)
 
-    def _left_out(self, test: Dataset, vectors: Vectors, wanted: np.ndarray) -> np.ndarray:
+    def _left_out(self, test: Dataset, out: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Return which items are not candidates: those without vectors and, if apart, queries."""
-        out = ~vectors.known(np.arange(len(test.items)))
         self.notes = []
         if self.queries == "apart":
             out[test.asked()] = out[self.asked_] = True
@@ -263,6 +276,222 @@ class Nearest:
         return ranked_items(test, answers, rank, others, queries)
 
 
+@dataclass(frozen=True)
+class _Settled:
+    """The first candidate and the number of candidates of each query; the rank of each answer."""
+
+    first: np.ndarray
+    candidates: np.ndarray
+    ranks: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """The items to score, and the candidates: the items themselves, or their documents.
+
+    All are positions in the dataset. The items of candidate i begin at ``starts[i]``; None if every
+    candidate is one item.
+    """
+
+    items: np.ndarray
+    documents: np.ndarray
+    starts: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, items: np.ndarray, documents: np.ndarray | None) -> _Candidates:
+        """Return the candidates; ``documents`` holds the document of each item, if any."""
+        if documents is None:
+            return cls(items, items)
+        items = items[np.argsort(documents[items], kind="stable")]
+        owners, starts = np.unique(documents[items], return_index=True)
+        return cls(items, owners, starts)
+
+    def best(self, scores: np.ndarray) -> np.ndarray:
+        """Return the scores of candidates from those of items, in the last axis."""
+        if self.starts is None:
+            return scores
+        return np.asarray(np.maximum.reduceat(scores, self.starts, axis=-1))
+
+    def parts(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items of some candidates, and how many each has."""
+        if self.starts is None:
+            return self.items[places], np.ones(len(places), dtype=np.intp)
+        sizes = np.diff([*self.starts, len(self.items)])[places]
+        begins = np.repeat(self.starts[places] - np.cumsum(sizes) + sizes, sizes)
+        return self.items[begins + np.arange(len(begins))], sizes
+
+    def places(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of these are candidates, and their places among them."""
+        places = np.minimum(np.searchsorted(self.documents, items), len(self.documents) - 1)
+        own = np.flatnonzero(self.documents[places] == items)
+        return own, places[own]
+
+
+class _Ranker:
+    """Ranks candidates for queries; ``block`` does so for some queries."""
+
+    candidates: _Candidates
+
+    def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:
+        """Rank the answers of each query among all candidates.
+
+        The rank of an answer that is not a candidate is infinite. Ties count against the answers;
+        among candidates that tie at the top, the lowest is first.
+        """
+        step = max(1, min(len(queries), MOST), BLOCK // len(self.candidates.items))
+        starts = range(0, len(queries), step)
+        blocks = [self.block(queries[i : i + step], answers[i : i + step]) for i in starts]
+        return _Settled(*map(np.concatenate, zip(*blocks, strict=True)))
+
+    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Return the arrays of ``_Settled`` for some queries."""
+        raise NotImplementedError
+
+
+class _Searched(_Ranker):
+    """Ranks candidates by the scores of a search model."""
+
+    def __init__(self, searcher: Any, texts: pd.Series, candidates: _Candidates) -> None:
+        self.searcher, self.texts, self.candidates = searcher, texts, candidates
+        searcher.index(texts.iloc[candidates.items].tolist())
+
+    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Rank the candidates by the scores themselves."""
+        shape = (len(queries), len(self.candidates.items))
+        scores = np.array(self.searcher.scores(self.texts.iloc[queries].tolist()), dtype=float)
+        if scores.shape != shape or np.isnan(scores).any():
+            raise ContractError(
+                f"{type(self.searcher).__name__}.scores must return numbers of the shape {shape}, "
+                f"got {scores.shape}."
+            )
+        first, others, ranks = [], [], []
+        for query, row, wanted in zip(queries, self.candidates.best(scores), answers, strict=True):
+            row[self.candidates.places(np.array([query]))[1]] = -np.inf
+            first.append(self.candidates.documents[nearest(row)])
+            others.append(np.isfinite(row).sum())
+            found = np.full(len(wanted), np.inf)
+            own, places = self.candidates.places(wanted)
+            order, numbers = ranked(row, places)
+            found[own[order]] = numbers
+            ranks.append(found)
+        return np.array(first), np.array(others), np.concatenate(ranks)
+
+
+class _Cosines(_Ranker):
+    """Ranks candidates by their cosine to queries.
+
+    Products of 32 bits decide nearly everything; what they cannot decide is compared in 64 bits.
+    """
+
+    def __init__(
+        self, vectors: Vectors, candidates: _Candidates, tables: np.ndarray | None = None
+    ) -> None:
+        self.vectors = vectors
+        self.candidates = candidates
+        self.tables = tables
+        self.units = vectors.units(candidates.items)
+        self.buffer = np.empty((0, 0), dtype=np.float32)
+        #: largest error of a product: of its sum, and of rounding its factors and lines
+        self.slack = (self.units.shape[1] + 8) * _ROUNDING
+
+    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Rank the candidates by one product; queries have their vectors as queries."""
+        if len(self.buffer) < len(queries):
+            self.buffer = np.empty((len(queries), len(self.units)), dtype=np.float32)
+        units = self.vectors.units(queries, query=True)
+        products = np.matmul(units, self.units.T, out=self.buffer[: len(queries)])
+        scores = self.candidates.best(products)
+        others = np.array([self._hide(*each) for each in zip(queries, scores, strict=True)])
+        first = self._first(queries, scores)
+        row = np.repeat(np.arange(len(queries)), [len(each) for each in answers])
+        own, place = self.candidates.places(np.concatenate(answers))
+        shown = np.isfinite(scores[row[own], place])
+        own, place = own[shown], place[shown]
+        exact = self._exact(queries[row[own]], place)
+        scores[row[own], place] = -np.inf
+        order = np.lexsort((-exact, row[own]))
+        own, lines = own[order], exact[order] - NEAREST_TIE
+        number = np.arange(len(own)) - np.searchsorted(row[own], row[own]) + 1
+        ranks = np.full(len(row), np.inf)
+        ranks[own] = self._ahead(queries, scores, row[own], lines) + number
+        return first, others, ranks
+
+    def _hide(self, query: int, scores: np.ndarray) -> int:
+        """Hide the query itself, and columns of its table; return the number of other candidates.
+
+        The score of a hidden candidate is minus infinity.
+        """
+        if self.tables is None:
+            hidden = self.candidates.places(np.array([query]))[1]
+        else:
+            hidden = np.flatnonzero(self.tables[self.candidates.items] == self.tables[query])
+        scores[hidden] = -np.inf
+        return len(scores) - len(hidden)
+
+    def _first(self, queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the first candidate with the highest score of each query."""
+        tops = scores.max(axis=1) - np.float32(3 * self.slack)
+        near = [np.flatnonzero(row >= top) for row, top in zip(scores, tops, strict=True)]
+        best = [
+            places[0] if len(places) == 1 else places[nearest(self._exact(query, places))]
+            for query, places in zip(queries, near, strict=True)
+        ]
+        return self.candidates.documents[best]
+
+    def _ahead(
+        self, queries: np.ndarray, scores: np.ndarray, rows: np.ndarray, lines: np.ndarray
+    ) -> np.ndarray:
+        """Return how many scores of a row are at least a line; the lines of a row descend."""
+        ahead = np.empty(len(lines), dtype=np.intp)
+        unclear: list[np.ndarray] = []
+        for row in np.unique(rows):
+            own = slice(*np.searchsorted(rows, [row, row + 1]))
+            ahead[own], near = _certain(scores[row], lines[own], self.slack)
+            unclear += near
+        line = np.repeat(np.arange(len(lines)), [len(near) for near in unclear])
+        exact = self._exact(queries[rows[line]], np.concatenate([*unclear, line[:0]]))
+        return ahead + np.bincount(line[exact >= lines[line]], minlength=len(lines))
+
+    def _exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Return the scores of pairs of a query and a candidate in 64 bits."""
+        items, sizes = self.candidates.parts(places)
+        queries = np.repeat(np.broadcast_to(queries, len(places)), sizes)
+        found = np.empty(len(items))
+        for begin in range(0, len(items), HEIGHT):
+            part = slice(begin, begin + HEIGHT)
+            one = self.vectors.units(queries[part], np.float64, query=True)
+            other = self.vectors.units(items[part], np.float64)
+            found[part] = np.einsum("ij,ij->i", one, other)
+        if self.candidates.starts is None or not len(places):
+            return found
+        return np.asarray(np.maximum.reduceat(found, np.cumsum(sizes) - sizes))
+
+
+def _certain(
+    scores: np.ndarray, lines: np.ndarray, slack: float
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return how many scores are certainly above each line, and the places of unclear ones.
+
+    The lines descend.
+
+    >>> _certain(np.array([0.1, 0.9, 0.5]), np.array([0.6, 0.5]), 0.01)
+    (array([1, 1]), [array([], dtype=int64), array([2])])
+    """
+    low, high = ((lines + each).astype(scores.dtype) for each in (-slack, slack))
+    places = np.flatnonzero(scores >= low[-1])
+    values = scores[places]
+    if len(lines) <= FEW:
+        bounds = zip(low, high, strict=True)
+        near = [places[(values >= least) & (values < most)] for least, most in bounds]
+        return np.array([np.count_nonzero(values >= line) for line in high]), near
+    order = np.argsort(values)
+    places, values = places[order], values[order]
+    # searching in ascending order is faster
+    ends, begins = (np.searchsorted(values, each[::-1])[::-1] for each in (high, low))
+    near = [places[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    return len(values) - ends, near
+
+
 def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the scores of all candidates for each query; they may be overwritten."""
     step = max(1, BLOCK // len(candidates))
@@ -273,21 +502,6 @@ def similarities(queries: np.ndarray, candidates: np.ndarray) -> Iterator[np.nda
 def nearest(scores: np.ndarray) -> int:
     """Return the first candidate with the highest score."""
     return int(np.argmax(scores >= scores.max() - NEAREST_TIE))
-
-
-def answer_ranks(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the ranks of a query's answers in the list of all candidates.
-
-    A score of minus infinity marks an item that is not a candidate; as an answer, its rank is
-    infinite. Ties count against the answers. The scores are overwritten.
-
-    >>> answer_ranks(np.array([0.9, 0.2, 0.5, 0.2]), np.array([2, 1]))
-    array([2., 4.])
-    """
-    order, ranks = ranked(scores, wanted)
-    found = np.empty(len(wanted))
-    found[order] = ranks
-    return found
 
 
 def ranked(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

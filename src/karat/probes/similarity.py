@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from karat.core.columns import Bags
-from karat.core.dataset import Dataset
+from karat.core.dataset import QUERY, Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
 from karat.core.registry import measures, probe
@@ -27,6 +27,7 @@ SCALED = ("seuclidean", "mahalanobis")
 
 def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the cosine of the angle between rows; 0 where a vector is zero."""
+    a, b = _as_float64(a), _as_float64(b)  # once for the three products
     lengths = np.sqrt(dot(a, a)) * np.sqrt(dot(b, b))
     return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
 
@@ -100,12 +101,12 @@ class Measure:
         if self.own is not None:
             own = self.own
             return np.array([[checked_similarity(own, one, other) for other in b] for one in a])
+        if self.name == "cosine":  # first, as it needs no scikit-learn
+            return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
         if self.name in _kernels():
             from sklearn.metrics.pairwise import pairwise_kernels
 
             return np.asarray(pairwise_kernels(a, b, metric=_kernels()[self.name]))
-        if self.name == "cosine":
-            return unit_rows(a, np.float64) @ unit_rows(b, np.float64).T
         distances = self._distances(a, b)(a, b)
         return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
 
@@ -155,8 +156,8 @@ def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
 
 
-#: number of questions per block
-BLOCK = 65_536
+#: number of values of a block of vectors, small enough for the processor cache
+BLOCK = 2**17
 #: largest number of items whose matches are in memory
 ITEMS = 4096
 #: how to compare bags: by their mean vectors, or by each item's best match in the other bag
@@ -219,10 +220,12 @@ class Similarity:
 
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.empty(len(test))
-        for start in range(0, len(test), BLOCK):
-            block = test.take(np.arange(start, min(start + BLOCK, len(test))))
-            a, b = (vectors.of(block, name) for name in test.fields)
-            scores[start : start + BLOCK] = self.measure.rows(a, b)
+        fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
+        step = max(1, BLOCK // vectors.matrix.shape[1])
+        for start in range(0, len(test), step):
+            rows = np.arange(start, min(start + step, len(test)))
+            a, b = (vectors.means(bags.take(rows), query) for bags, query in fields)
+            scores[rows] = self.measure.rows(a, b)
         return scores
 
     def _matches(self, test: Dataset, vectors: Vectors) -> np.ndarray:

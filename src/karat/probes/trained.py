@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,9 @@ from karat.probes.heads.outputs import (
     predict_checked,
     predict_frequencies,
 )
+
+#: returns the object of (rows, name), made by the third argument unless another probe has made it
+Share = Callable[[str, str, Callable[[], Any]], Any]
 
 
 class Probe(Protocol):
@@ -71,6 +75,7 @@ def ranked(
         group=group,
         rank=rank,
         candidates=candidates,
+        gain=test.gain,
     )
 
 
@@ -117,7 +122,8 @@ class Trained:
     """Fit a head on the vectors of the train questions and predict the test questions.
 
     ``scale: standard`` standardizes every dimension with mean and variance of the train questions;
-    ``scale: plain`` does not change the vectors.
+    ``scale: plain`` does not change the vectors. ``share`` shares the scaled vectors, and what
+    heads compute from them, between the heads on the same train rows.
     """
 
     def __init__(
@@ -127,6 +133,7 @@ class Trained:
         scale: str = "standard",
         random_state: int | None = None,
         fold: int | None = None,
+        share: Share | None = None,
     ) -> None:
         if scale not in ("standard", "plain"):
             raise DefinitionError(f'probe: scale must be "standard" or "plain", got "{scale}".')
@@ -135,6 +142,7 @@ class Trained:
         self.scale = scale
         self.random_state = random_state
         self.fold = fold
+        self.share = share
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
@@ -148,10 +156,13 @@ class Trained:
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
         """Scale the train vectors and fit the head; clusterers are fitted on the test questions."""
+        self.vectors_ = vectors
+        self.rows_ = self._row_names(train)
         self.head_ = self._make_head(train)
         self.truth_ = train.target
         self.shares_ = train.shares()
-        X = self._scaled(self._compose(train, vectors), fit=True)
+        self.scaler_, X = self._shared("train", lambda: self._fit_scaler(train, vectors))
+        X = self._owned(X)
         if train.target is None:
             return
         tags = getattr(self.head_, "__sklearn_tags__", None)
@@ -177,7 +188,9 @@ class Trained:
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the predictions of the head; without a visible target, it clusters."""
-        X = self._scaled(self._compose(test, vectors), fit=False)
+        name = f"test-{self._row_names(test)}" if vectors is self.vectors_ else ""
+        X = self._shared(name, lambda: self._scaled(self._compose(test, vectors), fit=False))
+        X = self._owned(X)
         if hasattr(self.head_, "outlier_scores"):
             return flag_outliers(self.head_.outlier_scores(X), test, self.shares_)
         if self.truth_ is None:
@@ -230,6 +243,7 @@ class Trained:
             "random_state": self.random_state,
             "fold": self.fold,
             "n_clusters": len(train.classes),
+            "share": None if self.share is None else self._shared,
         }
         return build(f'head "{name}"', heads.get(name), chosen, offers)
 
@@ -243,6 +257,11 @@ class Trained:
             )
         return composed
 
+    def _fit_scaler(self, train: Dataset, vectors: Vectors) -> tuple[Any, np.ndarray]:
+        """Return the fitted scaler, if vectors are scaled, and the scaled train vectors."""
+        X = self._scaled(self._compose(train, vectors), fit=True)
+        return getattr(self, "scaler_", None), X
+
     def _scaled(self, X: np.ndarray, *, fit: bool) -> np.ndarray:
         if self.scale == "plain":
             return X
@@ -251,6 +270,28 @@ class Trained:
         if fit:
             self.scaler_ = StandardScaler().fit(X)
         return np.asarray(self.scaler_.transform(X))
+
+    def _shared(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return an object that depends on the train rows and its name only."""
+        if self.share is None or not name:
+            return make()
+        return self.share(self.rows_, name, make)
+
+    def _owned(self, X: np.ndarray) -> np.ndarray:
+        """Return shared vectors; a copy for heads that do not share, which may change them."""
+        if self.share is None:
+            return X
+        X.setflags(write=False)
+        return X if hasattr(self.head_, "share") else X.copy()
+
+    def _row_names(self, data: Dataset) -> str:
+        """Return a digest of the items of all questions, and of how their vectors are made."""
+        digest = blake2b(f"{self.compose} {self.scale}".encode(), digest_size=16)
+        for name in data.fields if self.share else ():
+            bags = data.mentions(name)
+            for part in (bags.rows, bags.offsets, bags.weights):
+                digest.update(f"{part.dtype} {part.shape}".encode() + part.tobytes())
+        return digest.hexdigest()
 
 
 def _distinct_items(data: Dataset) -> np.ndarray:

@@ -54,7 +54,6 @@ from karat.results.load import (
     gather_scores,
     learning_curves,
     make_cells,
-    named_runs,
 )
 from karat.results.run import newest_first
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
@@ -75,6 +74,10 @@ COLUMNS = {
     **{name: name for name in ("seconds", "memory_mb", "dimensions", "failed", "declined")},
     **{name: name for name in ("elo", "borda", "wins", "pareto")},
 }
+#: columns that a page has only if a model uses an endpoint
+OF_ENDPOINTS = ("tokens", "price")
+#: what the records of an endpoint's jobs hold about its requests
+LATENCY = ("request_seconds_median", "request_seconds_p95", "texts_per_second")
 
 
 def make_bundle(
@@ -99,7 +102,7 @@ def make_bundle(
     cells = make_cells(given, chosen)
     order = pd.Index(cells.models).get_indexer(whole.index)
     metrics = metrics_of(given, chosen)
-    shown = _shown(found, given, whole, list(chosen))
+    shown = _shown(given, whole, list(chosen))
     folds, many_folds = folds_of(cells, order, fold_budget)
     compared = apply_missing_rule(cells, RULE)
     evidence = make_evidence(given, cells, compared, **_facts(found, shown))
@@ -113,7 +116,7 @@ def make_bundle(
         **{"confidence": CONFIDENCE, "rule": RULE, "notes": _notes(board)},
         "models": _models(whole, shown),
         **_answers(parts, evidence, shown),
-        "tasks": _tasks(given, cells, metrics, shown),
+        "tasks": _tasks(given, cells, metrics, evidence),
         **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
         **{"folds": folds, "states": states_of(cells, order)},
         "tests": make_tests(given, cells, order),
@@ -189,21 +192,23 @@ def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
     return {"findings": check_runs(found, pool=shown.pool), "robust": robust, **facts}
 
 
-def _shown(found: Any, given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
+def _shown(given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
     models = [str(name) for name in board.index]
     kinds = [str(given.kinds.get(task) or "") for task in tasks]
     shown = PageIndex(models, tasks, kinds, pool=given.pool)
-    named = [] if isinstance(found, pd.DataFrame) else named_runs(found, given.pool)
-    for number, (run, model, labels) in enumerate(named):
+    for number, (run, model, labels) in enumerate(given.sources):
         places = {task: shown.task_place(name) for task, name in labels.items()}
         own = {task: place for task, place in places.items() if place is not None}
-        records = [
-            record
-            for record in run.records()
-            if (number, labels.get(record["task"]), record["fold"]) not in given.superseded
-        ]
+        records = run.records()
+        if given.superseded:
+            records = [
+                record
+                for record in records
+                if (number, labels.get(record["task"]), record["fold"]) not in given.superseded
+            ]
         shown.runs.append(ShownRun(run, models.index(model), own, records))
-    age = {id(run): place for place, run in enumerate(reversed(newest_first(r for r, *_ in named)))}
+    oldest_first = reversed(newest_first(run for run, *_ in given.sources))
+    age = {id(run): place for place, run in enumerate(oldest_first)}
     shown.runs.sort(key=lambda each: (each.model, age[id(each.run)]))
     return shown
 
@@ -225,9 +230,16 @@ def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
     runs = {run.model: run for run in shown.runs}
     rows = zip(shown.models, _numbers(board), strict=True)
     return [
-        {"name": name, **_origin(runs.get(place), name), **row}
+        {"name": name, **_origin(runs.get(place), name), **row, **_latency(shown, place)}
         for place, (name, row) in enumerate(rows)
     ]
+
+
+def _latency(shown: PageIndex, model: int) -> dict[str, float]:
+    """Return the median over jobs of what a model's records hold about requests, if anything."""
+    records = [r for (_, m), (_, done) in shown.done.items() if m == model for r in done]
+    values = {name: [r[name] for r in records if r.get(name) is not None] for name in LATENCY}
+    return {name: float(np.median(each)) for name, each in values.items() if each}
 
 
 def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]:
@@ -248,7 +260,8 @@ def _groups(parts: list[pd.DataFrame], shown: PageIndex) -> list[dict[str, Any]]
 def _numbers(board: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the columns of the leaderboard that a page has for each model."""
     few = set(board.attrs.get("few", ()))
-    columns = {key: board[name].tolist() for key, name in COLUMNS.items() if name in board}
+    shown = {**COLUMNS, **{name: name for name in OF_ENDPOINTS}}
+    columns = {key: board[name].tolist() for key, name in shown.items() if name in board}
     found = []
     for place, name in enumerate(board.index):
         numbers = {
@@ -268,21 +281,20 @@ def _origin(shown: ShownRun | None, name: str) -> dict[str, Any]:
 
 
 def _tasks(
-    given: Gathered, cells: Cells, metrics: Metrics, shown: PageIndex
+    given: Gathered, cells: Cells, metrics: Metrics, evidence: Evidence
 ) -> list[dict[str, Any]]:
-    questions = _questions(shown)
     return [
         {
             "name": task,
-            "kind": shown.kinds[t],
+            "kind": str(given.kinds.get(task) or ""),
             "dataset": str(given.datasets.get(task) or ""),
             "metrics": metrics.names[t],
             "higher": metrics.higher[t],
             "folds": int(cells.tried[t].any(axis=0).sum()),
-            "questions": questions.get(t),
+            "questions": evidence.items.get(task),
             "twins": given.twins.get(task),
         }
-        for t, task in enumerate(shown.tasks)
+        for t, task in enumerate(cells.tasks)
     ]
 
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from karat.analysis.formatting import count, plain, short
+from karat.core.files import safe_name
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
 from karat.results.run import Run
@@ -161,6 +164,18 @@ class PageIndex:
         for run in self.runs:
             yield from ((run, task, record) for task, record in run.jobs(*FAILURES))
 
+    @cached_property
+    def _predicted(self) -> dict[int, set[str]]:
+        """The tasks with stored predictions, of each run: names of folders."""
+        return {id(shown.run): _folders(shown.run.folder / "predictions") for shown in self.runs}
+
+    def predicted(self) -> Iterator[tuple[int, int]]:
+        """Yield ``rounds`` with stored predictions of the task."""
+        for task, model in self.rounds():
+            run, records = self.done[task, model]
+            if safe_name(records[0]["task"]) in self._predicted[id(run)]:
+                yield task, model
+
     def rounds(self) -> Iterator[tuple[int, int]]:
         """Yield indices of task and model: the best model of every task, then the next of each."""
         queues: dict[int, list[int]] = {}
@@ -168,6 +183,13 @@ class PageIndex:
             queues.setdefault(task, []).append(model)
         for turn in range(max(map(len, queues.values()), default=0)):
             yield from ((task, queue[turn]) for task, queue in queues.items() if turn < len(queue))
+
+
+def _folders(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
 
 
 @dataclass
@@ -427,7 +449,7 @@ def make_details(
     found: dict[int, list[dict[str, Any]]] = {}
     budget, reader, items = Budget(max_bytes), Reader(), ItemTexts(ITEM_WIDTH)
     omitted = 0
-    for task, model in shown.rounds():
+    for task, model in shown.predicted():
         run, records = shown.done[task, model]
         if budget.left <= 0 or reader.left <= 0:
             omitted += any(_size(run, record) is not None for record in records)
@@ -484,7 +506,7 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
     found: list[dict[str, Any]] = []
     damaged: list[str] = []
     budget, omitted, items = Budget(MAPS), 0, ItemTexts(POINT_WIDTH)
-    for task, model in shown.rounds():
+    for task, model in shown.predicted():
         run, records = shown.done[task, model]
         try:
             sample = _sample(run, records[0])

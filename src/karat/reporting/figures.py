@@ -71,7 +71,6 @@ class Plot:
     def __init__(self, figure: Figure, title: str = "") -> None:
         self.figure = figure
         self.title = title
-        self._laid_out = False
 
     def __repr__(self) -> str:
         return f"<Plot {self.title}>"
@@ -89,13 +88,16 @@ class Plot:
         hidden: Any = FORMATS[shape]
         file = io.BytesIO()
         with settings():
-            if not self._laid_out:
-                # only once: a second layout would change the bytes
-                self.figure.draw_without_rendering()
-                self.figure.set_layout_engine("none")
-                self._laid_out = True
-            self.figure.savefig(file, format=shape, dpi=DPI, bbox_inches="tight", metadata=hidden)
+            box = self._box()
+            self.figure.savefig(file, format=shape, dpi=DPI, bbox_inches=box, metadata=hidden)
         return file.getvalue()
+
+    def _box(self) -> Any:
+        """Lay the figure out, only once, and return its margins without empty space, in inches."""
+        if (engine := self.figure.get_layout_engine()) is not None:
+            engine.execute(self.figure)
+            self.figure.set_layout_engine(None)
+        return self.figure.get_tightbbox().padded(0.1)
 
     def _repr_svg_(self) -> str:
         return self.to_bytes("svg").decode("utf-8")
@@ -133,7 +135,7 @@ def make_figure(rows: int = 1, columns: int = 1, *, size: tuple[float, float]) -
     """Return a figure without a window, and its rows × columns of axes."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, dpi=DPI, layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from karat.analysis.formatting import fixed, plain, records, rounded
 from karat.analysis.leaderboard import split_groups
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
+from karat.models.contrib.endpoint_account import money
 from karat.reporting.notes import PARTIAL, SIGNS, caption, notes, scored_tasks
 
 #: with fewer letters of ties than this, each letter has its own column
@@ -86,7 +88,9 @@ def make_table(board: pd.DataFrame | Table) -> Table:
     if by == "task":
         columns = _by_task(rows, starts)
     elif by is None:
-        tasks = [_task(rows, task) for task in scored_tasks(rows)]
+        scores = rows.copy(deep=False)
+        scores.attrs = {}  # pandas copies all attributes with each column
+        tasks = [_task(scores, task, rows.attrs) for task in scored_tasks(rows)]
         columns = [*_ranks(rows, starts), *tasks, *_costs(rows)]
     else:
         counts = text_column("tasks", map(_count, rows["tasks"]))
@@ -213,18 +217,18 @@ def _front(rows: pd.DataFrame) -> list[Column]:
     return [text_column("pareto", ("yes" if on else "" for on in rows["pareto"]), right=False)]
 
 
-def _task(rows: pd.DataFrame, task: str) -> Column:
-    up = rows.attrs["higher_is_better"][task]
-    lost = rows.attrs.get("cells", {})
+def _task(rows: pd.DataFrame, task: str, facts: Mapping[Any, Any]) -> Column:
+    up = facts["higher_is_better"][task]
+    lost = facts.get("cells", {})
     signs = [SIGNS.get(lost.get(model, {}).get(task, ""), "–") for model in rows.index]
     best = best_of(rows[task] if up else -rows[task], [0])
     cells = [_score(*each) for each in zip(rows[task], best, signs, strict=True)]
-    partial = rows.attrs.get("partial", {})
+    partial = facts.get("partial", {})
     cells = [
         replace(cell, text=cell.text + PARTIAL) if task in partial.get(model, ()) else cell
         for cell, model in zip(cells, rows.index, strict=True)
     ]
-    label = metric_label(rows.attrs["metrics"][task], up)
+    label = metric_label(facts["metrics"][task], up)
     return Column(plain(task), cells, plain(label), part="task")
 
 
@@ -235,6 +239,8 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "seconds": ("time", duration),
         "memory_mb": ("memory", _form("{:.1f} GB", 1 / 1024)),
         "dimensions": ("dims", _whole),
+        "tokens": ("tokens", _whole),
+        "price": ("price", money),
     }
     there = [name for name in shown if name in rows]
     if "dimensions" in there and rows["dimensions"].isna().all():

@@ -13,7 +13,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -21,8 +21,10 @@ import click
 import numpy as np
 import pandas as pd
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.table import Table as Grid
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from karat.analysis.check_facts import LEVELS, Finding, Findings
@@ -176,8 +178,17 @@ def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:
 
 
 def _width(column: Column) -> int:
+    return _text_width(column) + 2
+
+
+def _text_width(column: Column) -> int:
     texts = [column.name, column.label, *(cell.text for cell in column.cells)]
-    return max(map(cell_len, texts)) + 2
+    return max(map(_cells, texts))
+
+
+def _cells(text: str) -> int:
+    """Return the width of a text on a terminal."""
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def _shortened(name: str, width: int = TASK_WIDTH) -> str:
@@ -188,35 +199,86 @@ def _shortened(name: str, width: int = TASK_WIDTH) -> str:
 
 def _grids(table: Table, columns: list[Column]) -> Iterator[RenderableType]:
     """Yield the rows below their heading, each group below a line with its name."""
-    rows = [
-        [Text(c.text, style="dim" if c.faint else "bold" if c.best else "") for c in row]
-        for row in zip(*(column.cells for column in columns), strict=True)
-    ]
+    widths = [_text_width(column) for column in columns]
     if not table.groups:
-        yield _grid(columns, rows)
+        yield Grid(columns, widths)
         return
-    widths = [_width(column) - 2 for column in columns]
-    yield _grid(columns, [], widths)
+    yield Grid([replace(column, cells=[]) for column in columns], widths, fixed=True)
     for start, end in itertools.pairwise([*table.starts, len(table)]):
         title = "   ".join(column.cells[start].text for column in table.groups)
         yield Text(f"\n {title}", style="bold", overflow="ellipsis", no_wrap=True)
-        yield _grid(columns, rows[start:end], widths, heading=False)
+        rows = [replace(column, cells=column.cells[start:end]) for column in columns]
+        yield Grid(rows, widths, heading=False, fixed=True)
 
 
-def _grid(
-    columns: Sequence[Column],
-    rows: list[list[Text]],
-    widths: Sequence[int | None] = (),
-    heading: bool = True,
-) -> Grid:
-    grid = Grid(box=None, header_style="bold", padding=(0, 1), show_header=heading)
-    for column, width in itertools.zip_longest(columns, widths):
-        side: Any = "right" if column.right else "left"
-        title = f"{column.name}\n{column.label}" if column.label else column.name
-        grid.add_column(Text(title, style="bold"), justify=side, no_wrap=True, min_width=width)
-    for row in rows:
-        grid.add_row(*row)
-    return grid
+BOLD, DIM = Style(bold=True), Style(dim=True)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Columns of one-line cells below their heading, as rich's ``Table`` shows them.
+
+    rich lays out each cell as a text of its own, which takes seconds for 20,000 cells. It is used
+    only if the columns do not fit into the console and must be shortened; those with a ``fixed``
+    width are cut.
+    """
+
+    columns: Sequence[Column]
+    widths: Sequence[int]
+    heading: bool = True
+    fixed: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if sum(self.widths) + 2 * len(self.widths) > options.max_width:
+            yield self._shortened()
+            return
+        for line in self._heading() if self.heading else ():
+            yield from (*line, Segment("\n"))
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            plain = ""
+            for cell, column, width in zip(row, self.columns, self.widths, strict=True):
+                text = _aligned(cell.text, width, column.right)
+                if cell.faint or cell.best:
+                    yield Segment(f"{plain} ")
+                    yield Segment(text, DIM if cell.faint else BOLD)
+                    plain = " "
+                else:
+                    plain += f" {text} "
+            yield Segment(f"{plain}\n")
+
+    def _heading(self) -> Iterator[list[Segment]]:
+        """Yield the two lines of the heading, or one; texts of one line are in the last."""
+        titles = [[column.name, column.label] for column in self.columns]
+        titles = [title if title[1] else ["", title[0]] for title in titles]
+        first = 0 if any(column.label for column in self.columns) else 1
+        for at in range(first, 2):
+            line = []
+            for column, width, title in zip(self.columns, self.widths, titles, strict=True):
+                if at == 0 and not column.label:
+                    line.append(Segment(" " * (width + 2), BOLD))
+                else:
+                    text = _aligned(title[at], width, column.right)
+                    line += [Segment(each, BOLD) for each in (" ", text, " ")]
+            yield line
+
+    def _shortened(self) -> RichTable:
+        grid = RichTable(box=None, header_style="bold", padding=(0, 1), show_header=self.heading)
+        for column, width in zip(self.columns, self.widths, strict=True):
+            side: Any = "right" if column.right else "left"
+            title = f"{column.name}\n{column.label}" if column.label else column.name
+            least = width if self.fixed else None
+            grid.add_column(Text(title, style="bold"), justify=side, no_wrap=True, min_width=least)
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            styles = ("dim" if cell.faint else "bold" if cell.best else "" for cell in row)
+            grid.add_row(*(Text(cell.text, style) for cell, style in zip(row, styles, strict=True)))
+        return grid
+
+
+def _aligned(text: str, width: int, right: bool) -> str:
+    if right:
+        text = text.rstrip()
+        return " " * (width - _cells(text)) + text
+    return text + " " * (width - _cells(text))
 
 
 Given = ParamSpec("Given")
@@ -326,7 +388,7 @@ def print_finding_lines(
         return
     lines = finding_lines(check_runs(runs, ignore, pool), where)
     if shape not in (None, "table"):
-        click.echo(lines_below(lines, shape), nl=False)
+        sys.stdout.write(lines_below(lines, shape))
         return
     console = Console(highlight=False)
     wrapped = [row for line in lines for row in wrap(line, console.width, rest=" " * 8)]

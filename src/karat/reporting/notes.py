@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from karat.analysis.formatting import count, plain, rounded, short
+from karat.analysis.item_tests import DETECTED
 from karat.analysis.score_matrix import BASELINE
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.stats.ranking import FEWEST_TASKS
@@ -89,6 +90,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     for task, label in list(board.attrs.get("positive", {}).items())[:MAX_NOTES]:
         metric = board.attrs["metrics"][task]
         yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
+    yield from _of_prompts(board.attrs.get("prompts", {}))
     few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
     if len(few):
         names = ", ".join(map(short, few))
@@ -136,6 +138,20 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     if "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
+    yield from _of_queries(board, facts.get("queries"))
+
+
+def _of_queries(board: pd.DataFrame, queries: tuple[int, int] | None) -> Iterator[str]:
+    """Yield how many queries would be needed to distinguish the two best models."""
+    if queries is None or board.index.nlevels > 1 or "tie" not in board:
+        return
+    best, second = board.index[:2]
+    if set(str(board["tie"].iloc[0])) & set(str(board["tie"].iloc[1])) - {" "}:
+        have, needed = queries
+        detect = f"to detect a difference of {DETECTED}."
+        more = f"; about {needed:,} would be needed {detect}"
+        names = f"{short(best)} and {short(second)} cannot be distinguished with {have:,} queries"
+        yield names + (more if needed > have else f", which are enough {detect}")
 
 
 def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterator[str]:
@@ -190,6 +206,15 @@ def _of_lacking(lacking: Mapping[tuple[str, str], Sequence[tuple[str, str]]]) ->
         yield f"{shown}: {kind}{plain(info.partition(' Tried:')[0])}"
     if len(lacking) > MAX_NOTES:
         yield f"{count(len(lacking) - MAX_NOTES, 'more reason')} (karat plan shows all)."
+
+
+def _of_prompts(prompts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Yield the prompts that models used, by role."""
+    for model, texts in list(prompts.items())[:MAX_NOTES]:
+        used = [f'{plain(role)} "{plain(short(text))}"' for role, text in texts.items() if text]
+        yield f"{short(model)} used the prompts: {', '.join(used)}."
+    if len(prompts) > MAX_NOTES:
+        yield f"{count(len(prompts) - MAX_NOTES, 'more model')} used prompts (see run.json)."
 
 
 def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,11 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.analysis.formatting import count
-from karat.analysis.leaderboard import leaderboard, split_groups
+from karat.analysis.leaderboard import MAX_JOBS, leaderboard, split_groups
 from karat.analysis.robustness import robustness
 from karat.core.columns import column_type
 from karat.errors import FAILURES, DefinitionError
+from karat.models.contrib.endpoint_account import money
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
@@ -35,12 +36,19 @@ from karat.reporting.leaderboard_output import (
     print_finding_lines,
     robustness_table,
 )
-from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
+from karat.results.load import (
+    ago,
+    estimate,
+    frozen_runs,
+    gather_scores,
+    reason_nothing_ran,
+    status,
+)
 from karat.results.run import Run
 
 if TYPE_CHECKING:
     from karat.core.dataset import Dataset
-    from karat.execution.plan import Decline, Plan
+    from karat.execution.plan import Bill, Decline, Plan
     from karat.results.rescore import Rescored
 
 
@@ -104,13 +112,25 @@ def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
 
 
 def print_leaderboard(
-    paths: Sequence[str | Path], shape: str | None, ignore: Sequence[str] = (), **options: Any
-) -> None:
-    """Print the leaderboard and findings of run folders; options as in ``leaderboard``."""
-    runs = frozen_runs(paths)
+    paths: Sequence[str | Path],
+    shape: str | None,
+    ignore: Sequence[str] = (),
+    *,
+    stamps: Mapping[Path, list[int]] | None = None,
+    **options: Any,
+) -> bool:
+    """Print the leaderboard and findings of run folders; options as in ``leaderboard``.
+
+    ``stamps`` are those of the records of runs, if known. Return whether the output depends on
+    plans and records only: no stored predictions were tested.
+    """
+    runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
     print_frame(leaderboard(runs, **options), shape)
     where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
-    print_finding_lines(runs, where, shape, ignore, options.get("pool", "variant"))
+    print_finding_lines(runs, where, shape, ignore, pool)
+    # fewer jobs may be left if only tasks and folds of all models are compared
+    whole = options.get("missing") not in ("exclude", "common")
+    return whole and len(gather_scores(runs, pool).jobs) > MAX_JOBS
 
 
 def print_frame(board: pd.DataFrame, shape: str | None) -> None:
@@ -169,9 +189,12 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
 
     The estimate uses earlier runs below ``output``. Without ``verbose``, a long plan is summed up.
     """
+    from karat.execution.plan import estimate_bills
+
     console = plain_console()
     summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
-    print_lines(console, summary, *(f" {line}" for line in _time(plan, Path(output))))
+    lines = [*_time(plan, Path(output)), *map(_bill_line, estimate_bills(plan))]
+    print_lines(console, summary, *(f" {line}" for line in lines))
     complete = _show_jobs(console, plan, verbose)
     complete &= _show_reasons(console, plan.declined, verbose)
     if plan.lost_tasks:
@@ -188,6 +211,14 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
             print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
         print_lines(console, "\n --verbose lists every job and reason.")
+
+
+def _bill_line(bill: Bill) -> str:
+    """Return the line about what a model would send to its endpoint."""
+    cost = "" if bill.price is None else f", {money(bill.price)}"
+    known = f"{bill.missing:,} of {bill.texts:,} texts are not in the cache"
+    views = f", and {bill.views:,.0f} of corrupted texts" if bill.views else ""
+    return f"{bill.model} would send about {bill.tokens:,.0f} tokens{views}{cost}: {known}"
 
 
 def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
@@ -235,6 +266,11 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         for name in data.items.columns if data.part is None else ():
             if set(data.items[name].dropna().astype(str).unique()[:9]) == {"train", "test"}:
                 yield f'column "{name}" holds train and test; to use this split: --part {name}'
+    elif data.about.get("found"):  # a corpus
+        yield data.about["found"]
+        if data.passage_of is not None:
+            yield f"{len(data.items) - len(data.asked()):,} passages"
+        return
     else:
         yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"
     target: Any = data.target

@@ -1,9 +1,10 @@
 """All records of a run in one file, which is read instead of a file per job.
 
-``scores/jobs.json`` holds the records by column. Lists and objects, such as the scores of views,
-are stored as one pattern for all records of the same form, and the numbers of each record. The
-file is used if the number, the newest time and the total size of the records are those that it was
-made from; otherwise it is made again.
+``scores/jobs.columns`` holds the records by column. Each column has the distinct patterns of its
+values, in which fractional numbers are left out, the pattern of each record, and the numbers. The
+file is a line of JSON with the patterns, followed by the arrays, little-endian; nothing in it is
+executed. It is used if the number, times and total size of the records are those that it was made
+from, and if its checksum is right; otherwise it is made again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import itertools
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,49 +24,126 @@ import numpy as np
 import pandas as pd
 
 from karat.core.files import write_atomic
+from karat.errors import KaratError
 from karat.results.tables import SCORE_COLUMNS, score_rows
 
-FILE = "jobs.json"
-VERSION = 1
+FILE = "jobs.columns"
+VERSION = 2
 #: runs of fewer jobs are read from their records
 FEWEST_JOBS = 100
 #: the key of an object that holds the place of a number in a pattern
 _NUMBER = "\x00"
-#: columns whose scores are in the table of scores
-_SCORED = ("history", "views")
+#: arrays start at a multiple of this number of bytes
+_ALIGNED = 8
 
 
-class Nested:
-    """A column of lists or objects: patterns, the pattern of each row, and the row's numbers."""
+class Column:
+    """The values of a key: distinct patterns, the pattern of each row, and the numbers in order."""
 
-    def __init__(self, patterns: list[Any], codes: list[int], numbers: list[list[float]]) -> None:
+    def __init__(self, patterns: list[Any], codes: np.ndarray, numbers: np.ndarray) -> None:
         self.patterns, self.codes, self.numbers = patterns, codes, numbers
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> Nested:
+    def of(cls, values: Sequence[Any]) -> Column:
         """Return the values as a column."""
-        places: dict[str, int] = {}
-        codes, numbers = [], []
-        for value in values:
-            own: list[float] = []
-            text = json.dumps(_pattern(value, own))
-            codes.append(places.setdefault(text, len(places)))
-            numbers.append(own)
-        return cls([json.loads(text) for text in places], codes, numbers)
+        kinds = set(map(type, values))
+        if kinds == {float}:
+            return cls([{_NUMBER: 0}], np.zeros(len(values), np.uint32), np.array(values))
+        if len(kinds) == 1 and kinds <= {str, int, bool, type(None)}:
+            known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+            codes = np.array([known[value] for value in values], dtype=np.uint32)
+            return cls(list(known), codes, np.zeros(0))
+        return cls._of_mixed(values)
 
-    def __getitem__(self, row: int) -> Any:
-        return _filled(self.patterns[self.codes[row]], iter(self.numbers[row]))
+    @classmethod
+    def _of_mixed(cls, values: Sequence[Any]) -> Column:
+        key: Any
+        places: dict[Any, int] = {}
+        patterns: list[Any] = []
+        codes: list[int] = []
+        numbers: list[float] = []
+        for value in values:
+            if isinstance(value, dict | list) and not value:
+                found, key = value, str(value)
+            elif isinstance(value, dict | list | float):
+                found = _pattern(value, numbers)
+                key = json.dumps(found)
+            else:
+                found, key = value, (type(value), value)
+            code = places.setdefault(key, len(places))
+            if code == len(patterns):
+                patterns.append(found)
+            codes.append(code)
+        return cls(patterns, np.array(codes, dtype=np.uint32), np.array(numbers, dtype=float))
 
     @cached_property
-    def _coverages(self) -> list[Any]:
-        """The coverage of the first view of each pattern, or its place among the numbers."""
-        made = (_filled(pattern, map(_Place, itertools.count())) for pattern in self.patterns)
-        return [views[0].get("coverage") if views else None for views in made]
+    def _starts(self) -> np.ndarray:
+        """The place of the first number of each row, and the number of all."""
+        nested = {
+            code: each
+            for code, each in enumerate(self.patterns)
+            if isinstance(each, dict | list)
+        }
+        widths = np.zeros(len(self.patterns), dtype=np.int64)
+        widths[list(nested)] = [_count_numbers(each) for each in nested.values()]
+        return np.concatenate([[0], np.cumsum(widths[self.codes])])
 
-    def coverage(self, row: int) -> Any:
-        """Return the coverage of the first view of a row, None without views."""
-        found = self._coverages[self.codes[row]]
-        return self.numbers[row][found.index] if isinstance(found, _Place) else found
+    @cached_property
+    def scalars(self) -> list[Any] | None:
+        """The value of each row; None if some are lists or objects, which are made when read."""
+        nested = [isinstance(each, dict | list) and not _is_number(each) for each in self.patterns]
+        if any(nested):
+            return None
+        values = np.empty(len(self.patterns), dtype=object)
+        values[:] = self.patterns
+        found = values[self.codes]
+        if len(self.numbers):
+            found[np.diff(self._starts) == 1] = self.numbers.tolist()
+        return found.tolist()
+
+    def __getitem__(self, row: int) -> Any:
+        if self.scalars is not None:
+            return self.scalars[row]
+        return _filled(self.patterns[self.codes[row]], iter(self.numbers_of(row)))
+
+    @property
+    def values(self) -> list[Any]:
+        """The values of all rows."""
+        return self.scalars or [self[row] for row in range(len(self.codes))]
+
+    def numbers_of(self, row: int) -> list[float]:
+        """Return the numbers of a row."""
+        return self.numbers[self._starts[row] : self._starts[row + 1]].tolist()
+
+    def numbers_by_row(self, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers of rows of one pattern, rows × numbers."""
+        first = self._starts[rows]
+        width = int(self._starts[rows[0] + 1] - first[0])
+        return self.numbers[first[:, None] + np.arange(width)]
+
+    def count_numbers(self) -> int:
+        """Return how many numbers the patterns of all rows have."""
+        return int(self._starts[-1])
+
+    def are_true(self) -> np.ndarray:
+        """Return which values are true: neither None, 0, nor empty."""
+        true = np.array([bool(each) for each in self.patterns], dtype=bool)[self.codes]
+        number = np.array([_is_number(each) for each in self.patterns], dtype=bool)[self.codes]
+        true[number] = self.numbers[self._starts[:-1][number]] != 0
+        return true
+
+    def coverages(self) -> list[Any]:
+        """Return the coverage of the first view of each row, None without views."""
+        made = (_filled(pattern, map(_Place, itertools.count())) for pattern in self.patterns)
+        first = [views[0].get("coverage") if views else None for views in made]
+        found = np.empty(len(first), dtype=object)
+        found[:] = first
+        values = found[self.codes]
+        for code, place in enumerate(first):
+            if isinstance(place, _Place):
+                rows = np.flatnonzero(self.codes == code)
+                values[rows] = self.numbers[self._starts[rows] + place.index].tolist()
+        return values.tolist()
 
 
 def _pattern(value: Any, numbers: list[float]) -> Any:
@@ -73,10 +152,27 @@ def _pattern(value: Any, numbers: list[float]) -> Any:
         numbers.append(value)
         return {_NUMBER: 0}
     if isinstance(value, dict):
-        return {key: _pattern(each, numbers) for key, each in value.items()}
+        # a key of the record that starts like that of a number gets a mark
+        return {
+            f"{_NUMBER}{key}" if key[:1] == _NUMBER else key: _pattern(each, numbers)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
         return [_pattern(each, numbers) for each in value]
     return value
+
+
+def _is_number(pattern: Any) -> bool:
+    return isinstance(pattern, dict) and _NUMBER in pattern
+
+
+def _count_numbers(pattern: Any) -> int:
+    if _is_number(pattern):
+        return 1
+    if isinstance(pattern, dict | list):
+        inside = pattern.values() if isinstance(pattern, dict) else pattern
+        return sum(map(_count_numbers, inside))
+    return 0
 
 
 @dataclass(frozen=True)
@@ -91,34 +187,65 @@ def _filled(pattern: Any, numbers: Iterator[Any]) -> Any:
     if isinstance(pattern, dict):
         if _NUMBER in pattern:
             return next(numbers)
-        return {key: _filled(each, numbers) for key, each in pattern.items()}
+        return {key.removeprefix(_NUMBER): _filled(v, numbers) for key, v in pattern.items()}
     if isinstance(pattern, list):
         return [_filled(each, numbers) for each in pattern]
     return pattern
 
 
-Column = list[Any] | Nested
+class _Rows(dict[str, Any]):
+    """The columns that were read, as lists where the values are no lists or objects."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        super().__init__()
+        self.columns = columns
+
+    def __missing__(self, key: str) -> Any:
+        column = self.columns[key]
+        self[key] = column if column.scalars is None else column.scalars
+        return self[key]
 
 
 class StoredRecord(Mapping[str, Any]):
     """A record as a row of columns; lists and objects are made when they are read."""
 
-    __slots__ = ("_columns", "_row")
+    __slots__ = ("_row", "_rows")
 
-    def __init__(self, columns: Mapping[str, Column], row: int) -> None:
-        self._columns, self._row = columns, row
+    def __init__(self, rows: _Rows, row: int) -> None:
+        self._rows, self._row = rows, row
 
     def __getitem__(self, key: str) -> Any:
-        return self._columns[key][self._row]
+        return self._rows[key][self._row]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self._rows.columns)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._rows.columns)
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The records of a run as they were read, with values by key."""
+
+    records: Sequence[Mapping[str, Any]]
+
+    def column(self, key: str) -> list[Any]:
+        """Return a value of every record, None where it has none."""
+        return [record.get(key) for record in self.records]
+
+    def rows_with(self, key: str) -> list[int]:
+        """Return the records in which a key has a value that is neither None, 0, nor empty."""
+        return [row for row, value in enumerate(self.column(key)) if value]
+
+    def coverage(self) -> list[Any]:
+        """Return the coverage of the first view of every record, else that of the job."""
+        found = (r["views"][0].get("coverage") if r["views"] else None for r in self.records)
+        jobs = self.column("coverage")
+        return [job if own is None else own for own, job in zip(found, jobs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -129,7 +256,7 @@ class Compact:
     """
 
     groups: list[dict[str, Column]]
-    places: list[list[int]]
+    places: list[np.ndarray]
 
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Compact:
@@ -138,176 +265,234 @@ class Compact:
         for place, record in enumerate(records):
             rows.setdefault(tuple(record), []).append(place)
         groups = [
-            {key: _column([records[place][key] for place in places]) for key in keys}
+            {key: Column.of([records[place][key] for place in places]) for key in keys}
             for keys, places in rows.items()
         ]
-        return cls(groups, list(rows.values()))
+        return cls(groups, [np.array(places, dtype=np.uint32) for places in rows.values()])
+
+    def __len__(self) -> int:
+        return sum(map(len, self.places))
 
     @cached_property
     def records(self) -> list[Mapping[str, Any]]:
         """The records in their order."""
-        made: list[Any] = [None] * sum(map(len, self.places))
+        made: list[Any] = [None] * len(self)
         for columns, places in zip(self.groups, self.places, strict=True):
-            for row, place in enumerate(places):
-                made[place] = StoredRecord(columns, row)
+            rows = _Rows(columns)
+            for row, place in enumerate(places.tolist()):
+                made[place] = StoredRecord(rows, row)
         return made
 
     def column(self, key: str) -> list[Any]:
         """Return a value of every record, None where it has none."""
-        found: list[Any] = [None] * sum(map(len, self.places))
+        found = np.full(len(self), None, dtype=object)
         for columns, places in zip(self.groups, self.places, strict=True):
             if key in columns:
-                for row, place in enumerate(places):
-                    found[place] = columns[key][row]
-        return found
+                _fill(found, places, columns[key].values)
+        return found.tolist()
+
+    def rows_with(self, key: str) -> list[int]:
+        """Return the records in which a key has a value that is neither None, 0, nor empty."""
+        found = np.zeros(len(self), dtype=bool)
+        for columns, places in zip(self.groups, self.places, strict=True):
+            if key in columns:
+                found[places] = columns[key].are_true()
+        return np.flatnonzero(found).tolist()
 
     def coverage(self) -> list[Any]:
         """Return the coverage of the first view of every record, else that of the job."""
-        found = self.column("coverage")
+        jobs = self.column("coverage")
+        found = np.full(len(self), None, dtype=object)
         for columns, places in zip(self.groups, self.places, strict=True):
-            views = columns["views"]
-            if isinstance(views, Nested):
-                for row, place in enumerate(places):
-                    value = views.coverage(row)
-                    found[place] = found[place] if value is None else value
-        return found
+            _fill(found, places, columns["views"].coverages())
+        return [job if own is None else own for own, job in zip(found.tolist(), jobs, strict=True)]
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per score."""
-        parts: dict[str, list[np.ndarray]] = {name: [] for name in (*SCORE_COLUMNS, "place")}
-        for columns, places in zip(self.groups, self.places, strict=True):
-            for part in _scores_of_group(columns, np.array(places)):
-                for name, values in part.items():
-                    parts[name].append(values)
-        if not parts["place"]:
+        parts = [
+            part
+            for columns, places in zip(self.groups, self.places, strict=True)
+            for part in _scores_of_group(columns, places)
+        ]
+        if not parts:
             table = pd.DataFrame(columns=list(SCORE_COLUMNS))
-        else:
-            joined = {name: np.concatenate(values) for name, values in parts.items()}
-            order = np.argsort(joined.pop("place"), kind="stable")
-            table = pd.DataFrame({name: values[order] for name, values in joined.items()})
-            whole = {name: np.int64 for name in ("repeat", "draw", "epoch")}
-            table = table.astype(whole).infer_objects()
-        return table.astype({"value": float, "severity": float})
+            return table.astype({"value": float, "severity": float})
+        place = np.concatenate([part.pop("place") for part in parts])
+        table = pd.DataFrame({name: _joined([p[name] for p in parts]) for name in SCORE_COLUMNS})
+        if (np.diff(place) < 0).any():
+            table = table.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+        return table
 
 
-def _column(values: list[Any]) -> Column:
-    if any(isinstance(value, dict | list) for value in values):
-        return Nested.of(values)
-    return values
+def _fill(found: np.ndarray, places: np.ndarray, values: list[Any]) -> None:
+    """Put values into an array of objects; lists are single values."""
+    held = np.empty(len(values), dtype=object)
+    held[:] = values
+    found[places] = held
+
+
+def _joined(parts: list[pd.Series]) -> pd.Series:
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
 def _scores_of_group(
     columns: Mapping[str, Column], places: np.ndarray
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[dict[str, Any]]:
     """Yield columns of the table of scores, one part per pattern of views and history."""
-    nested = [columns[name] for name in _SCORED]
-    codes = np.array([column.codes for column in nested if isinstance(column, Nested)]).T
-    if codes.shape != (len(places), len(_SCORED)):
-        return
-    kinds, which = np.unique(codes, axis=0, return_inverse=True)
+    nested = columns["history"], columns["views"]
+    pairs = np.stack([column.codes for column in nested], axis=1)
+    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
     for kind, pair in enumerate(kinds):
         rows = np.flatnonzero(which.ravel() == kind)
-        found = _table_of_pattern(nested, pair.tolist(), rows)
-        if found is not None:
-            jobs = {name: _taken(columns[name], rows) for name in SCORE_COLUMNS[:4]}
-            each = len(found["value"]) // len(rows)
-            jobs["place"] = places[rows]
-            yield {name: np.repeat(values, each) for name, values in jobs.items()} | found
+        lines, numbers = _lines_of_pattern(nested, pair.tolist(), rows)
+        if lines:
+            each = np.repeat(rows, len(lines))
+            jobs = {name: _taken(columns[name], each) for name in SCORE_COLUMNS[:4]}
+            views = {
+                name: _repeated(list(cells), numbers, floats=name in ("severity", "value"))
+                for name, cells in zip(SCORE_COLUMNS[4:], zip(*lines, strict=True), strict=True)
+            }
+            yield {**jobs, **views, "place": places[each].astype(np.int64)}
 
 
-def _taken(column: Any, rows: np.ndarray) -> np.ndarray:
-    taken = np.empty(len(rows), dtype=object)
-    taken[:] = [column[row] for row in rows]
-    return taken
-
-
-def _table_of_pattern(
-    nested: Sequence[Any], codes: list[int], rows: np.ndarray
-) -> dict[str, np.ndarray] | None:
-    """Return the columns of scores of all rows with the same patterns, row by row."""
+def _lines_of_pattern(
+    nested: tuple[Column, Column], codes: list[int], rows: np.ndarray
+) -> tuple[list[tuple[Any, ...]], np.ndarray]:
+    """Return the scores of one job, with places for numbers, and the numbers of each row."""
     history, views = nested
-    start = len(history.numbers[rows[0]])
-    steps = _filled(history.patterns[codes[0]], map(_Place, range(start)))
-    count = len(views.numbers[rows[0]])
-    seen = _filled(views.patterns[codes[1]], map(_Place, range(start, start + count)))
-    lines = list(score_rows(steps, seen))
-    if not lines:
-        return None
-    numbers = np.array([history.numbers[row] + views.numbers[row] for row in rows], dtype=float)
-    found = {}
-    for name, cells in zip(SCORE_COLUMNS[4:], zip(*lines, strict=True), strict=True):
-        floats = name in ("severity", "value")
-        column = np.empty((len(rows), len(cells)), dtype=float if floats else object)
-        for at, cell in enumerate(cells):
-            column[:, at] = numbers[:, cell.index] if isinstance(cell, _Place) else cell
-        found[name] = column.ravel()
-    return found
+    count = itertools.count()
+    steps = _filled(history.patterns[codes[0]], map(_Place, count))
+    start = _count_numbers(history.patterns[codes[0]])
+    seen = _filled(views.patterns[codes[1]], map(_Place, itertools.count(start)))
+    numbers = [column.numbers_by_row(rows) for column in nested]
+    return list(score_rows(steps, seen)), np.concatenate(numbers, axis=1)
+
+
+def _taken(column: Column, rows: np.ndarray) -> pd.Series:
+    """Return the values of rows, of which few are distinct."""
+    used, codes = np.unique(column.codes[rows], return_inverse=True)
+    return _take([column.patterns[code] for code in used], codes)
+
+
+def _take(values: list[Any], codes: np.ndarray) -> pd.Series:
+    return pd.Series(pd.Series(values).array.take(codes))
+
+
+def _repeated(cells: list[Any], numbers: np.ndarray, *, floats: bool) -> pd.Series:
+    """Return the cells of one job, repeated for each row of numbers, with these in their places."""
+    if not floats:
+        return _take(cells, np.tile(np.arange(len(cells)), len(numbers)))
+    found = np.empty((len(numbers), len(cells)))
+    for at, cell in enumerate(cells):
+        if isinstance(cell, _Place):
+            found[:, at] = numbers[:, cell.index]
+        else:
+            found[:, at] = np.nan if cell is None else cell
+    return pd.Series(found.ravel())
 
 
 # -- the file -----------------------------------------------------------------------------------
 
 
 def stamp_records(folder: Path) -> list[int]:
-    """Return the number, the newest time and the total size of the records of a run."""
-    count = newest = size = 0
+    """Return the number, the sum of the times and the total size of the records of a run."""
+    count = times = size = 0
     with contextlib.suppress(OSError), os.scandir(folder / "jobs") as entries:
         for entry in entries:
             if entry.name.endswith(".json"):
                 stat = entry.stat()
-                count, size = count + 1, size + stat.st_size
-                newest = max(newest, stat.st_mtime_ns)
-    return [count, newest, size]
+                count += 1
+                times += stat.st_mtime_ns
+                size += stat.st_size
+    return [count, times, size]
+
+
+class _Body:
+    """The arrays of a file, one after the other."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+
+    def add(self, array: np.ndarray) -> list[Any]:
+        """Append an array; return its place, type and length."""
+        if array.dtype.kind == "u":
+            most = int(array.max(initial=0))
+            array = array.astype(np.min_scalar_type(most).newbyteorder("<"))
+        else:
+            array = array.astype("<f8")
+        start = len(self.content)
+        self.content += array.tobytes()
+        self.content += bytes(-len(self.content) % _ALIGNED)
+        return [start, array.dtype.str, len(array)]
+
+    def read(self, where: list[Any]) -> np.ndarray:
+        """Return an array; it must be one of numbers."""
+        start, kind, length = where
+        if kind not in ("|u1", "<u2", "<u4", "<f8"):
+            raise ValueError("wrong type")
+        found = np.frombuffer(self.content, dtype=kind, count=length, offset=start)
+        return found if kind == "<f8" else found.astype(np.uint32, copy=False)
 
 
 def write_compact(folder: Path, stamp: list[int], records: Sequence[Mapping[str, Any]]) -> None:
     """Write the file of a run; ``stamp`` is that of the records when they were read."""
     if len(records) < FEWEST_JOBS or stamp[0] != len(records):
         return
-    made = Compact.of(records)
-    groups = [
-        {"places": places, "columns": {key: _stored(column) for key, column in columns.items()}}
-        for columns, places in zip(made.groups, made.places, strict=True)
-    ]
-    content = {"version": VERSION, "stamp": stamp, "groups": groups}
-    with contextlib.suppress(OSError):  # a folder that cannot be written to is read as it is
-        write_atomic(folder / "scores" / FILE, json.dumps(content))
-
-
-def read_compact(folder: Path) -> Compact | None:
-    """Return the records of a run from its file; None if there is none, or a stale one."""
-    path = folder / "scores" / FILE
-    if not path.is_file():
-        return None
-    try:
-        content = json.loads(path.read_bytes())
-        if content["version"] != VERSION or content["stamp"] != stamp_records(folder):
-            return None
+    body = _Body()
+    # with a read-only folder, a full disk or deeply nested records, the records are read again
+    with contextlib.suppress(OSError, KaratError, RecursionError):
+        made = Compact.of(records)
         groups = [
-            {key: _restored(column) for key, column in group["columns"].items()}
-            for group in content["groups"]
+            {
+                "places": body.add(places),
+                "columns": {
+                    key: [column.patterns, body.add(column.codes), body.add(column.numbers)]
+                    for key, column in columns.items()
+                },
+            }
+            for columns, places in zip(made.groups, made.places, strict=True)
         ]
-        found = Compact(groups, [group["places"] for group in content["groups"]])
-        whole = all(record is not None for record in found.records)
-        return found if found.records and whole else None
-    except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
+        facts = {"version": VERSION, "stamp": stamp, "sum": zlib.crc32(body.content)}
+        head = json.dumps({**facts, "groups": groups}, separators=(",", ":")).encode()
+        head += b" " * (-(len(head) + 1) % _ALIGNED) + b"\n"
+        write_atomic(folder / "scores" / FILE, head + bytes(body.content))
+
+
+def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None:
+    """Return the records of a run from its file; None if there is none, or a stale one.
+
+    ``stamp`` is that of the records, if known.
+    """
+    try:
+        head, _, rest = (folder / "scores" / FILE).read_bytes().partition(b"\n")
+        content, now = json.loads(head), stamp or stamp_records(folder)
+        if content["version"] != VERSION or content["stamp"] != now:
+            return None
+        if content["sum"] != zlib.crc32(rest):
+            return None
+        body = _Body(rest)
+        groups = [_read_group(group["columns"], body) for group in content["groups"]]
+        found = Compact(groups, [body.read(group["places"]) for group in content["groups"]])
+        return found if _is_whole(found, content["stamp"][0]) else None
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return None  # damaged
 
 
-def _stored(column: Column) -> Any:
-    """Return a column as JSON: its distinct values and the place of each, if these are few."""
-    if isinstance(column, Nested):
-        return {"patterns": column.patterns, "codes": column.codes, "numbers": column.numbers}
-    kinds: dict[tuple[type, Any], int] = {}
-    codes = [kinds.setdefault((type(value), value), len(kinds)) for value in column]
-    if len(kinds) * 2 > len(column):
-        return column
-    return {"values": [value for _, value in kinds], "codes": codes}
+def _read_group(columns: Mapping[str, Any], body: _Body) -> dict[str, Column]:
+    return {
+        key: Column(list(patterns), body.read(codes), body.read(numbers))
+        for key, (patterns, codes, numbers) in columns.items()
+    }
 
 
-def _restored(column: Any) -> Column:
-    if isinstance(column, list):
-        return column
-    if "patterns" in column:
-        return Nested(column["patterns"], column["codes"], column["numbers"])
-    values = column["values"]
-    return [values[code] for code in column["codes"]]
+def _is_whole(found: Compact, count: int) -> bool:
+    """Return whether every record has a row, and every row its patterns and numbers."""
+    places = np.concatenate(found.places)
+    fits = all(
+        len(column.codes) == len(own)
+        and int(column.codes.max(initial=0)) < len(column.patterns)
+        and column.count_numbers() == len(column.numbers)
+        for columns, own in zip(found.groups, found.places, strict=True)
+        for column in columns.values()
+    )
+    return fits and np.array_equal(np.sort(places), np.arange(count))

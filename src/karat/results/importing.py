@@ -6,7 +6,6 @@ Errors name the file and the line.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from karat import __version__
-from karat.core.files import locked, remove_abandoned
+from karat.core.files import file_hash, locked, remove_abandoned
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
@@ -71,8 +70,10 @@ class ModelResults:
 
     def first(self, task: str) -> str | None:
         """Return the primary metric of a task: the given one, or the first with a direction."""
+        return self._first(task, [job for job in self.jobs.values() if job.task == task])
+
+    def _first(self, task: str, jobs: Sequence[Job]) -> str | None:
         primary: str = self.tasks[task]["metric"]
-        jobs = [job for job in self.jobs.values() if job.task == task]
         scored = dict.fromkeys(m for job in jobs for view in job.scores.values() for m in view)
         return next((n for n in (primary, *scored) if self.way(n) is not None), None)
 
@@ -82,7 +83,10 @@ class ModelResults:
 
     def settle(self) -> list[str]:
         """Set each task's primary metric; remove and return the tasks without one."""
-        primary = {task: self.first(task) for task in self.tasks}
+        jobs: dict[str, list[Job]] = {task: [] for task in self.tasks}
+        for job in self.jobs.values():
+            jobs.setdefault(job.task, []).append(job)
+        primary = {task: self._first(task, jobs[task]) for task in self.tasks}
         removed = [task for task, metric in primary.items() if metric is None]
         self.tasks = {
             task: {**facts, "metric": primary[task]}
@@ -182,17 +186,12 @@ def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=DRAFT, dir=output) as draft, locked(Path(draft)):
         run = Run.create(Path(draft), about)
-        (run.folder / "jobs").mkdir()
-        for job in found.jobs.values():
-            record = _record(found, job)
-            text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-            run._record(record).write_text(text, encoding="utf-8", errors="backslashreplace")
-        run.finish()
+        run.write_records([_record(found, job) for job in found.jobs.values()])
         return run.move(output)
 
 
 def _imported(found: ModelResults) -> dict[str, Any]:
-    digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in found.files}
+    digests = {path: file_hash(path) for path in found.files}
     if len(digests) == 1:
         ((path, digest),) = digests.items()
         return {"system": found.system, "file": path.name, "sha256": digest}
@@ -243,7 +242,7 @@ def _record(found: ModelResults, job: Job) -> dict[str, Any]:
     task = found.tasks[job.task]
     ended = {"affected": None, "coverage": coverage, "reasons": {}, "status": "ok", "info": ""}
     views = [
-        {**dataclasses.asdict(view), **ended, "scores": dict(job.scores[view])}
+        {**vars(view), **ended, "scores": dict(job.scores[view])}
         for view in sorted(job.scores, key=lambda view: view != CLEAN)
     ]
     failed = bool(job.info) or not views
@@ -279,9 +278,14 @@ def number(cell: Any) -> float | None:
     >>> number("0.5"), number(""), number("nan"), number(None)
     (0.5, None, None, None)
     """
-    if cell is None or str(cell).strip().lower() in ("", "nan", "na", "none", "null"):
+    if cell is None or cell == "":
         return None
-    value = float(cell)
+    try:
+        value = float(cell)
+    except ValueError:
+        if str(cell).strip().lower() in ("", "na", "none", "null"):
+            return None
+        raise
     return value if math.isfinite(value) else None
 
 
@@ -352,22 +356,25 @@ def read_parquet(path: Path) -> Any:
         raise DataError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a CSV file with its line number."""
+    """A row of a CSV file with its line number; ``places`` are those of its columns."""
 
     path: Path
     line: int
-    cells: dict[str, str]
+    cells: list[str]
+    places: Mapping[str, int]
 
     def text(self, name: str) -> str:
         """Return a cell, or an empty string if the column is missing."""
-        return self.cells.get(name, "").strip()
+        place = self.places.get(name)
+        return "" if place is None else self.cells[place].strip()
 
     def number(self, name: str) -> float | None:
         """Return a number, or None if the cell is empty."""
         try:
-            return number(self.cells.get(name))
+            place = self.places.get(name)
+            return None if place is None else number(self.cells[place])
         except ValueError:
             raise self.wrong(name, "a number") from None
 
@@ -380,7 +387,7 @@ class Row:
 
     def wrong(self, name: str, expected: str) -> DataError:
         """Return the error about a cell."""
-        cell = self.cells.get(name, "")[:40]
+        cell = self.cells[self.places[name]][:40] if name in self.places else ""
         return DataError(f'{self.path}, line {self.line}: {name} must be {expected}, got "{cell}".')
 
 
@@ -388,6 +395,7 @@ def rows(sample: Sample) -> Iterator[Row]:
     """Yield the rows of a CSV file."""
     lines = _lines(sample.path, " " if sample.shape == "blanks" else ",")
     _, header = next(lines)
+    places = {name: place for place, name in enumerate(header)}
     for line, cells in lines:
         if not cells:
             continue
@@ -396,7 +404,7 @@ def rows(sample: Sample) -> Iterator[Row]:
                 f"{sample.path}, line {line}: expected {len(header)} cells as in the header, got "
                 f"{len(cells)}."
             )
-        yield Row(sample.path, line, dict(zip(header, cells, strict=True)))
+        yield Row(sample.path, line, cells, places)
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -27,14 +27,14 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
-from karat.results.compact import Compact, read_compact, stamp_records, write_compact
+from karat.results.compact import Compact, Listed, read_compact, stamp_records, write_compact
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, about_stamp, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
-    *("train", "test"),
+    *("train", "test", "tokens", "price"),
 )
 
 
@@ -45,13 +45,14 @@ class Gathered:
     ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
     rows that also occur in training, and of all test rows, ``positive`` the positive classes,
-    ``modalities`` what the items are ("table", "text" or "entity").
+    ``modalities`` what the items are ("table", "text" or "entity"), ``prompts`` the prompts of
+    models by role.
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
     that could not run. ``planned`` is the number of folds planned by model and task. ``repeated``
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
     mean score of models with several seeds, by model, task, metric and seed. ``sources`` are the
     runs with the names of their models and tasks, as ``named_runs`` returns them, ``pool`` is how
-    they were pooled.
+    they were pooled, ``apart`` the tasks in which not all models have the same seeds.
     """
 
     models: list[str]
@@ -66,11 +67,13 @@ class Gathered:
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
     positive: dict[str, str] = field(default_factory=dict)
     modalities: dict[str, str] = field(default_factory=dict)
+    prompts: dict[str, dict[str, str]] = field(default_factory=dict)
     planned: dict[tuple[str, str], int] = field(default_factory=dict)
     repeated: pd.DataFrame = field(default_factory=pd.DataFrame)
     by_seed: pd.DataFrame = field(default_factory=pd.DataFrame)
     sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
     pool: str = "variant"
+    apart: frozenset[str] = frozenset()
 
     @cached_property
     def superseded(self) -> set[tuple[int, str, int | None]]:
@@ -138,15 +141,20 @@ def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
         return runs
     if isinstance(runs, pd.DataFrame):
         return _of_table(runs)
-    opened = [FrozenRun.of(run) if type(run) is Run else run for run in as_runs(runs)]
-    if not opened or not all(isinstance(run, FrozenRun) for run in opened):
-        return _of_runs(opened, pool)[0]
-    # these do not change: all parts of a report use the same scores
+    return _gathered(as_runs(runs), pool)[0]
+
+
+def _gathered(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, pd.DataFrame]:
+    """Return what ``_of_runs`` does; runs that do not change are gathered once."""
+    opened = [FrozenRun.of(run) if type(run) is Run else run for run in runs]
+    if not all(isinstance(run, FrozenRun) for run in opened):
+        return _of_runs(opened, pool, final)
+    # all parts of a report use the same scores
     kept = opened[0].__dict__.setdefault("_gathered", {})
-    key = (pool, *opened)
+    key = (pool, final, *opened)
     if key not in kept:
-        kept[key] = _of_runs(opened, pool)[0]
-    return cast(Gathered, kept[key])
+        kept[key] = _of_runs(opened, pool, final)
+    return cast(tuple[Gathered, pd.DataFrame], kept[key])
 
 
 def named_scores(
@@ -161,7 +169,7 @@ def named_scores(
         table = runs.assign(draw=runs["draw"] if "draw" in runs else 0)
         corruption = table["corruption"].astype(object)
         return table.assign(corruption=corruption.where(corruption.notna(), "")), given.metrics, {}
-    given, table = _of_runs(as_runs(runs), check_pool(pool), final=False)
+    given, table = _gathered(as_runs(runs), check_pool(pool), final=False)
     return table, given.metrics, given.higher_is_better
 
 
@@ -242,6 +250,13 @@ def as_runs(runs: Any) -> list[Run]:
     return list({run.folder.resolve(): run for run in found}.values())
 
 
+#: facts about tasks and models that are collected from all runs
+_FACTS = (
+    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities"),
+    *("twins", "lacking", "prompts"),
+)
+
+
 def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, pd.DataFrame]:
     """Return the gathered runs, whose records are read once, and their table of scores.
 
@@ -249,19 +264,12 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     """
     pooled = pool_runs(runs, pool)
     scores: list[pd.DataFrame] = []
-    jobs: list[tuple[Any, ...]] = []
-    sizes: list[int] = []
-    names = ("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities")
-    facts: dict[str, dict[Any, Any]] = {name: {} for name in (*names, "twins", "lacking")}
+    facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
     for named in pooled:
-        table, own = _read(named, facts)
+        table = _read(named, facts)
         scores.append(_final(table) if final else table)
-        sizes.append(len(own))
-        jobs += own
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
-    frame = pd.DataFrame(jobs, columns=list(JOBS))
-    frame["run"] = np.repeat(np.arange(len(runs)), sizes)
-    counted = count_jobs(pooled, _joined(scores), frame)
+    counted = count_jobs(pooled, _joined(scores), _job_table(pooled))
     given = Gathered(
         list(dict.fromkeys(named.model for named in pooled)),
         _final(counted.scores),
@@ -272,26 +280,29 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         by_seed=counted.by_seed,
         sources=[(named.run, named.model, named.labels) for named in pooled],
         pool=pool,
+        apart=frozenset().union(*(named.apart for named in pooled)),
         **facts,
     )
     return given, counted.scores
 
 
-def _read(
-    named: PooledRun, facts: dict[str, dict[Any, Any]]
-) -> tuple[pd.DataFrame, list[tuple[Any, ...]]]:
-    """Return the scores and jobs of a run under its names, and add its facts."""
-    run, records, label = named.run, named.run.records(), named.labels
-    table = run.scores() if isinstance(run, FrozenRun) else scores_table(records)
-    table = table.assign(model=named.model, task=table["task"].map(label).fillna(table["task"]))
-    for record in records:
-        if record.get("lacks"):
-            why = (str(record["lacks"]), str(record["info"]))
-            task = label.get(record["task"], record["task"])
-            facts["lacking"].setdefault(why, []).append((named.model, task))
+def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
+    """Return the scores of a run under its names, and add its facts."""
+    run, label = named.run, named.labels
+    table, columns = run.scores(), columns_of(run)
+    codes, tasks = pd.factorize(table["task"])
+    shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
+    table = table.assign(model=named.model, task=shown.take(codes).array)
+    for row in columns.rows_with("lacks"):
+        record = columns.records[row]
+        why = (str(record["lacks"]), str(record["info"]))
+        task = label.get(record["task"], record["task"])
+        facts["lacking"].setdefault(why, []).append((named.model, task))
+    if run.about.get("prompts"):
+        facts["prompts"].setdefault(named.model, run.about["prompts"])
     for task in run.about["tasks"]:
         _add_facts(facts, label[task["name"]], task)
-    return table, list(_jobs(run, records, named.model, label))
+    return table
 
 
 def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
@@ -329,46 +340,84 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
         facts["metrics"].setdefault(called, task["metrics"][0])
 
 
-_JOB_KEYS = (
-    *("task", "repeat", "fold", "status", "seconds", "embed_seconds", "peak_memory_mb"),
-    *("dimensions", "train_questions", "questions"),
-)
+#: columns of jobs, and the keys of records that they hold
+_JOB_KEYS = {
+    **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
+    **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
+    **{"tokens": "tokens", "price": "price"},
+}
 
 
-def _jobs(
-    run: Run, records: Sequence[Mapping[str, Any]], name: str, label: Mapping[str, str]
-) -> Iterator[tuple[Any, ...]]:
+def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
+    """Return the jobs of all runs, with the place of each job's run."""
+    columns: dict[str, list[Any]] = {name: [] for name in JOBS}
+    sizes = []
+    for named in pooled:
+        own = _jobs(named)
+        sizes.append(len(own["task"]))
+        for name, values in own.items():
+            columns[name] += values
+    return pd.DataFrame(columns).assign(run=np.repeat(np.arange(len(pooled)), sizes))
+
+
+def _jobs(named: PooledRun) -> dict[str, list[Any]]:
+    """Return the columns of the jobs of a run under its names."""
+    columns = columns_of(named.run)
+    found = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
+    found["coverage"] = columns.coverage()
+    _add_embedding(named.run, columns, found)
+    ended = {status: simplified_status(status) for status in set(found["status"])}
+    found["status"] = [ended[status] for status in found["status"]]
+    for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):
+        if not (train and test):
+            found["train"][row] = found["test"][row] = None
+    if (rows := expanded_rows(named.run, columns)) is not None:
+        places, folds = rows
+        found = {name: [values[row] for row in places] for name, values in found.items()}
+        found["fold"] = folds
+    found["task"] = [named.labels.get(task, task) for task in found["task"]]
+    return {"model": [named.model] * len(found["task"]), **found}
+
+
+def _add_embedding(run: Run, columns: Compact | Listed, found: dict[str, list[Any]]) -> None:
+    """Count vectors, which are computed once per dataset, for its first job only.
+
+    Their time is added to that of the job; their tokens and price are those of all its jobs.
+    """
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
+    embedded, seconds = set(), columns.column("embed_seconds")
+    shared = columns.column("embed_tokens")
+    for row in columns.rows_with("embed_seconds"):
+        tokens, price = found["tokens"][row], found["price"][row]
+        if data.get(found["task"][row]) not in embedded:
+            embedded.add(data.get(found["task"][row]))
+            found["seconds"][row] = (found["seconds"][row] or 0.0) + seconds[row]
+        elif tokens:
+            own = tokens - (shared[row] or 0)
+            found["tokens"][row] = own
+            found["price"][row] = None if price is None else price * own / tokens
+
+
+def columns_of(run: Run) -> Compact | Listed:
+    """Return the values of all records of a run by key."""
+    return run.columns if isinstance(run, FrozenRun) else Listed(run.records())
+
+
+def expanded_rows(run: Run, columns: Compact | Listed) -> tuple[list[int], list[Any]] | None:
+    """Return the record and the fold of each job; None if each record is one job.
+
+    A task that never ran has one record for all its folds, as in ``expand_folds``.
+    """
+    folds = columns.column("fold")
+    if None not in folds:
+        return None
     planned = {task["name"]: task.get("folds") or [None] for task in run.about["tasks"]}
-    embedded = set()
-    for task, repeat, fold, status, seconds, embedding, memory, *rest in _job_rows(run, records):
-        dimensions, train, test, coverage = rest
-        if embedding and data.get(task) not in embedded:
-            # vectors are computed once per dataset and shared by its jobs
-            embedded.add(data.get(task))
-            seconds = (seconds or 0.0) + embedding
-        shown, ended = label.get(task, task), simplified_status(status)
-        rows = (train, test) if train and test else (None, None)
-        # a task that never ran has one record for all its folds
-        for each in [fold] if fold is not None else planned.get(task, [None]):
-            yield name, shown, repeat, each, ended, seconds, memory, coverage, dimensions, *rows
-
-
-def _job_rows(run: Run, records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
-    """Return the values of ``_JOB_KEYS`` and the coverage of each record."""
-    stored = run.stored if isinstance(run, FrozenRun) else None
-    if stored is not None:
-        columns = [*(stored.column(key) for key in _JOB_KEYS), stored.coverage()]
-    else:
-        columns = [[record.get(key) for record in records] for key in _JOB_KEYS]
-        columns.append([_coverage(record) for record in records])
-    return zip(*columns, strict=True)
-
-
-def _coverage(record: Mapping[str, Any]) -> float | None:
-    """Return the coverage of a job on its first view, or of a job without views."""
-    found = record["views"][0].get("coverage") if record["views"] else None
-    return record.get("coverage") if found is None else found
+    pairs = [
+        (row, each)
+        for row, (task, fold) in enumerate(zip(columns.column("task"), folds, strict=True))
+        for each in ([fold] if fold is not None else planned.get(task, [None]))
+    ]
+    return [row for row, _ in pairs], [fold for _, fold in pairs]
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:
@@ -545,6 +594,8 @@ class FrozenRun(Run):
     @classmethod
     def of(cls, run: Run) -> FrozenRun:
         """Return a run as it is now; a plan that has not changed is not read again."""
+        if isinstance(run, cls):
+            return run
         made = cls(run.folder)
         known = vars(run).get("_about_stamp")
         if "about" in vars(run) and known is not None and known == about_stamp(run.folder):
@@ -552,9 +603,14 @@ class FrozenRun(Run):
         return made
 
     @cached_property
+    def stamp(self) -> list[int]:
+        """The number, times and sizes of the records."""
+        return stamp_records(self.folder)
+
+    @cached_property
     def stored(self) -> Compact | None:
         """The records by column, from their file; None if there is none."""
-        return read_compact(self.folder)
+        return read_compact(self.folder, self.stamp)
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
@@ -567,7 +623,7 @@ class FrozenRun(Run):
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        return super().scores() if self.stored is None else self.stored.scores()
+        return scores_table(self._records) if self.stored is None else self.stored.scores()
 
     def records(self) -> list[dict[str, Any]]:
         """Return the cached records, in the order of the plan."""
@@ -577,10 +633,19 @@ class FrozenRun(Run):
         """Return the cached table of scores."""
         return self._scores
 
+    @property
+    def columns(self) -> Compact | Listed:
+        """The values of all records by key."""
+        return self.stored or Listed(self.records())
 
-def frozen_runs(runs: Any) -> list[Run]:
-    """Return runs with cached records."""
-    return [run if isinstance(run, FrozenRun) else FrozenRun.of(run) for run in as_runs(runs)]
+
+def frozen_runs(runs: Any, stamps: Mapping[Path, list[int]] | None = None) -> list[Run]:
+    """Return runs with cached records; ``stamps`` are those of the records, if known."""
+    found = [FrozenRun.of(run) for run in as_runs(runs)]
+    for run in found:
+        if stamps is not None and run.folder in stamps:
+            run.stamp = stamps[run.folder]
+    return list(found)
 
 
 KEYS = ["task", "model", "metric", "epoch"]

@@ -211,6 +211,10 @@ class Run:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{os.getpid()} {platform.node()}")
 
+    def unmark_running(self, record: Mapping[str, Any]) -> None:
+        """Remove the mark of a job that ended without a record."""
+        self._record(record).with_suffix(".running").unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def marked_running(self) -> Iterator[None]:
         """Mark the run as running while this process waits for jobs on other machines."""
@@ -241,7 +245,7 @@ class Run:
             path = self._predictions(record).joinpath(*within)
             write_atomic(self.log(record) if name == "log.txt" else path, text)
         write_atomic(self._record(record), _json(record), durable=True)
-        self._record(record).with_suffix(".running").unlink(missing_ok=True)
+        self.unmark_running(record)
 
     def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
         """Return the folder of a job's artifacts of one kind."""
@@ -274,10 +278,30 @@ class Run:
         """Return whether the record of a job is stored."""
         return self._record(record).exists()
 
+    def write_records(self, records: Sequence[dict[str, Any]]) -> None:
+        """Write all records of a run that nobody reads yet, and its tables."""
+        folder = self.folder / "jobs"
+        folder.mkdir()
+        as_they_are = True
+        for record in records:
+            text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            try:
+                content = text.encode()
+            except UnicodeEncodeError:
+                content, as_they_are = text.encode(errors="backslashreplace"), False
+            with open(os.path.join(folder, _file_name(record)), "wb", buffering=0) as file:
+                file.write(content)
+        if as_they_are and not any(map(check_record, records)):
+            self._write_tables(stamp_records(self.folder), self._sorted(records))
+        else:
+            self.finish()
+
     def finish(self) -> None:
         """Rebuild the tables from the records."""
         stamp = stamp_records(self.folder)
-        records = self.records()
+        self._write_tables(stamp, self.records())
+
+    def _write_tables(self, stamp: list[int], records: list[dict[str, Any]]) -> None:
         write_compact(self.folder, stamp, records)
         table = results_table(self.about, records)
         scores = self.folder / "scores"

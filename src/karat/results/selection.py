@@ -267,13 +267,19 @@ def find_two(
     names = _names(found)
     groups = []
     for name, (_, group) in zip(names, found, strict=True):
-        sides = [Side(run, run.folder.resolve().name, name) for run in group]
+        sides = [Side(_with_table(run), run.folder.resolve().name, name) for run in group]
         groups.append([side.run for side in _readable_sides(sides, notes)])
         tasks = [task["name"] for run in groups[-1] for task in run.about["tasks"]]
         if len(set(tasks)) < len(tasks):
             runs_of = f"{name} has {len(groups[-1])} runs"
             notes.append(f"{runs_of}: they are pooled, and of a repeated job the newest counts.")
     return [Side(run, run.folder.resolve().name, name) for run, name in _merged(groups, names)]
+
+
+def _with_table(run: Run) -> Run:
+    """Return a run that reads the file of all its records, if this is up to date."""
+    frozen = FrozenRun.of(run) if type(run) is Run else run
+    return frozen if isinstance(frozen, FrozenRun) and frozen.stored is not None else run
 
 
 def _merged(groups: Sequence[list[Run]], names: Sequence[str]) -> list[tuple[Run, str]]:

@@ -38,6 +38,11 @@ KARAT_COLUMNS = (
     *("train_questions", "questions", "embed_seconds", "load_seconds", "fit_seconds"),
     *("predict_seconds", "score_seconds", "seconds", "cpu_seconds", "peak_memory_mb", "notes"),
 )
+#: columns of jobs whose vectors come from an endpoint
+USAGE_COLUMNS = (
+    *("tokens", "price", "embed_tokens", "tokens_estimated", "truncated", "texts", "requests"),
+    *("request_seconds_median", "request_seconds_p95", "texts_per_second"),
+)
 SCORE_COLUMNS = (
     *("task", "model", "repeat", "fold", "corruption", "severity", "draw", "epoch", "metric"),
     "value",
@@ -80,7 +85,9 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
     metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
     timings = [f"inference_{size}_seconds" for size in batches]
-    table = pd.DataFrame(rows, columns=[*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *timings])
+    usage = USAGE_COLUMNS if any("tokens" in record for record in records) else ()
+    columns = [*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings]
+    table = pd.DataFrame(rows, columns=columns)
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
     return table.astype({name: "Int64" for name in whole})
 
@@ -98,7 +105,7 @@ def expand_folds(
 
 
 def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    own = {name: record.get(name) for name in KARAT_COLUMNS}
+    own = {name: record.get(name) for name in (*KARAT_COLUMNS, *USAGE_COLUMNS)}
     return {
         **own,
         "id": dataset,
@@ -299,6 +306,8 @@ _ABOUT: dict[str, Check] = {
     "suite": _is_any_text,
     **dict.fromkeys(("version", "role", "tag"), _none_or(_is_text)),
     **dict.fromkeys(("params", "imported", "rescored"), _is_object),
+    "prompts": _object_of(_is_text),
+    "declared_prompts": _list_of(_is_text),
     "model": _is_name,
     "seed": _none_or(_is_integer),
     "tasks": _list_of(_is_object),
@@ -310,6 +319,7 @@ _TASK: dict[str, Check] = {
     "id": _none_or(_is_text),
     "missing": _none_or(_is_text),
     "keep_predictions": _is_text,
+    "roles": _list_of(_is_text),
     "metrics": lambda value: bool(value) and _list_of(_is_text)(value),
     "folds": _list_of(_is_count),
     "higher_is_better": _object_of(lambda each: isinstance(each, bool)),

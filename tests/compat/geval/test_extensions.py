@@ -194,9 +194,7 @@ def karat_geval(package, place, *arguments):
     source = str(Path(karat.__file__).parents[1])
     environment["PYTHONPATH"] = os.pathsep.join([source, str(package)])
     command = [sys.executable, "-m", "karat", "geval", *arguments]
-    return subprocess.run(
-        command, cwd=place, env=environment, capture_output=True, text=True, timeout=160
-    )
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
 
 
 # -- classes written for the original -------------------------------------------------------
@@ -420,7 +418,8 @@ def test_an_installed_package_is_found_by_entry_points(package, json_file, tmp_p
     )
     assert ran.returncode == 0, ran.stderr
     table = compared(tmp_path / "results")
-    assert table.loc[("NearestNeighbor", "Plants", "accuracy"), "score_value"] == 0.8
+    nearest = table.loc[[("NearestNeighbor", "Plants", "accuracy")], "score_value"]
+    assert nearest.tolist() == [0.8]
     own = table.loc["plant-tree"]
     assert own["model"].unique().tolist() == ["decision-tree"]
     assert set(own.index.get_level_values("metric")) == {"acc", "brier"}
@@ -546,7 +545,7 @@ def test_limits_and_the_name_of_the_folder_are_parameters(tmp_path):
         "gold_directory_path": tmp_path / "gold",
         "result_directory_path": tmp_path / "out",
     }
-    limits = "constraints: {brief: {max_runtime_seconds: 100, max_mem_size_mb: 4096}}"
+    limits = "constraints: {brief: {max_runtime_seconds: 9000, max_mem_size_mb: 4096}}"
     (tmp_path / "my.yaml").write_text(limits)
     folder = FrameworkManager().evaluate(
         **given, constraint="brief", workers=1, result_name="mine", define=[tmp_path / "my.yaml"]

@@ -29,7 +29,7 @@ TOKEN = "0123456789abcdef-token"
 BYTES = {"content-type": "application/octet-stream"}
 YAML = """
 constraints:
-  small: {max_runtime_seconds: 100, max_mem_size_mb: 4096, cores: 1}
+  small: {max_runtime_seconds: 9000, max_mem_size_mb: 4096, cores: 1}
 """
 
 

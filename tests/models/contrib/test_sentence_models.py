@@ -1,5 +1,6 @@
 """Sentence encoders of sentence-transformers and ONNX: stubs, and real ones if installed."""
 
+import json
 import pickle
 import shutil
 import sys
@@ -15,7 +16,7 @@ import karat
 from karat.config.catalog import Catalog
 from karat.errors import Declined, DefinitionError
 from karat.models.adapters import adapt
-from karat.models.contrib.sentence_models import OnnxEncoder, SentenceTransformerEncoder
+from karat.models.contrib.sentence_models import OnnxEncoder, Prompts, SentenceTransformerEncoder
 from karat.models.model import object_identity
 
 
@@ -88,11 +89,17 @@ def library(monkeypatch):
     """Put modules in the place of torch and sentence-transformers; return the calls."""
     calls = {"made": [], "encoded": [], "threads": [4]}
 
-    class SentenceTransformer:
+    class SentenceTransformer(list):  # of its modules
         def __init__(self, name, **how):
             calls["made"].append((name, how))
             if name == "absent":
                 raise OSError("we could not\nconnect")
+
+        def encode_query(self, texts, **how):
+            return self.encode(texts, by="query", **how)
+
+        def encode_document(self, texts, **how):
+            return self.encode(texts, by="document", **how)
 
         def encode(self, texts, **how):
             calls["encoded"].append((texts, how, calls["threads"][-1]))
@@ -123,6 +130,70 @@ def test_it_is_loaded_once_without_pickles_and_asked_in_batches_on_one_thread(li
     assert texts == ["a", "bb"] and threads == 1
     assert (how["batch_size"], how["prompt"], how["show_progress_bar"]) == (7, "query: ", False)
     assert library["threads"] == [4, 1, 4, 1, 4]
+
+
+OWN = {"query": "Q: ", "passage": "P: ", "sts": "S: "}
+
+
+@pytest.mark.parametrize(
+    ("prompts", "given", "query", "document", "other"),
+    [
+        ({}, None, "", "", ""),
+        (OWN, None, "Q: ", "P: ", "S: "),
+        ({**OWN, "document": "D: "}, None, "Q: ", "D: ", "S: "),
+        (OWN, "x", "x", "x", "x"),
+        (OWN, {"query": "passage", "document": "text: "}, "P: ", "text: ", "S: "),
+        (OWN, {"query": ""}, "", "P: ", "S: "),
+    ],
+)
+def test_the_prompt_of_a_role(prompts, given, query, document, other):
+    made = Prompts(prompts, "sts")
+    assert [made.of(role, given) for role in ("query", "document", "")] == [query, document, other]
+    assert made.of("sts") == made.texts.get("sts", "")
+
+
+def test_prompts_of_a_folder_are_read_without_loading_the_model(tmp_path):
+    facts = {"prompts": OWN, "default_prompt_name": "sts"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(facts))
+    encoder = SentenceTransformerEncoder(str(tmp_path))
+    assert (encoder.prompt_for("query"), encoder.prompt_for("document")) == ("Q: ", "P: ")
+    assert encoder.declared_prompts == list(OWN)
+    assert not hasattr(encoder, "model_")
+
+
+def test_a_router_makes_roles_differ_without_prompts(tmp_path):
+    modules = [{"type": "sentence_transformers.models.Router"}]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    encoder = SentenceTransformerEncoder(str(tmp_path))
+    assert encoder.prompt_for("query") != encoder.prompt_for("document")
+
+
+def test_the_method_of_the_role_is_called_with_its_prompt(library, tmp_path):
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"prompts": OWN}))
+    encoder = SentenceTransformerEncoder(str(tmp_path))
+    encoder.encode(["a"], role="query")
+    encoder.encode(["b"], role="document")
+    encoder.encode(["c"])
+    found = [(texts, how.get("by"), how["prompt"]) for texts, how, _ in library["encoded"]]
+    assert found == [(["a"], "query", "Q: "), (["b"], "document", "P: "), (["c"], None, "")]
+
+
+@pytest.mark.parametrize("prompt", [3, ["a"], {"query": 1}])
+def test_other_prompts_are_refused(tmp_path, prompt):
+    with pytest.raises(DefinitionError, match="prompt"):
+        SentenceTransformerEncoder(str(tmp_path), prompt=prompt).check_installed()
+
+
+def test_real_minilm_with_prompts_embeds_the_prefixed_texts():
+    pytest.importorskip("sentence_transformers")
+    prompts = {"query": "query: ", "document": "passage: "}
+    encoder = SentenceTransformerEncoder(REAL, prompt=prompts)
+    plain = SentenceTransformerEncoder(REAL)
+    texts = ["a cat on a mat", "the price of rice"]
+    for role, prompt in prompts.items():
+        found = encoder.encode(texts, role=role)
+        np.testing.assert_allclose(found, plain.encode([prompt + t for t in texts]), atol=1e-6)
+        assert np.abs(found - plain.encode(texts)).max() > 0.01
 
 
 @pytest.mark.parametrize("offline", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -329,3 +331,37 @@ def test_a_task_clusters_rows_without_labels(head, tmp_path):
     task = karat.Task("clouds", data, probe=probe, split="all", metrics=["v_measure"])
     (run,) = karat.evaluate("onehot", task, output=tmp_path)
     assert run.results()["v_measure"].tolist() == [1.0]
+
+
+def test_neighbors_are_searched_once_for_labels_and_probabilities():
+    X, y = load_iris(return_X_y=True)
+    X = X.round()  # many ties
+    ours = knn("classification", n_neighbors=4).fit(X[::2], y[::2])
+    plain = KNeighborsClassifier(4).fit(X[::2], y[::2])
+    labels, shares = ours.predict_both(X[1::2])
+    assert labels.tolist() == plain.predict(X[1::2]).tolist()
+    assert shares.tolist() == plain.predict_proba(X[1::2]).tolist()
+    assert not hasattr(knn("classification", weights="distance"), "predict_both")
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_machines_on_a_shared_kernel_predict_the_same(kind):
+    X, y = load_digits(return_X_y=True)
+    X, y, other = X[:300], y[:300], X[300:400]
+    made = {}
+
+    def share(name, make):
+        if name not in made:
+            made[name] = make()
+        return made[name]
+
+    for C in (0.1, 1.0, 100.0):
+        alone, shared = svm(kind, C), svm(kind, C, share=share)
+        wanted = alone.fit(X, y).predict(other)
+        assert shared.fit(X, y).predict(other) == pytest.approx(wanted, abs=1e-9)
+        assert pickle.loads(pickle.dumps(shared)).predict(other) == pytest.approx(wanted, abs=1e-9)
+        # the kernel is shared for one fit only
+        assert shared.fit(X[:200], y[:200]).predict(other) == pytest.approx(
+            alone.fit(X[:200], y[:200]).predict(other), abs=1e-9
+        )
+    assert len(made) == 1

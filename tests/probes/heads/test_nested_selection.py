@@ -215,3 +215,34 @@ def test_wrong_definitions_fail_before_anything_is_fitted(heads, word):
         BestOf(heads, "classification")
     with pytest.raises(DefinitionError, match="folds.*1"):
         BestOf(["naive-bayes"], "classification", folds=1)
+
+
+def test_candidates_of_two_selections_are_fitted_once_per_inner_fold(monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    fitted, made = [], {}
+    fit_kernel = svm_module.RbfLabels.fit_kernel
+    monkeypatch.setattr(
+        svm_module.RbfLabels,
+        "fit_kernel",
+        lambda self, kernel, y: fitted.append(self.C) or fit_kernel(self, kernel, y),
+    )
+
+    def share(name, make):
+        if name not in made:
+            made[name] = make()
+        return made[name]
+
+    def select(heads, target):
+        return BestOf(heads, "classification", folds=3, share=share).fit(X, target)
+
+    machines = {"use": "svm", "C": [1, 10]}
+    alone = BestOf([machines], "classification", folds=3).fit(X, y)
+    fitted.clear()
+    first, second = select([machines], y), select(["naive-bayes", machines], y)
+    assert first.scores_.tolist() == alone.scores_.tolist() == second.scores_[1:].tolist()
+    refitted = 1 + (second.choice_["use"] == "svm")
+    assert len(fitted) == 2 * 3 + refitted
+    # another target on the same rows has its own inner folds
+    other = select([machines], y == 1)
+    plain = BestOf([machines], "classification", folds=3).fit(X, y == 1)
+    assert other.scores_.tolist() == plain.scores_.tolist()

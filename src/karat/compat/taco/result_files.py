@@ -248,9 +248,11 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
     models = [str(model) for model in part["model"].unique()]  # the same color in all plots
     composed = part["corruption"].str.contains("+", regex=False)
     for table in (part[~composed].assign(label=""), _compositions(part[composed])):
+        # one figure for all curves: it is laid out once, and their axes have the same place
+        figure, ((axes,),) = make_figure(size=(WIDTH, 4))
         for corruption, group in table.groupby("corruption", sort=False):
             name = str(corruption)
-            figure, ((axes,),) = make_figure(size=(WIDTH, 4))
+            axes.clear()
             if "+" in name:
                 _draw_points(axes, group, models)
             else:

@@ -7,17 +7,98 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from karat.core.dataset import DOCUMENT, QUERY
 from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
 
 _LIBRARY = "sentence_transformers"
+
+
+#: names of a model's prompts for a role, in the order in which sentence-transformers tries them
+ROLE_PROMPTS = {QUERY: (QUERY,), DOCUMENT: (DOCUMENT, "passage", "corpus")}
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompts of a model by name, its default prompt, and whether it routes by role.
+
+    >>> e5 = Prompts({"query": "query: ", "passage": "passage: "})
+    >>> e5.of("query"), e5.of("document"), e5.of("", "search: ")
+    ('query: ', 'passage: ', 'search: ')
+    """
+
+    texts: Mapping[str, str]
+    default: str | None = None
+    routes: bool = False
+
+    @classmethod
+    def of_model(cls, model: Any) -> Prompts:
+        """Return the prompts of a SentenceTransformer object."""
+        kinds = {type(module).__name__ for module in model}
+        prompts = getattr(model, "prompts", None) or {}
+        return cls(prompts, getattr(model, "default_prompt_name", None), bool(kinds & _ROUTERS))
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> Prompts:
+        """Return the prompts of a saved SentenceTransformer, without loading it."""
+        config = _json(folder / "config_sentence_transformers.json", {})
+        kinds = {each["type"].rpartition(".")[2] for each in _json(folder / "modules.json", [])}
+        named = config.get("prompts") or {}
+        return cls(named, config.get("default_prompt_name"), bool(kinds & _ROUTERS))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of prompts that are not empty."""
+        return [name for name, text in self.texts.items() if text]
+
+    def of(self, role: str, given: str | Mapping[str, str] | None = None) -> str:
+        """Return the prompt of a role; ``given`` is the user's, which comes first."""
+        if isinstance(given, str):
+            return given
+        if given and role in given:
+            return self.texts.get(given[role]) or given[role]
+        # sentence-transformers uses the default prompt neither for queries nor for documents
+        names = ROLE_PROMPTS.get(role, (role, self.default))
+        return next((text for name in names if (text := self.texts.get(name or ""))), "")
+
+    def key(self, role: str, given: str | Mapping[str, str] | None = None) -> str:
+        """Return what distinguishes the vectors of a role: its prompt, and its route if any."""
+        routed = self.routes and role in ROLE_PROMPTS
+        return self.of(role, given) + (f" [{role}]" if routed else "")
+
+
+#: modules of sentence-transformers that process queries and documents differently
+_ROUTERS = {"Router", "Asym"}
+
+
+def _json(path: Path, default: Any) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else default
+
+
+def check_prompt(prompt: Any) -> None:
+    """Raise a DefinitionError unless a prompt is a text, or texts by role."""
+    texts = prompt.values() if isinstance(prompt, Mapping) else [prompt]
+    if prompt is not None and not all(isinstance(text, str) for text in texts):
+        raise DefinitionError(
+            f"prompt must be a text or a mapping such as {{query: TEXT, document: TEXT}}, "
+            f"got {prompt!r}."
+        )
+
+
+def encode_in_role(model: Any, texts: list[str], role: str, prompt: str, **options: Any) -> Any:
+    """Return the vectors of a SentenceTransformer, by its own method for queries or documents."""
+    own = (
+        f"encode_{role}" if role in ROLE_PROMPTS and hasattr(model, f"encode_{role}") else "encode"
+    )
+    return getattr(model, own)(texts, prompt=prompt, show_progress_bar=False, **options)
 
 
 @dataclass(eq=False, repr=False)
@@ -33,7 +114,9 @@ class SentenceTransformerEncoder(PackagedEncoder):
     batch
         Texts per batch.
     prompt
-        A prefix for every text; default: that of the model.
+        A prefix for every text, or a mapping from roles to prefixes or to the names of the model's
+        own prompts: ``{"query": "query: ", "document": "passage: "}``. Default: the model's own
+        prompts for queries and documents, otherwise its default prompt.
     revision
         Revision on the hub.
     threads
@@ -43,23 +126,37 @@ class SentenceTransformerEncoder(PackagedEncoder):
     needs = (_LIBRARY,)
     packages = ("sentence-transformers", "transformers", "torch")
     extra = "sentence-transformers"
+    uses_roles = True
 
     name: str
     device: str = "auto"
     batch: int = 32
-    prompt: str | None = None
+    prompt: str | Mapping[str, str] | None = None
     revision: str | None = None
     threads: int = 1
 
-    def encode(self, texts: list[str]) -> Any:
-        """Return one row per text."""
+    def encode(self, texts: list[str], role: str = "") -> Any:
+        """Return one row per text in a role."""
+        prompt = self._prompts().of(role, self.prompt)
         with torch_threads(self.threads):
-            return self._loaded().encode(
-                texts, batch_size=self.batch, prompt=self.prompt, show_progress_bar=False
-            )
+            return encode_in_role(self._loaded(), texts, role, prompt, batch_size=self.batch)
+
+    def prompt_for(self, role: str) -> str:
+        """Return the prompt of a role."""
+        return self._prompts().key(role, self.prompt)
+
+    @property
+    def declared_prompts(self) -> list[str]:
+        """The names of the model's own prompts."""
+        return self._prompts().names
+
+    def _prompts(self) -> Prompts:
+        folder = self._folder()
+        return Prompts.in_folder(folder) if folder else Prompts.of_model(self._loaded())
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a library or folder is missing."""
+        check_prompt(self.prompt)
         super().check_installed()
         self._folder()
 
@@ -114,11 +211,22 @@ class SentenceTransformerEncoder(PackagedEncoder):
 class SentenceTransformerObject(TextEncoder):
     """A SentenceTransformer object, identified by its weights and settings."""
 
+    uses_roles = True
+
     model: Any
 
-    def encode(self, texts: list[str]) -> Any:
-        """Return one row per text."""
-        return self.model.encode(texts, show_progress_bar=False)
+    def encode(self, texts: list[str], role: str = "") -> Any:
+        """Return one row per text in a role, with the model's own prompt for it."""
+        return encode_in_role(self.model, texts, role, Prompts.of_model(self.model).of(role))
+
+    def prompt_for(self, role: str) -> str:
+        """Return the prompt of a role."""
+        return Prompts.of_model(self.model).key(role)
+
+    @property
+    def declared_prompts(self) -> list[str]:
+        """The names of the model's own prompts."""
+        return Prompts.of_model(self.model).names
 
     def fingerprint(self) -> str:
         """Return a hash of weights, tokenizer and settings."""
@@ -197,11 +305,15 @@ class OnnxEncoder(PackagedEncoder):
         ``"cpu"``, ``"cuda"``, or ``"auto"``: CUDA if onnxruntime supports it.
     threads
         Number of CPU threads.
+    prompt
+        A prefix for every text, or prefixes by role, such as
+        ``{"query": "query: ", "document": "passage: "}``.
     """
 
     needs = ("onnxruntime", "tokenizers")
     packages = ("tokenizers",)
     extra = "minilm-int8"
+    uses_roles = True
 
     model: str
     tokenizer: str
@@ -209,9 +321,15 @@ class OnnxEncoder(PackagedEncoder):
     batch: int = 32
     device: str = "auto"
     threads: int = 1
+    prompt: str | Mapping[str, str] | None = None
+
+    def prompt_for(self, role: str) -> str:
+        """Return the prompt of a role."""
+        return Prompts({}).of(role, self.prompt)
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a library or file is missing."""
+        check_prompt(self.prompt)
         super().check_installed()
         if self.device not in _DEVICES:
             hint = did_you_mean(self.device, _DEVICES)
@@ -230,11 +348,13 @@ class OnnxEncoder(PackagedEncoder):
         hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
         return " ".join([super().fingerprint(), onnxruntime.__version__, *hashes])
 
-    def encode(self, texts: list[str]) -> np.ndarray:
-        """Return one row per text."""
+    def encode(self, texts: list[str], role: str = "") -> np.ndarray:
+        """Return one row per text in a role."""
         if not hasattr(self, "session_"):
             self.check_installed()
             self._load()
+        if prompt := self.prompt_for(role):
+            texts = [prompt + text for text in texts]
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         places = [order[i : i + self.batch] for i in range(0, len(order), self.batch)]
         blocks = [self._means([texts[i] for i in block]) for block in places]

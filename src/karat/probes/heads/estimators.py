@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.metaestimators import available_if
 
 from karat.core.registry import head, measures
 from karat.errors import DefinitionError, did_you_mean
@@ -68,10 +70,20 @@ CRITERIA = {
 @head("knn")
 def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     """Predict the majority class or the mean of the nearest train items."""
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+    from sklearn.neighbors import KNeighborsRegressor
 
-    chosen = KNeighborsClassifier if kind == "classification" else KNeighborsRegressor
+    chosen = NearestLabels if kind == "classification" else KNeighborsRegressor
     return chosen(n_neighbors=n_neighbors, weights=weights)
+
+
+class NearestLabels(KNeighborsClassifier):
+    """scikit-learn's nearest neighbors that searches them once for labels and probabilities."""
+
+    @available_if(lambda self: self.weights == "uniform")
+    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the most frequent classes, the first of equally frequent ones, and the shares."""
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)], shares
 
 
 @head("naive-bayes")
@@ -135,7 +147,11 @@ def tree(
 
 @head("svm")
 def svm(
-    kind: str, C: float = 1.0, gamma: float | str = "scale", epsilon: float = 0.1
+    kind: str,
+    C: float = 1.0,
+    gamma: float | str = "scale",
+    epsilon: float = 0.1,
+    share: Callable[[str, Callable[[], Any]], Any] | None = None,
 ) -> RbfMachine:
     """Support vectors with the RBF kernel: classes one against one, or numbers.
 
@@ -147,7 +163,11 @@ def svm(
             raise DefinitionError(f"head svm: {name} must be a number > 0, got {value!r}.")
     if gamma != "scale" and not _is_positive(gamma):
         raise DefinitionError(f'head svm: gamma must be "scale" or a number > 0, got {gamma!r}.')
-    return RbfLabels(C, gamma) if kind == "classification" else RbfRegressor(C, gamma, epsilon)
+    machine: RbfMachine = RbfLabels(C, gamma)
+    if kind != "classification":
+        machine = RbfRegressor(C, gamma, epsilon)
+    machine.share = share
+    return machine
 
 
 def _is_positive(value: Any) -> bool:
@@ -271,10 +291,12 @@ class Distance:
         place = 0
         options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
         for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
+            if not np.isfinite(block).all():
+                # a zero vector has the distance of an unrelated one
+                block = np.nan_to_num(block, nan=1.0)
             for distances in block:
                 place += 1
-                # a zero vector has the distance of an unrelated one
-                yield np.nan_to_num(distances[place:], nan=1.0)
+                yield distances[place:]
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
         """Return the distances of all pairs of rows in SciPy's condensed form."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import product
 from typing import Any
 
@@ -32,6 +33,7 @@ class BestOf:
         folds: int = 5,
         random_state: int | None = None,
         fold: int | None = None,
+        share: Callable[[str, Callable[[], Any]], Any] | None = None,
     ) -> None:
         if not isinstance(folds, int) or folds < 2:
             raise DefinitionError(f"head best-of: folds must be an integer >= 2, got {folds!r}.")
@@ -40,6 +42,7 @@ class BestOf:
         self.folds = folds
         self.random_state = random_state
         self.fold = fold
+        self.share = share
         self.candidates = list(_candidates(heads))
         for candidate in self.candidates:
             estimator = self._build(candidate)
@@ -52,18 +55,20 @@ class BestOf:
     def fit(self, X: np.ndarray, y: Any) -> BestOf:
         """Select a head and fit it on all rows."""
         X, y = np.asarray(X), np.asarray(y)
-        classes = y if self.kind == "classification" else None
-        folds = inner_folds(X, classes, self.folds, self.random_state or 0)
+        share, self.share = self.share, None
+        seeds = (self.folds, self.random_state, self.fold, self.kind)
+        name = f"inner-{seeds}-{blake2b(repr(y.tolist()).encode()).hexdigest()}"
+        folds = share(name, lambda: self._inner(X, y)) if share else self._inner(X, y)
         failed: dict[int, str] = {}
-        scores = [self._fold_scores(X, y, held, failed) for held in folds]
+        scores = [self._fold_scores(fold, failed) for fold in folds]
         #: mean score of each candidate: accuracy, or the negative RMSE
         self.scores_ = np.mean(scores, axis=0) if scores else np.zeros(len(self.candidates))
         best = int(np.argmax(self.scores_))
         if len(failed) == len(self.candidates):
             raise DataError(f"head best-of: every head failed to fit: {failed[best]}.")
         self.choice_ = self.candidates[best]
-        self.winner_ = self._build(self.choice_)
-        self.winner_.fit(X, y)
+        self.winner_ = self._build(self.choice_, share)
+        self.winner_.fit(X if hasattr(self.winner_, "share") else X.copy(), y)
         self.notes_ = [self._note(best, len(folds), failed), *getattr(self.winner_, "notes_", [])]
         return self
 
@@ -77,28 +82,31 @@ class BestOf:
             return getattr(self.winner_, name)
         raise AttributeError(f"{type(self).__name__} has no {name}.")
 
-    def _build(self, candidate: Mapping[str, Any]) -> Any:
+    def _inner(self, X: np.ndarray, y: np.ndarray) -> list[_InnerFold]:
+        classes = y if self.kind == "classification" else None
+        folds = inner_folds(X, classes, self.folds, self.random_state or 0)
+        return [_InnerFold(X, y, held) for held in folds]
+
+    def _build(self, candidate: Mapping[str, Any], share: Any = None) -> Any:
         params = {name: value for name, value in candidate.items() if name != "use"}
         offers = {"kind": self.kind, "random_state": self.random_state, "fold": self.fold}
+        offers["share"] = share
         what = f'head "best-of": head "{candidate["use"]}"'
         return build(what, heads.get(candidate["use"]), params, offers)
 
-    def _fold_scores(
-        self, X: np.ndarray, y: np.ndarray, held: np.ndarray, failed: dict[int, str]
-    ) -> list[float]:
+    def _fold_scores(self, fold: _InnerFold, failed: dict[int, str]) -> list[float]:
         """Return the score of every candidate on the held-out rows; a failure is minus infinity."""
-        fold = _InnerFold(X[~held], y[~held], X[held])
         scores = [-np.inf] * len(self.candidates)
         for place, candidate in enumerate(self.candidates):
             try:
-                predicted = fold.predictions(self._build(candidate))
+                predicted = fold.predictions(candidate, self._build)
             except (ValueError, DataError) as error:
                 failed.setdefault(place, str(error).splitlines()[0].rstrip("."))
                 continue
             if self.kind == "classification":
-                scores[place] = float(np.mean(predicted == y[held]))
+                scores[place] = float(np.mean(predicted == fold.target))
             else:
-                scores[place] = -float(np.sqrt(np.mean((predicted - y[held]) ** 2)))
+                scores[place] = -float(np.sqrt(np.mean((predicted - fold.target) ** 2)))
         return scores
 
     def _note(self, best: int, folds: int, failed: Mapping[int, str]) -> str:
@@ -115,14 +123,26 @@ class BestOf:
 
 
 class _InnerFold:
-    """The train rows and the held-out rows; the kernels between them are computed once."""
+    """The train rows and the held-out rows.
+
+    The kernels between them are computed once, as are the predictions of each candidate.
+    """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, held: np.ndarray) -> None:
-        self.X, self.y, self.held = X, y, held
+        self.X, self.y, self.held, self.target = X[~held], y[~held], X[held], y[held]
         self._kernels: dict[Any, tuple[Kernel, np.ndarray]] = {}
+        self._predictions: dict[str, np.ndarray] = {}
 
-    def predictions(self, estimator: Any) -> np.ndarray:
-        """Fit an estimator and return its predictions for the held-out rows."""
+    def predictions(
+        self, candidate: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Any]
+    ) -> np.ndarray:
+        """Fit a candidate and return its predictions for the held-out rows."""
+        name = repr(sorted(candidate.items()))
+        if name not in self._predictions:
+            self._predictions[name] = self._predicted(make(candidate))
+        return self._predictions[name]
+
+    def _predicted(self, estimator: Any) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit of the selected head repeats its own
             if not isinstance(estimator, RbfMachine):

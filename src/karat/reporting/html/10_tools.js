@@ -80,6 +80,10 @@
     return value < 7200 ? `${Karat.fixed(value / 60, 1)} min` : `${Karat.fixed(value / 3600, 1)} h`;
   };
 
+  /** Return a price with two decimals, or with two significant digits if it is small. */
+  Karat.money = (value) =>
+    `$${Karat.fixed(value, value === 0 || value >= 0.1 ? 2 : 1 - Math.floor(Math.log10(value)))}`;
+
   Karat.megabytes = (value) => {
     if (value === null || value === undefined) return "–";
     return value < 1024 ? `${Math.round(value)} MB` : `${(value / 1024).toFixed(1)} GB`;

@@ -190,6 +190,11 @@
       of("time", "seconds", Karat.seconds),
       of("memory", "memory_mb", Karat.megabytes),
       of("dims", "dimensions", String, { title: "length of the model's vectors" }),
+      of("tokens", "tokens", (value) => Karat.fixed(value, 0), { title: "sent to an endpoint" }),
+      of("price", "price", Karat.money, { title: "of these tokens, in dollars" }),
+      of("latency", "request_seconds_median", Karat.seconds, {
+        title: "of a request to an endpoint: median over jobs",
+      }),
       of("failed", "failed", lost),
       models.some((model) => model.declined) && of("n/a", "declined", String, { title: declined }),
     ];
@@ -306,7 +311,13 @@
   /** Return the rows of the board as they are shown, for a file. */
   function rowsOf() {
     const { chosen, mean, low, high, tie } = Karat.ranking;
-    const costs = ["failed", "declined", "seconds", "memory_mb", "dimensions"];
+    const paid = ["tokens", "price", "request_seconds_median", "request_seconds_p95"];
+    const costs = [
+      ...["failed", "declined", "seconds", "memory_mb", "dimensions"],
+      ...[...paid, "texts_per_second"].filter((key) =>
+        Karat.data.models.some((model) => (model[key] ?? null) !== null),
+      ),
+    ];
     const heads = [
       "model",
       "rank",

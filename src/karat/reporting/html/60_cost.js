@@ -7,6 +7,7 @@
     seconds: ["time", Karat.seconds],
     memory_mb: ["memory", Karat.megabytes],
     dimensions: ["dimensions", (value) => Karat.fixed(value, 0)],
+    price: ["price", Karat.money],
   };
   const HEIGHT = 430;
   /** room left of a logarithmic axis for models that cost nothing */

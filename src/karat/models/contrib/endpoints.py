@@ -1,0 +1,858 @@
+"""Text encoders behind an HTTP endpoint: dialects, requests with retries, and checked answers.
+
+Every answer is stored in a journal before it is used, so no text is paid for twice
+(``endpoint_account``). API keys are read from the environment when a request is sent and are
+removed from every message.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import IO, Any, ClassVar
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from karat.core.registry import encoder
+from karat.errors import ContractError, DefinitionError, Postponed, did_you_mean
+from karat.models.contrib.endpoint_account import (
+    ROW,
+    Account,
+    Journal,
+    OverBudget,
+    Rate,
+    current_account,
+    text_mark,
+)
+from karat.models.model import PackagedEncoder, import_extra
+
+#: statuses after which a request is repeated, besides 5xx
+RETRIED = (408, 409, 425, 429)
+#: attempts of a request, and the shortest and longest pause between them in seconds
+ATTEMPTS, SHORTEST, LONGEST = 8, 0.5, 60.0
+#: a server that asks to wait longer than this postpones the job
+PATIENCE = 300.0
+#: estimated tokens per byte of text, until the server has reported some
+TOKENS_PER_BYTE = 0.25
+#: tokens that a server may add to a text, such as those of its beginning and end
+ADDED_TOKENS = 8
+#: maximum length of a server's message
+MESSAGE_LENGTH = 300
+#: statuses and words of a refusal because of too long texts or too many of them
+TOO_LARGE = (400, 413, 422)
+TOO_LONG = re.compile(
+    r"context.{0,9}length|max\w*.{0,20}(length|tokens|sequence)|too (long|large|many)"
+    r"|less than \d+ tokens|exceed\w*.{0,40}(length|tokens|limit|size)|batch size",
+    re.IGNORECASE | re.DOTALL,
+)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: what a message about a status advises
+_ADVICE = {
+    401: "check the API key ({key})",
+    403: "the API key ({key}) has no access to this model",
+    404: "check the address and the model name",
+}
+
+
+def is_endpoint(name: str) -> bool:
+    """Return whether the name of a model is the address of an endpoint.
+
+    >>> is_endpoint("http://localhost:8080/v1#bge-small"), is_endpoint("onehot")
+    (True, False)
+    """
+    return name.lower().startswith(("http://", "https://"))
+
+
+def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
+    """Return the encoder of ``URL#MODEL`` and a short name for it.
+
+    >>> name, made = endpoint_model("http://localhost:8080/v1#BAAI/bge-small")
+    >>> name, made.url, made.model
+    ('bge-small', 'http://localhost:8080/v1', 'BAAI/bge-small')
+    """
+    url, _, model = address.partition("#")
+    made = EndpointEncoder(url, model)
+    parts = urlsplit(url)
+    host = "-".join(str(each) for each in (parts.hostname, parts.port) if each)
+    return model.rstrip("/").rpartition("/")[2] or host, made
+
+
+# -- dialects -------------------------------------------------------------------------------
+
+
+def _indexed(answer: Any) -> list[Any]:
+    """Return the vectors of an answer with an index each, in the order of the texts."""
+    items = answer["data"]
+    order = [item.get("index", place) for place, item in enumerate(items)]
+    if sorted(order) != list(range(len(items))):
+        raise ContractError(f"the answer has wrong values of index: {order[:10]}")
+    placed = dict(zip(order, items, strict=True))
+    return [placed[i]["embedding"] for i in range(len(items))]
+
+
+def _reported(answer: Any, headers: Mapping[str, str]) -> float | None:
+    usage = answer.get("usage") or {}
+    return usage.get("total_tokens") or usage.get("prompt_tokens")
+
+
+def _billed(answer: Any, headers: Mapping[str, str]) -> float | None:
+    return ((answer.get("meta") or {}).get("billed_units") or {}).get("input_tokens")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a kind of server is asked and answers; the defaults are those of OpenAI.
+
+    ``path`` follows the URL. ``hosts`` are those of the provider, whose key is in the environment
+    variable ``key``. ``texts`` is the maximum number of texts of a request by default, ``input``
+    and ``length`` are the keys of the texts and of the length of vectors. ``truncation`` holds the
+    key and its values for texts that are refused or truncated if they are too long, ``packing``
+    the key of packed vectors, ``types`` the input types of queries, documents and other texts.
+    ``vectors`` and ``tokens`` read an answer; tokens may be in its headers.
+    """
+
+    path: str = "/embeddings"
+    hosts: tuple[str, ...] = ()
+    key: str = ""
+    texts: int = 256
+    input: str = "input"
+    length: str = "dimensions"
+    packing: str = ""
+    truncation: tuple[str, Any, Any] | None = None
+    types: tuple[str, str, str] = ("", "", "")
+    more: Mapping[str, Any] = field(default_factory=dict)
+    vectors: Callable[[Any], Any] = _indexed
+    tokens: Callable[[Any, Mapping[str, str]], float | None] = _reported
+
+    def input_type(self, role: str | None) -> str:
+        """Return the name of a role in this dialect, or an empty string."""
+        return self.types[ROLES.index(role if role in ROLES else None)]
+
+    def request(self, asked: EndpointEncoder, texts: Sequence[str], **how: Any) -> dict[str, Any]:
+        """Return the body of a request; ``how`` has ``role``, ``truncate`` and ``packed``."""
+        body: dict[str, Any] = {self.input: list(texts), **self.more}
+        if asked.model:
+            body["model"] = asked.model
+        if asked.dimensions:
+            body[self.length] = asked.dimensions
+        if self.packing and how["packed"]:
+            body[self.packing] = "base64"
+        if named := self.input_type(how["role"]):
+            body["input_type"] = named
+        if self.truncation is not None:
+            key, *values = self.truncation
+            body[key] = values[how["truncate"]]
+        return body
+
+
+ROLES = ("query", "document", None)
+DIALECTS = {
+    "openai": Dialect(hosts=("api.openai.com",), key="OPENAI_API_KEY", packing="encoding_format"),
+    "voyage": Dialect(
+        hosts=("api.voyageai.com",),
+        key="VOYAGE_API_KEY",
+        texts=128,
+        length="output_dimension",
+        packing="encoding_format",
+        truncation=("truncation", False, True),
+        types=("query", "document", ""),
+    ),
+    "cohere": Dialect(
+        path="/embed",
+        hosts=("api.cohere.com", "api.cohere.ai"),
+        key="COHERE_API_KEY",
+        texts=96,
+        input="texts",
+        length="output_dimension",
+        truncation=("truncate", "NONE", "END"),
+        types=("search_query", "search_document", "classification"),
+        more={"embedding_types": ["float"]},
+        vectors=lambda answer: answer["embeddings"]["float"],
+        tokens=_billed,
+    ),
+    # tokens are in a header, and errors about the number of texts are handled
+    "tei": Dialect(
+        path="/embed",
+        texts=32,
+        input="inputs",
+        truncation=("truncate", False, True),
+        vectors=list,
+        tokens=lambda answer, headers: float(headers.get("x-compute-tokens") or 0) or None,
+    ),
+    "ollama": Dialect(
+        path="/api/embed",
+        texts=64,
+        truncation=("truncate", False, True),
+        vectors=lambda answer: answer["embeddings"],
+        tokens=lambda answer, headers: answer.get("prompt_eval_count"),
+    ),
+}
+
+
+# -- the encoder ----------------------------------------------------------------------------
+
+
+@encoder("endpoint")
+@dataclass(eq=False, repr=False)
+class EndpointEncoder(PackagedEncoder):
+    """A text encoder behind an HTTP endpoint.
+
+    Parameters
+    ----------
+    url
+        The address up to the version, such as ``http://localhost:8080/v1``.
+    model
+        The name of the model on the server.
+    dialect
+        ``openai``, ``tei``, ``ollama``, ``cohere`` or ``voyage``; default: by the address.
+    api_key_env
+        The environment variable that holds the API key; default: that of a known provider.
+    batch_tokens, batch_texts
+        The maximum size of a request, in estimated tokens and in texts.
+    concurrency
+        The maximum number of requests under way.
+    requests_per_minute, tokens_per_minute
+        Rate limits.
+    price_per_million_tokens
+        The price in dollars; 0 for a server of your own.
+    dimensions
+        The length of the vectors, where the server can shorten them.
+    prompt
+        A prefix for every text, or a mapping of ``query`` and ``document`` to prefixes.
+    revision
+        Any text; change it when the weights behind the name have changed.
+    timeout
+        Seconds to wait for an answer.
+    """
+
+    needs = ("httpx",)
+    extra = "endpoint"
+    uses_roles = True
+    #: its vectors are kept in a journal, where every call looks first
+    keeps_vectors = True
+    #: None: it gets all texts in one call, so that requests never wait for each other
+    chunk: ClassVar[int | None] = None
+
+    url: str
+    model: str = ""
+    dialect: str | None = None
+    api_key_env: str | None = None
+    batch_tokens: int = 8000
+    batch_texts: int | None = None
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    price_per_million_tokens: float | None = None
+    dimensions: int | None = None
+    prompt: str | Mapping[str, str] | None = None
+    revision: str | None = None
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Raise a DefinitionError for a wrong parameter; messages do not contain secrets."""
+        messages = [*_wrong_url(self.url), *_wrong_numbers(self)]
+        if self.dialect is not None and self.dialect not in DIALECTS:
+            hint = did_you_mean(self.dialect, DIALECTS)
+            known = ", ".join(DIALECTS)
+            messages.append(f'dialect must be one of {known}, got "{self.dialect}".{hint}')
+        if self.api_key_env is not None and not _VARIABLE.fullmatch(self.api_key_env):
+            messages.append("api_key_env must be the name of an environment variable.")
+        roles = {"query", "document"}
+        if isinstance(self.prompt, Mapping) and not set(self.prompt) <= roles:
+            messages.append("prompt must be a text, or a mapping of query and document to texts.")
+        if messages:
+            raise DefinitionError(*(f"endpoint: {message}" for message in messages))
+
+    @property
+    def spoken(self) -> str:
+        """The name of the dialect, by the address if it is not given."""
+        if self.dialect is not None:
+            return self.dialect
+        parts = urlsplit(self.url)
+        for name, each in DIALECTS.items():
+            if parts.hostname in each.hosts:
+                return name
+        if parts.path.endswith("/api/embed") or (parts.port == 11434 and "/v1" not in parts.path):
+            return "ollama"
+        return "tei" if parts.path.endswith("/embed") else "openai"
+
+    @property
+    def address(self) -> str:
+        """The address of requests."""
+        url, path = self.url.rstrip("/"), DIALECTS[self.spoken].path
+        return url if url.endswith(path) else url + path
+
+    @property
+    def price_per_token(self) -> float | None:
+        """The price of a token in dollars, if it is known."""
+        price = self.price_per_million_tokens
+        return None if price is None else price / 1e6
+
+    def prompt_for(self, role: str | None) -> str:
+        """Return what distinguishes the vectors of a role: its type and its prompt."""
+        parts = DIALECTS[self.spoken].input_type(role), self._prefix(role)
+        return " ".join(part for part in parts if part)
+
+    def _prefix(self, role: str | None) -> str:
+        if isinstance(self.prompt, Mapping):
+            return self.prompt.get(role or "", "")
+        return self.prompt or ""
+
+    def family(self) -> str:
+        """Return the name of the journal; prices, keys and limits do not change vectors."""
+        self.check()
+        parts = [self.spoken, self.address, self.model, self.dimensions, self.revision]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+    def fingerprint(self) -> str:
+        """Return what the vectors depend on."""
+        return f"{self.family()} {self.prompt!r}"
+
+    def encode(self, texts: list[str], role: str | None = None) -> np.ndarray:
+        """Return one row per text; NaN for an empty text, which is not sent."""
+        account = current_account()
+        journal = account.journal(self.family())
+        prompt = self.prompt_for(role)
+        marks = [text_mark(prompt, text) if text.strip() else b"" for text in texts]
+        asked = {mark: text for mark, text in zip(marks, texts, strict=True) if mark}
+        if any(mark not in journal for mark in asked):
+            with journal.locked() as shared:  # another process may have requested them meanwhile
+                missing = {mark: text for mark, text in asked.items() if mark not in journal}
+                Delivery(self, account, journal, role).send(missing, shared)
+        filled = [i for i, mark in enumerate(marks) if mark]
+        rows = np.full((len(texts), journal.width or 1), np.nan, np.float32)
+        if filled:
+            found = journal.read([marks[i] for i in filled])
+            rows[filled] = found.vectors
+            places = {mark: i for i, mark in enumerate(marks[j] for j in filled)}
+            account.use(found.at(list(places.values())), self.price_per_token)
+        return rows
+
+    def estimate(self, texts: Sequence[str], role: str | None = None) -> tuple[int, float]:
+        """Return how many texts are not in the cache, and their estimated tokens."""
+        journal, prompt = current_account().journal(self.family()), self.prompt_for(role)
+        missing = {text for text in texts if text_mark(prompt, text) not in journal}
+        missing = {text for text in missing if text.strip()}
+        return len(missing), self.estimate_all(list(missing), role)
+
+    def estimate_all(self, texts: Sequence[str], role: str | None = None) -> float:
+        """Return the estimated tokens of texts, whether they are in the cache or not."""
+        journal, prefix = current_account().journal(self.family()), self._prefix(role)
+        return sum(_bytes(prefix + text) for text in texts) * _ratio(journal)
+
+    def learned(self) -> _Learned:
+        """Return what this process has learned about the server."""
+        if not hasattr(self, "learned_"):
+            self.learned_ = _Learned()
+        return self.learned_
+
+    def key_variable(self) -> str:
+        """Return the environment variable of the API key, or an empty string if none is needed."""
+        dialect = DIALECTS[self.spoken]
+        known = urlsplit(self.url).hostname in dialect.hosts
+        return self.api_key_env or (dialect.key if known else "")
+
+    def api_key(self) -> str:
+        """Return the API key of the environment, or an empty string if none is needed."""
+        name = self.key_variable()
+        if not name:
+            return ""
+        key = os.environ.get(name, "").strip()
+        if not key:
+            raise ContractError(
+                f"the environment variable {name} is not set; it must hold the key."
+            )
+        if not key.isascii() or not key.isprintable():
+            raise ContractError(f"the API key in {name} has characters that no header can hold.")
+        return key
+
+
+def _wrong_url(url: Any) -> Iterator[str]:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+    except (ValueError, AttributeError, TypeError):
+        known = False
+    if not known:
+        yield "url must be an address such as http://localhost:8080/v1."
+        return
+    if parts.username is not None or parts.password is not None:
+        yield (
+            "url must not contain a user name or password; set api_key_env to the name of an "
+            "environment variable that holds the key."
+        )
+    if parts.query or parts.fragment:
+        yield (
+            "url must not contain ? or #; put the key into an environment variable (api_key_env), "
+            "and the name of the model into model, or after # in -m URL#MODEL."
+        )
+
+
+def _wrong_numbers(asked: EndpointEncoder) -> Iterator[str]:
+    whole = ("batch_tokens", "batch_texts", "concurrency", "dimensions")
+    above = ("requests_per_minute", "tokens_per_minute", "timeout")
+    for name in (*whole, *above, "price_per_million_tokens"):
+        value: Any = getattr(asked, name)
+        if value is None and name not in ("batch_tokens", "concurrency", "timeout"):
+            continue
+        kind = int if name in whole else (int, float)
+        right = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
+        if not right or value < 0 or (value == 0 and name != "price_per_million_tokens"):
+            what = "an integer >= 1" if name in whole else "a number > 0"
+            what = "a number >= 0" if name == "price_per_million_tokens" else what
+            yield f"{name} must be {what}, got {value!r}."
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _ratio(journal: Journal) -> float:
+    """Return the tokens per byte that the server has counted so far, or an estimate."""
+    return journal.tokens / journal.bytes if journal.bytes else TOKENS_PER_BYTE
+
+
+# -- requests -------------------------------------------------------------------------------
+
+
+class _TooLarge(Exception):
+    """The server refused a request because of its size; the message is the server's."""
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Texts of a request, as sent, with their marks; ``truncated`` by Karat or by the server."""
+
+    marks: list[bytes]
+    texts: list[str]
+    truncated: bool = False
+
+    @property
+    def bytes(self) -> int:
+        return sum(map(_bytes, self.texts))
+
+    def part(self, begin: int | None, end: int | None) -> _Batch:
+        return _Batch(self.marks[begin:end], self.texts[begin:end])
+
+
+@dataclass
+class _Learned:
+    """What a process has learned about a server.
+
+    Whether it answers at all, whether it sends packed vectors, and the most texts of a request.
+    """
+
+    answers: bool = False
+    packed: bool = True
+    most: int = 2**31
+
+
+class Delivery:
+    """Requests for texts, several at a time; every answer is stored as soon as it arrives."""
+
+    def __init__(
+        self, asked: EndpointEncoder, account: Account, journal: Journal, role: str | None
+    ) -> None:
+        self.asked, self.account, self.journal, self.role = asked, account, journal, role
+        self.dialect = DIALECTS[asked.spoken]
+        self.key = asked.api_key()
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.known, self.delivered = asked.learned(), 0
+        self.random = np.random.default_rng()
+        self.requests = Rate(asked.requests_per_minute)
+        self.tokens = Rate(asked.tokens_per_minute)
+
+    def send(self, texts: Mapping[bytes, str], shared: IO[str] | None) -> None:
+        """Request texts by their marks; ``shared`` holds the state of the rate limits."""
+        if not texts:
+            return
+        if (reason := self.account.given_up.get(self.asked.family())) is not None:
+            raise Postponed(reason)
+        if self.account.budget is not None and self.asked.price_per_token is None:
+            raise DefinitionError(
+                f"{self.asked.model or self.asked.url}: a budget requires "
+                f"price_per_million_tokens; set it to 0 for a server of your own."
+            )
+        httpx = import_extra("httpx", "endpoint")
+        limits = httpx.Limits(max_connections=self.asked.concurrency)
+        headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        begun = time.perf_counter()
+        self._restore(shared)
+        try:
+            with httpx.Client(limits=limits, headers=headers, timeout=self.asked.timeout) as client:
+                self.client = client
+                self._send_all(list(self._batches(texts)))
+        finally:
+            delivered = sum(mark in self.journal for mark in texts)
+            self.account.sending(delivered, time.perf_counter() - begun)
+            self._save(shared)
+
+    def _restore(self, shared: IO[str] | None) -> None:
+        """Continue the rate limits where the last process that used them stopped."""
+        if shared is not None:
+            shared.seek(0)
+            with suppress(ValueError, TypeError):
+                self.requests.free_at, self.tokens.free_at = json.loads(shared.read() or "[0, 0]")
+
+    def _save(self, shared: IO[str] | None) -> None:
+        if shared is not None:
+            shared.seek(0)
+            shared.truncate()
+            shared.write(json.dumps([self.requests.free_at, self.tokens.free_at]))
+
+    def _batches(self, texts: Mapping[bytes, str]) -> Iterator[_Batch]:
+        prefix, ratio = self.asked._prefix(self.role), _ratio(self.journal)
+        marks: list[bytes] = []
+        chosen: list[str] = []
+        size, most = 0.0, min(self.asked.batch_texts or self.dialect.texts, self.known.most)
+        # texts of similar length together, as servers pad them
+        for mark, text in sorted(texts.items(), key=lambda pair: -len(pair[1])):
+            tokens = _bytes(prefix + text) * ratio
+            if chosen and (len(chosen) >= most or size + tokens > self.asked.batch_tokens):
+                yield _Batch(marks, chosen)
+                marks, chosen, size = [], [], 0.0
+            marks.append(mark)
+            chosen.append(prefix + text)
+            size += tokens
+        yield _Batch(marks, chosen)
+
+    def _send_all(self, batches: list[_Batch]) -> None:
+        """Send all batches; after an error, requests under way are still stored."""
+        if not self.known.answers:
+            # the first one alone: a wrong address, key or model costs one request
+            self._deliver(batches.pop(0))
+        with ThreadPoolExecutor(self.asked.concurrency) as pool:
+            futures = [pool.submit(self._deliver, batch) for batch in batches]
+            try:
+                for future in as_completed(futures):
+                    future.result()
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def _deliver(self, batch: _Batch) -> None:
+        """Request a batch and store its vectors; divide it if the server finds it too large."""
+        if self.stop.is_set():
+            return
+        try:
+            if len(batch.texts) > self.known.most:
+                raise _TooLarge("")
+            self._store(batch, truncate=False)
+        except _TooLarge as error:
+            half = len(batch.texts) // 2
+            if not half:
+                self._shorten(batch, str(error))
+                return
+            if "batch size" in str(error).lower():
+                self.known.most = min(self.known.most, half)
+            self._deliver(batch.part(None, half))
+            self._deliver(batch.part(half, None))
+
+    def _shorten(self, batch: _Batch, message: str) -> None:
+        """Let the server truncate a text that is too long for its model, or cut its end."""
+        truncates = self.dialect.truncation is not None
+        text = batch.texts[0]
+        for _ in range(20):
+            if not truncates:
+                text = text[: int(len(text) * _share_kept(message))]
+            if not text.strip():
+                break
+            try:
+                self._store(_Batch(batch.marks, [text], True), truncate=True)
+                return
+            except _TooLarge as error:
+                message, truncates = str(error), False
+        raise ContractError(
+            f"{self._where()} refuses the text {batch.texts[0][:60]!r} as too long: {message}"
+        )
+
+    def _store(self, batch: _Batch, truncate: bool) -> None:
+        body, headers, seconds = self._request(batch, truncate)
+        try:
+            vectors = check_answer(self.dialect.vectors(body), len(batch.texts))
+            tokens = self.dialect.tokens(body, headers)
+        except ContractError as error:
+            raise ContractError(f"{self._where()}: {self._safe(str(error))}.") from None
+        except (KeyError, TypeError, AttributeError, IndexError):
+            text = self._safe(json.dumps(body))[:MESSAGE_LENGTH]
+            raise ContractError(
+                f"{self._where()} sent an answer of another form than that of the dialect "
+                f'"{self.asked.spoken}": {text}; set dialect, or check the address.'
+            ) from None
+        sizes = np.array([_bytes(text) for text in batch.texts])
+        # without a number of the server, an estimate is stored as a negative number
+        total = sizes.sum() * -_ratio(self.journal) if tokens is None else float(tokens)
+        rows = np.zeros(len(batch.texts), ROW)
+        rows["mark"] = np.frombuffer(b"".join(batch.marks), ROW["mark"])
+        rows["tokens"] = total * (sizes + 1) / (sizes + 1).sum()
+        rows["bytes"], rows["truncated"] = sizes, batch.truncated
+        with self.lock:
+            self._check_width(vectors.shape[1])
+            self.journal.add(rows, vectors, seconds)
+            self.delivered += len(rows)
+            self.account.progress(self.delivered)
+
+    def _check_width(self, width: int) -> None:
+        if (known := self.journal.width) is not None and width != known:
+            raise ContractError(
+                f"{self._where()} sent vectors of {width} dimensions, and of {known} earlier; if "
+                f"the weights behind the name have changed, set revision to a new text."
+            )
+        if self.asked.dimensions not in (None, width):
+            raise ContractError(
+                f"{self._where()} sent vectors of {width} dimensions instead of the "
+                f"{self.asked.dimensions} requested; it cannot shorten those of this model."
+            )
+
+    def _request(self, batch: _Batch, truncate: bool) -> tuple[Any, Mapping[str, str], float]:
+        """Send a request until it is answered; return the answer, its headers and its seconds."""
+        for attempt in range(ATTEMPTS):
+            reserved, estimated = self._reserve(batch)
+            used = 0.0
+            try:
+                response, seconds, reason = self._attempt(batch, truncate)
+                if response is not None and response.status_code == 200:
+                    body = self._json(response)
+                    used = self._used(body, response.headers, estimated)
+                    return body, response.headers, seconds
+            finally:
+                price = self.asked.price_per_token
+                cost = None if price is None else used * price
+                name = self.asked.model or self.asked.url
+                self.account.settle(reserved, name, used, cost)
+            if response is not None and self._is_final(response):
+                raise self._refused(response)
+            pause = self._pause(attempt, response)
+            if attempt == ATTEMPTS - 1 or pause > PATIENCE:
+                break
+            self._sleep(pause)
+        given_up = self._postponed(f"{reason} after {attempt + 1} attempts")
+        self.account.given_up[self.asked.family()] = str(given_up)
+        raise given_up
+
+    def _used(self, body: Any, headers: Mapping[str, str], estimated: float) -> float:
+        """Return the tokens of an answer; correct the rate limit if they are not the estimate."""
+        tokens = None
+        with suppress(AttributeError, TypeError):  # an answer of another form, refused later
+            tokens = self.dialect.tokens(body, headers)
+        if tokens is None:
+            return estimated
+        with self.lock:
+            self.tokens.correct(tokens - estimated)
+        return float(tokens)
+
+    def _reserve(self, batch: _Batch) -> tuple[float, float]:
+        """Wait for the rate limits; return the highest price and the estimated tokens.
+
+        The price is reserved from the budget.
+        """
+        with self.lock:
+            estimated = batch.bytes * _ratio(self.journal)
+            waits = self.requests.wait(1, _now()), self.tokens.wait(estimated, _now())
+        self._sleep(max(waits))
+        most = batch.bytes + ADDED_TOKENS * len(batch.texts)
+        price = most * (self.asked.price_per_token or 0.0)
+        try:
+            while not self.account.reserve(price):
+                self._sleep(0.02)
+        except OverBudget as error:
+            raise self._postponed(str(error)) from None
+        return price, estimated
+
+    def _attempt(self, batch: _Batch, truncate: bool) -> tuple[Any, float, str]:
+        """Return the response to one request, its seconds, and what went wrong if anything did."""
+        import httpx
+
+        body = self.dialect.request(
+            self.asked, batch.texts, role=self.role, truncate=truncate, packed=self.known.packed
+        )
+        begun = time.perf_counter()
+        try:
+            response = self.client.post(self.asked.address, json=body)
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:
+            reason = self._safe(f"{type(error).__name__}: {error}")
+            if not isinstance(error, httpx.TransportError):
+                raise ContractError(f"{self._where()}: {reason}") from None
+            if not self.known.answers and isinstance(
+                error, httpx.ConnectError | httpx.ConnectTimeout
+            ):
+                raise ContractError(
+                    f"no server answers at {self.asked.address} ({error}); start it, or check the "
+                    f"address."
+                ) from None
+            return None, 0.0, f"the connection was lost ({reason})"
+        self.known.answers = True
+        status = f"status {response.status_code}"
+        return response, time.perf_counter() - begun, f"{status} {self._message(response)}"
+
+    def _is_final(self, response: Any) -> bool:
+        """Return whether an error is not repeated; a refusal of packed vectors is."""
+        status = response.status_code
+        if status in (400, 422) and self.known.packed:
+            if re.search("encoding_format|base64", response.text):
+                self.known.packed = False
+                return False
+        return status not in RETRIED and status < 500
+
+    def _refused(self, response: Any) -> Exception:
+        """Return the error of a response that would be the same next time."""
+        status, message = response.status_code, self._message(response)
+        if status in TOO_LARGE and TOO_LONG.search(message):
+            return _TooLarge(message)
+        if 300 <= status < 400:
+            where = self._safe(response.headers.get("location", ""))
+            return ContractError(f"{self._where()} redirects to {where}; use that address.")
+        key = self.asked.key_variable() or "set api_key_env to the variable that holds it"
+        advice = _ADVICE.get(status, "the same request would be refused again").format(key=key)
+        listed = ""
+        if status in (400, 404) and self.asked.spoken == "openai":
+            listed = self._known_models()
+        return ContractError(f"{self._where()} answered {status}: {message}; {advice}.{listed}")
+
+    def _known_models(self) -> str:
+        """Return the models that the server lists, if it does."""
+        address = self.asked.address.removesuffix(self.dialect.path) + "/models"
+        try:
+            listed = self.client.get(address).json()["data"]
+            names = [str(each["id"]) for each in listed]
+        except Exception:  # the server has no such list
+            return ""
+        shown = ", ".join(names[:10])
+        return self._safe(f" It has: {shown}.{did_you_mean(self.asked.model, names)}")
+
+    def _json(self, response: Any) -> Any:
+        try:
+            return response.json()
+        except ValueError:
+            kind = response.headers.get("content-type", "no type").partition(";")[0]
+            raise ContractError(
+                f"{self._where()} answered with {kind} instead of JSON; check the address: that of "
+                f"most servers ends with /v1."
+            ) from None
+
+    def _message(self, response: Any) -> str:
+        """Return the server's message in one line, without the API key."""
+        if response.status_code == 200:
+            return ""
+        text = response.text
+        with suppress(ValueError):
+            text = _error_text(response.json())
+        if "<html" in text[:500].lower() or "<!doctype" in text[:500].lower():
+            text = "an HTML page"
+        line = " ".join(self._safe(text).split())
+        return line[:MESSAGE_LENGTH] or "no message"
+
+    def _pause(self, attempt: int, response: Any) -> float:
+        """Return the seconds before the next attempt: random, longer each time."""
+        if response is not None and response.status_code in (400, 422):
+            return 0.0  # plain numbers instead of packed ones
+        longest = min(LONGEST, SHORTEST * 2**attempt)
+        pause = float(self.random.uniform(longest / 2, longest))
+        header = response.headers.get("retry-after") if response is not None else None
+        return max(pause, retry_after(header))
+
+    def _postponed(self, reason: str) -> Postponed:
+        return Postponed(
+            f"{self._where()}: {self._safe(reason)}. Vectors that arrived are stored; --resume "
+            f"requests the rest"
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            _wait(self.stop, seconds)
+        if self.stop.is_set():
+            raise self._postponed("stopped")
+
+    def _where(self) -> str:
+        return f"the endpoint {self.asked.address}"
+
+    def _safe(self, text: str) -> str:
+        return text.replace(self.key, "***") if self.key else text
+
+
+def _now() -> float:
+    return time.time()
+
+
+def _wait(stop: threading.Event, seconds: float) -> None:
+    stop.wait(seconds)
+
+
+def _error_text(body: Any) -> str:
+    """Return the message in the JSON of an error."""
+    for name in ("error", "message", "detail"):
+        if isinstance(body, Mapping) and body.get(name):
+            return _error_text(body[name])
+    return body if isinstance(body, str) else json.dumps(body)
+
+
+def _share_kept(message: str) -> float:
+    """Return the share of a text to keep, by the limit and the size in the server's message."""
+    numbers = [int(each) for each in re.findall(r"\d+", message) if 1 < int(each) < 10**7]
+    for limit, given in zip(numbers, numbers[1:], strict=False):
+        if limit < given:
+            return 0.95 * limit / given
+    return 0.75
+
+
+def retry_after(header: str | None) -> float:
+    """Return the seconds of a Retry-After header, which holds seconds or a date.
+
+    >>> retry_after("3"), retry_after("soon"), retry_after(None)
+    (3.0, 0.0, 0.0)
+    """
+    if not header:
+        return 0.0
+    with suppress(ValueError):
+        seconds = float(header)
+        return seconds if 0 <= seconds < math.inf else 0.0
+    with suppress(ValueError, TypeError):
+        then = parsedate_to_datetime(header)
+        then = then if then.tzinfo else then.replace(tzinfo=UTC)
+        return max(0.0, (then - datetime.fromtimestamp(_now(), UTC)).total_seconds())
+    return 0.0
+
+
+def check_answer(values: Sequence[Any], texts: int) -> np.ndarray:
+    """Return the vectors of an answer as a matrix, or raise a ContractError.
+
+    >>> check_answer(["AACAPwAAAEA=", [3, 4]], 2).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    if len(values) != texts:
+        raise ContractError(f"the answer has {len(values)} vectors for {texts} texts")
+    try:
+        rows = [
+            np.frombuffer(base64.b64decode(value, validate=True), "<f4")
+            if isinstance(value, str)
+            else np.asarray(value, dtype=np.float32)
+            for value in values
+        ]
+    except (ValueError, TypeError):
+        raise ContractError("the answer has vectors that are not lists of numbers") from None
+    shapes = {row.shape for row in rows}
+    if len(shapes) > 1 or rows[0].ndim != 1 or not rows[0].size:
+        found = ", ".join(sorted(str(shape) for shape in shapes))
+        raise ContractError(f"the answer has vectors of different or wrong shapes: {found}")
+    matrix = np.stack(rows)
+    if not np.isfinite(matrix).all():
+        raise ContractError("the answer has vectors with NaN or infinite values")
+    return matrix

@@ -1,0 +1,248 @@
+"""Search models: BM25 by its formula, rerankers, fusion, and whole runs against trec_eval."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import karat
+from karat.config.catalog import Catalog
+from karat.errors import ContractError, DefinitionError
+from karat.models.adapters import adapt
+from karat.models.model import model_identity
+from karat.models.searchers import BM25, Fusion, Reranker, as_searcher, descending_ranks
+
+DOCUMENTS = ["the cat sat on the mat", "dogs bark loudly", "a cat and a dog"]
+
+
+def test_bm25_by_its_formula():
+    """Lucene's variant: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), tf / (tf + k1 (1 - b + b L))."""
+    bm25 = pytest.importorskip("bm25s") and BM25(k1=1.2, b=0.75)
+    texts = ["cat cat mouse", "dog mouse house tree", "bird"]
+    found = bm25.index(texts).scores(["cat", "mouse", "zebra"])
+    lengths = np.array([3, 4, 1]) / (8 / 3)
+    norm = 1.2 * (1 - 0.75 + 0.75 * lengths)
+    cat = math.log(1 + (3 - 1 + 0.5) / 1.5) * 2 / (2 + norm[0])
+    mouse = math.log(1 + (3 - 2 + 0.5) / 2.5) * 1 / (1 + norm[:2])
+    np.testing.assert_allclose(found[0], [cat, 0, 0], rtol=1e-5)
+    np.testing.assert_allclose(found[1], [*mouse, 0], rtol=1e-5)
+    assert found[2].tolist() == [0, 0, 0]
+
+
+def test_texts_without_words_have_no_score():
+    pytest.importorskip("bm25s")
+    assert BM25().index(["...", ""]).scores(["cat"]).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("method", ["lucenes", ""])
+def test_unknown_variants_are_refused(method):
+    pytest.importorskip("bm25s")
+    with pytest.raises(DefinitionError, match="method"):
+        BM25(method=method).check_installed()
+
+
+class Stage:
+    """A search model with fixed scores; its calls are recorded."""
+
+    def __init__(self, *scores):
+        self.given = scores
+
+    def index(self, documents):
+        self.documents = documents
+
+    def scores(self, queries):
+        return np.array([self.given] * len(queries), dtype=float)
+
+
+class Longest:
+    """Scores a pair by the length of its document."""
+
+    def __init__(self):
+        self.pairs = []
+
+    def predict(self, pairs):
+        self.pairs += pairs
+        return [len(document) for _, document in pairs]
+
+
+def test_only_the_best_of_the_first_stage_are_ordered_again():
+    model = Longest()
+    found = Reranker(model, Stage(0.1, 0.9, 0.5), top=2).index(DOCUMENTS)
+    scores = found.scores(["q"])
+    assert model.pairs == [("q", DOCUMENTS[1]), ("q", DOCUMENTS[2])]
+    # "dogs bark loudly" is longer than "a cat and a dog"; the other document stays last
+    assert np.argsort(-scores[0]).tolist() == [1, 2, 0]
+    assert np.argsort(
+        -Reranker(model, Stage(0.1, 0.9, 0.5), top=3).index(DOCUMENTS).scores(["q"])[0]
+    ).tolist() == [0, 1, 2]
+
+
+def test_equal_scores_of_a_reranker_stay_equal():
+    class Same:
+        def predict(self, pairs):
+            return np.zeros(len(pairs))
+
+    (scores,) = Reranker(Same(), Stage(3, 2, 1), top=2).index(DOCUMENTS).scores(["q"])
+    assert scores[0] == scores[1] > scores[2]
+
+
+def test_fusion_adds_reciprocal_ranks():
+    fused = Fusion([Stage(3, 2, 1), Stage(1, 3, 2)]).index(DOCUMENTS)
+    expected = [1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62]
+    np.testing.assert_allclose(fused.scores(["q"]), [expected])
+
+
+def test_ranks_of_ties():
+    ranks = descending_ranks(np.array([[1.0, 5.0, 1.0, 9.0]]))
+    assert ranks.tolist() == [[2, 1, 2, 0]]
+
+
+class Vowels:
+    def encode(self, texts):
+        return np.array([[text.count(v) for v in "aeiou"] for text in texts], dtype=float)
+
+
+def test_an_encoder_is_a_first_stage_by_cosine():
+    found = as_searcher(Vowels())
+    found.index(["aaa", "aei", "ooo"])
+    np.testing.assert_allclose(found.scores(["aa"]), [[1.0, 3**-0.5, 0.0]], rtol=1e-6)
+
+
+def test_a_fitted_encoder_is_no_first_stage():
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    with pytest.raises(ContractError, match="first stage"):
+        as_searcher(TfidfVectorizer())
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (Fusion([BM25()]), "two or more"),
+        (Reranker(Longest()), "model and first"),
+        (Reranker(Longest(), Stage(1), top=0), "top"),
+    ],
+)
+def test_wrong_parameters_are_refused(model, match):
+    with pytest.raises(DefinitionError, match=match):
+        model.check_installed()
+
+
+@pytest.mark.parametrize("answer", [[1.0], [np.nan, 1.0], [[1.0], [2.0]]])
+def test_wrong_scores_of_a_reranker_are_refused(answer):
+    model = type("Wrong", (), {"predict": lambda self, pairs: answer})()
+    with pytest.raises(ContractError, match="one finite score per pair"):
+        Reranker(model, Stage(3, 2, 1), top=2).index(DOCUMENTS).scores(["q"])
+
+
+def test_the_identity_depends_on_both_stages():
+    made = [
+        Reranker(Longest(), BM25()),
+        Reranker(Longest(), BM25(b=0.5)),
+        Reranker(Longest(), BM25(), top=5),
+        Fusion([BM25(), Vowels()]),
+        Fusion([Vowels(), BM25()]),
+    ]
+    identities = [model_identity(adapt(each)) for each in made]
+    assert None not in identities and len(set(identities)) == len(made)
+    assert model_identity(adapt(Reranker(Longest(), BM25()))) == identities[0]
+
+
+def test_stages_are_named_in_yaml(tmp_path):
+    pytest.importorskip("bm25s")
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "models:\n  both:\n    extends: fusion\n"
+        "    params: {models: [model:bm25, model:use-multilingual]}\n"
+        "  again:\n    extends: reranker\n    params: {model: nowhere/x, first: model:bm26}\n"
+    )
+    model = Catalog([file]).model("both")
+    assert model.role == "searcher"
+    if not model.unavailable:
+        assert type(model.prototype.models[0]) is BM25
+    with pytest.raises(DefinitionError, match='"bm26".*"bm25"'):
+        Catalog([file]).model("again")
+
+
+# -- whole runs -----------------------------------------------------------------------------
+
+
+def corpus(queries=40, documents=300, seed=0):
+    """Return random texts with graded judgments, also of documents that are not relevant."""
+    rng = np.random.default_rng(seed)
+    words = np.array([f"w{i}" for i in range(200)])
+    texts = {f"d{i}": " ".join(rng.choice(words, 30)) for i in range(documents)}
+    asked = {f"q{i}": " ".join(rng.choice(words, 8)) for i in range(queries)}
+    rows = [
+        (query, f"d{place}", int(rng.integers(0, 4)))
+        for query in asked
+        for place in rng.choice(documents, 12, replace=False)
+    ]
+    frame = pd.DataFrame(rows, columns=["query", "document", "relevance"])
+    positive = frame.groupby("query")["relevance"].transform("max") > 0
+    return texts, asked, frame[positive]
+
+
+def noise(text):
+    return np.random.default_rng(zlib.crc32(text.encode())).normal(size=16)
+
+
+class NoiseEncoder:
+    def encode(self, texts):
+        return np.array([noise(text) for text in texts])
+
+
+class NoiseSearch:
+    def index(self, documents):
+        self.vectors = np.array([noise(text) for text in documents])
+
+    def scores(self, queries):
+        return np.array([noise(text) for text in queries]) @ self.vectors.T
+
+
+@pytest.mark.parametrize("passages", [None, 7])
+@pytest.mark.parametrize("model", [NoiseEncoder(), NoiseSearch()])
+def test_scores_equal_those_of_trec_eval(tmp_path, model, passages):
+    """Scores without ties, so that the order of equal scores does not matter."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    texts, asked, judged = corpus()
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c", passages=passages)
+    cuts = {"ndcg@10": "ndcg_cut_10", "recall@10": "recall_10", "recall@100": "recall_100"}
+    names = {**cuts, "map": "map", "mrr": "recip_rank"}
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", list(names))
+    (run,) = karat.evaluate({"m": model}, task, output=tmp_path)
+    searcher, owners = as_searcher(model), data.passage_of
+    items = data.items[~data.items.index.str.startswith("query")]
+    searcher.index(items.tolist())
+    owners = items.index if owners is None else owners[len(data.items) - len(items) :]
+    scores = pd.DataFrame(searcher.scores(list(asked.values())).T, owners, list(asked))
+    ranking = scores.groupby(level=0).max().astype(float).to_dict()
+    qrels: dict[str, dict[str, int]] = {}
+    for query, document, relevance in judged.itertuples(index=False):
+        qrels.setdefault(query, {})[document] = int(relevance)
+    found = pytrec_eval.RelevanceEvaluator(qrels, set(names.values())).evaluate(ranking)
+    for ours, theirs in names.items():
+        expected = np.mean([each[theirs] for each in found.values()])
+        assert run.results()[ours].item() == pytest.approx(expected, abs=1e-6), ours
+
+
+def test_a_search_model_declines_tasks_without_documents(tmp_path):
+    pytest.importorskip("bm25s")
+    texts = [f"text {i}" for i in range(20)]
+    frame = pd.DataFrame({"text": texts, "label": ["x", "y"] * 10})
+    data = karat.Dataset.from_columns(frame, ["text"], "label", name="d")
+    (run,) = karat.evaluate({"bm25": BM25()}, karat.Task("d", data), output=tmp_path)
+    assert [record["status"] for record in run.records()] == ["declined"]
+
+
+def test_scores_of_the_wrong_shape_are_a_failed_job(tmp_path):
+    texts, asked, judged = corpus(8, 20)
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+    (run,) = karat.evaluate({"wrong": Stage(1, 2, 3)}, task, output=tmp_path)
+    (record,) = run.records()
+    assert record["status"] == "failed" and "(8, 20)" in record["info"]
