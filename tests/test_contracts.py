@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,8 @@ def offline(monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
 
 
-MODELS = [*DEFINITIONS.names("models"), *builtin(registry.models)]
+#: an endpoint needs a server: tests/models/contrib/test_endpoints.py starts one
+MODELS = [*DEFINITIONS.names("models"), *(n for n in builtin(registry.models) if n != "endpoint")]
 #: fewer trees for the models that would take minutes
 SMALLER = {
     "RandomForest": {"n_estimators": 10},
@@ -348,6 +350,11 @@ def files(tmp_path) -> list[Path]:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    documents = "\n".join(json.dumps({"_id": str(i), "text": f"text {i}"}) for i in range(3))
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"):
+        path = tmp_path / "corpus" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("1 2 1\n" if name == "qrels.tsv" else documents)
     for name, values in {"X_num": [[1.5], [2.5]], "Y": [0, 1]}.items():
         np.save(tmp_path / "arrays" / f"{name}.npy", np.array(values))
     return [*sorted(tmp_path.iterdir()), tmp_path / "missing.csv"]

@@ -102,6 +102,8 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
         reason, lacking, extra = model.unavailable.partition(": pip install ")
         fix = f"pip install {extra}" if lacking else "Provide what is missing, then check again."
         return [Check("can run here", False, reason, fix)]
+    if model.role == "searcher":
+        return run_trials({"on texts": partial(_try_searcher, model)}, lambda trial: trial.ended)
     takes = (modality,) if modality else model.takes
     if not modality and "entity" in (takes or ()) and _looks_up(model):
         takes = ("entity",)  # a lookup by id and a lookup by text are the same: check one
@@ -117,6 +119,27 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
             trials[where] = partial(_try_model, model, _sample(taken, kind))
         checks += run_trials(trials, lambda trial: trial.ended)
     return checks
+
+
+def _try_searcher(model: Model, trial: Trial) -> None:
+    """Check that a search model returns one finite score per query and document, twice the same."""
+    documents, queries = ["a cat on a mat", "dogs bark", "the price of rice"], ["cat", "rice"]
+
+    def search() -> np.ndarray:
+        made = model.fresh(0, "items")
+        made.index(documents)
+        return np.asarray(made.scores(queries), dtype=float)
+
+    with trial.check(
+        "returns scores", "Implement index(documents) and scores(queries).", fatal=True
+    ):
+        scores = search()
+    with trial.check("one score per query and document", "Return queries × documents."):
+        require(scores.shape == (2, 3), f"got {scores.shape} for 2 queries and 3 documents.")
+    with trial.check("scores are finite", "Return numbers."):
+        require(bool(np.isfinite(scores).all()), "some scores are not finite.")
+    with trial.check("the same scores again", "Do not change when used, or set random_state."):
+        require(np.array_equal(scores, search()), "the second copy has other scores.")
 
 
 def check_metric(name: str) -> list[Check]:

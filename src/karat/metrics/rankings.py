@@ -70,14 +70,6 @@ def _ndcg_of_ranks(group: np.ndarray, place: np.ndarray, gain: np.ndarray, k: in
     return float(np.mean(gained / np.bincount(group[order], ideal)))
 
 
-@metric("judged@k", needs=("rank",))
-def judged_at(predictions: Predictions, k: int) -> float:
-    """Share of the first k items that have a judgment, relevant or not, mean over lists."""
-    ranks = _ranks(predictions)
-    group = np.arange(len(ranks)) if predictions.group is None else _group_codes(predictions)
-    return float(np.mean(np.bincount(group, ranks <= k) / k))
-
-
 @metric("recall@k")
 def recall_at(predictions: Predictions, k: int) -> float:
     """Share of a list's relevant items among its first k, mean over lists."""
