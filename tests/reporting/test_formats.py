@@ -40,7 +40,7 @@ HOSTILE += [r"\input{x}", "50 % & $x$ #1 ^~{}", "[opt]", "--", "\x1b[1mbold", "a
 
 TWO = {
     "adult": ("auc", {"good": [0.875, 0.875], "bad": [0.5, 0.25]}),
-    "price": ("rmse", {"good": 20.0, "bad": 10.0, "part": None}),
+    "rents": ("rmse", {"good": 20.0, "bad": 10.0, "part": None}),
 }
 
 
@@ -50,7 +50,7 @@ def board(**options):
 
 def test_markdown():
     assert render(board(), "markdown").splitlines()[2:7] == [
-        "| model |    rank | adult<br>auc ↑ | price<br>rmse ↓ | failed | n/a | time | memory |",
+        "| model |    rank | adult<br>auc ↑ | rents<br>rmse ↓ | failed | n/a | time | memory |",
         "| ----- | ------: | -------------: | --------------: | -----: | --: | ---: | -----: |",
         "| good  | **1.5** |      **0.875** |           20.00 |      0 |   0 |    – |      – |",
         "| bad   | **1.5** |          0.375 |       **10.00** |      0 |   0 |    – |      – |",
@@ -68,7 +68,7 @@ def test_the_markdown_of_a_view_names_a_group_once():
     assert cells[3][:8] == ["", "", "bad", "2.0", "1.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
     assert cells[4][:7] == ["", "", "part", "–", "–", "", "…"]
     # of one fold there is no interval, and nothing is told apart
-    assert cells[5][:7] == ["price", "rmse ↓", "bad", "**1.0**", "–", "", "**10.00**"]
+    assert cells[5][:7] == ["rents", "rmse ↓", "bad", "**1.0**", "–", "", "**10.00**"]
     assert cells[7][:7] == ["", "", "part", "3.0", "–", "", "failed"]
 
 
@@ -118,7 +118,7 @@ def test_latex():
         r"% \usepackage{booktabs}",
         r"\begin{tabular}{lrrrrrrr}",
         r"\toprule",
-        r"model & rank & adult & price & failed & n/a & time & memory \\",
+        r"model & rank & adult & rents & failed & n/a & time & memory \\",
         r" &  & auc $\uparrow$ & rmse $\downarrow$ &  &  &  &  \\",
         r"\midrule",
         r"good & \textbf{1.5} & \textbf{0.875} & 20.00 & 0 & 0 & "
@@ -135,7 +135,7 @@ def test_latex():
 def test_latex_sets_groups_apart():
     lines = render(board(by="task"), "latex").splitlines()
     rows = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
-    groups = ["adult", "", "", r"\addlinespace", "price", "", ""]
+    groups = ["adult", "", "", r"\addlinespace", "rents", "", ""]
     assert [row.split(" & ")[0] for row in rows] == groups
 
 

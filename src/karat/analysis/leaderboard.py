@@ -684,9 +684,7 @@ def leaderboard(
     if rule == "exclude":
         given = _costs_of(given, compared)
     # a task with the name of a column gets a suffix
-    absent = {n for n in OF_ENDPOINTS if n not in given.jobs or given.jobs[n].isna().all()}
-    taken = () if by else {*COLUMNS} - absent
-    headings = {t: f"{t} (task)" if t in taken else t for t in chosen}
+    headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
     boards: dict[str, dict[str, Any]] = {}
     tests = TaskTests(given, chosen)
