@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from karat.metrics.metric import get_metric, score
 from karat.probes.trained import Trained
 from karat.testing import check_corruption, check_metric, check_model
 
+from .endpoint_server import serving
+
 DEFINITIONS = Definitions.load()
 
 
@@ -42,8 +45,7 @@ def offline(monkeypatch):
     monkeypatch.setenv("KARAT_OFFLINE", "1")
 
 
-#: an endpoint needs a server: tests/models/contrib/test_endpoints.py starts one
-MODELS = [*DEFINITIONS.names("models"), *(n for n in builtin(registry.models) if n != "endpoint")]
+MODELS = [*DEFINITIONS.names("models"), *builtin(registry.models)]
 #: fewer trees for the models that would take minutes
 SMALLER = {
     "RandomForest": {"n_estimators": 10},
@@ -53,10 +55,14 @@ SMALLER = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name, loaded_once):
-    model = Catalog().model(name, params=SMALLER.get(name))
-    if model.unavailable:
-        pytest.skip(model.unavailable.splitlines()[0])
-    checks = check_model(model)
+    with ExitStack() as stack:
+        given = name  # an endpoint is named by its address
+        if name == "endpoint":
+            given = f"{stack.enter_context(serving()).url}/v1#words-small"
+        model = Catalog().model(given, params=SMALLER.get(name))
+        if model.unavailable:
+            pytest.skip(model.unavailable.splitlines()[0])
+        checks = check_model(model)
     assert checks
     assert broken(checks) == []
 
@@ -352,7 +358,7 @@ def files(tmp_path) -> list[Path]:
         path.write_text(text, encoding="utf-8")
     documents = "\n".join(json.dumps({"_id": str(i), "text": f"text {i}"}) for i in range(3))
     for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"):
-        path = tmp_path / "corpus" / name
+        path = tmp_path / "search" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("1 2 1\n" if name == "qrels.tsv" else documents)
     for name, values in {"X_num": [[1.5], [2.5]], "Y": [0, 1]}.items():
