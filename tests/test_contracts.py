@@ -446,7 +446,7 @@ def test_analogy_function(name):
 
 def is_bundled(name: str) -> bool:
     load = DEFINITIONS.get("datasets", name)["load"]
-    return load is not None and load["use"].startswith("karat.data.readers.table:")
+    return load is not None and load["use"].startswith("karat.data.readers.table_files:")
 
 
 #: datasets that need no file; tests/data/test_builtin_datasets.py covers the others

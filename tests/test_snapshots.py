@@ -22,10 +22,9 @@ from karat.cli.options import SETTINGS
 from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
-from karat.reporting.bundle import make_bundle
 from karat.reporting.formats import render
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.page import plain_sections
+from karat.reporting.page import make_bundle, plain_sections
 from karat.reporting.terminal import print_table, show_plan
 
 FOLDER = Path(__file__).parent / "snapshots"

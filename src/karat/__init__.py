@@ -13,8 +13,7 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 #: public names by the module that defines them; each is imported on first use
 _MODULES = {
     "karat.analysis.all_pairs": "AllPairs compare_all",
-    "karat.analysis.check_facts": "Finding Findings",
-    "karat.analysis.checks": "check_runs",
+    "karat.analysis.checks": "Finding Findings check_runs",
     "karat.analysis.comparison": "Comparison Overall compare",
     "karat.analysis.history": "History compare_to_history",
     "karat.analysis.items": "ItemComparison compare_items",
@@ -32,10 +31,9 @@ _MODULES = {
     "karat.execution.splits": "Fold",
     "karat.metrics.metric": "Metric metric",
     "karat.models.model": "StatelessEncoder",
-    "karat.reporting.figures": "Plot",
     "karat.reporting.leaderboard_output": "Leaderboard leaderboard",
     "karat.reporting.page": "report",
-    "karat.reporting.plots": "plot",
+    "karat.reporting.plots": "Plot plot",
     "karat.results.rescore": "Rescored rescore",
     "karat.results.run": "Run load_artifact open_runs",
 }
@@ -45,8 +43,8 @@ __all__ = sorted(["__version__", *_PUBLIC])
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
     from karat.analysis.all_pairs import compare_all as compare_all
-    from karat.analysis.check_facts import Finding as Finding
-    from karat.analysis.check_facts import Findings as Findings
+    from karat.analysis.checks import Finding as Finding
+    from karat.analysis.checks import Findings as Findings
     from karat.analysis.checks import check_runs as check_runs
     from karat.analysis.comparison import Comparison as Comparison
     from karat.analysis.comparison import Overall as Overall
@@ -90,10 +88,10 @@ if TYPE_CHECKING:
     from karat.metrics.metric import Metric as Metric
     from karat.metrics.metric import metric as metric
     from karat.models.model import StatelessEncoder as StatelessEncoder
-    from karat.reporting.figures import Plot as Plot
     from karat.reporting.leaderboard_output import Leaderboard as Leaderboard
     from karat.reporting.leaderboard_output import leaderboard as leaderboard
     from karat.reporting.page import report as report
+    from karat.reporting.plots import Plot as Plot
     from karat.reporting.plots import plot as plot
     from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore

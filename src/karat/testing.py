@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 
 from karat.core import registry
+from karat.core.columns import ITEM_TYPES, column_items, frame_items
 from karat.core.dataset import MODALITIES, PLURAL, Dataset
 from karat.core.files import cell_text, fingerprint
 from karat.core.predictions import Predictions, as_text
-from karat.core.table_items import ITEM_TYPES, column_items, frame_items
 from karat.corruptions.view import VECTORS, View
 from karat.corruptions.view import corrupt as see
 from karat.errors import DefinitionError, MissingExtra, did_you_mean

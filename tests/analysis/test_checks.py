@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.analysis import check_facts, checks
-from karat.analysis.check_facts import Finding, Findings
-from karat.analysis.checks import RULES, check_runs, render_page, rule_of
+from karat.analysis import checks
+from karat.analysis.checks import RULES, Finding, Findings, check_runs, render_page, rule_of
 from karat.errors import DefinitionError
 from karat.execution import diagnostics
 from karat.reporting import leaderboard_output
@@ -429,7 +428,7 @@ def test_the_script_writes_a_page_per_rule_and_the_index(tmp_path):
 def test_pages_state_the_thresholds():
     keys = (checks.LEAKED, diagnostics.KEY_LEAST, diagnostics.KEY_MOST, diagnostics.KEY_AGREES)
     sizes = (diagnostics.MOST_ROWS, diagnostics.MOST_CELLS, diagnostics.FEWEST_ROWS)
-    power = (1 - check_facts.CONFIDENCE, check_facts.POWER)
+    power = (1 - checks.CONFIDENCE, checks.POWER)
     thresholds = {
         "KRT001": [_percent(checks.LEAKED)],
         "KRT002": map(_percent, keys),
@@ -440,7 +439,7 @@ def test_pages_state_the_thresholds():
         "KRT105": [_percent(checks.COVERED)],
         "KRT106": [f"{checks.UNLIKE:,}"],
         "KRT301": [f"{checks.CEILING:g}", f"at least {checks.FEWEST_THERE} models"],
-        "KRT302": [*map(_percent, power), f"{(1 + check_facts.CONFIDENCE) / 2:g}"],
+        "KRT302": [*map(_percent, power), f"{(1 + checks.CONFIDENCE) / 2:g}"],
         "KRT401": [f"{checks.SAME:.6f}"],
     }
     for code, texts in thresholds.items():
@@ -610,3 +609,34 @@ def test_without_a_baseline_chance_comes_from_the_labels(made):
 def test_an_exact_tie_is_too_close_to_call(made):
     (message,) = messages([made("a", [0.7, 0.8]), made("b", [0.7, 0.8])], "KRT302")
     assert "a and b" in message
+
+
+# -- The smallest difference that folds or rows can detect (KRT302) -------------------------------
+
+
+@pytest.mark.parametrize(("rows", "found"), [(1440, ["KRT302"]), (1441, [])])
+def test_rows_needed_to_detect_a_difference_of_proportions(made, rows, found):
+    # 2.80159 · sqrt((0.211975 + 0.228684) / n) = 0.049 at n = 1440.5
+    runs = [made(n, [v], task={"tested": rows}) for n, v in (("a", 0.695), ("b", 0.646))]
+    assert codes(runs) == found
+    assert all(
+        "1,440 test rows" in message
+        for message in (finding.message for finding in check_runs(runs))
+    )
+
+
+@pytest.mark.parametrize(("apart", "found"), [(0.0042, ["KRT302"]), (0.004, [])])
+def test_folds_needed_to_detect_a_difference(made, apart, found):
+    # (12.7062 + 1.3764) · sqrt(2 b² · 1.5) = 24.392 b against a gap of 0.1
+    runs = [made("a", [0.7 - apart, 0.7 + apart], metric="auc")]
+    runs += [made("b", [0.6, 0.6], metric="auc")]
+    assert codes(runs) == found
+
+
+def test_the_ratio_comes_from_the_sizes_of_the_folds(made):
+    # 10 train rows and 10 test rows in each of three folds: 1/3 + 1; t(0.975, 2) = 4.3027 and
+    # t(0.8, 2) = 1.0607 make 6.193 b of the differences a - b, a, a + b
+    for apart, found in ((0.0163, ["KRT302"]), (0.0160, [])):
+        ends = [0.6 - apart, 0.6, 0.6 + apart]
+        runs = [made("a", ends, metric="ami"), made("b", [0.5] * 3, metric="ami")]
+        assert codes(runs) == found

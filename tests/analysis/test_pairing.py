@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karat.analysis.check_facts import Facts
+from karat.analysis.checks import Facts
 from karat.analysis.leaderboard import fold_ratios
 from karat.analysis.pairing import pair
 from karat.errors import DefinitionError

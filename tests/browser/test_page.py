@@ -15,8 +15,8 @@ from scipy import stats
 import karat
 from karat.analysis.comparison import compare
 from karat.analysis.formatting import format_p, rounded
-from karat.reporting.bundle import make_bundle
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
+from karat.reporting.page import make_bundle
 from karat.stats.paired_tests import holm
 from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 

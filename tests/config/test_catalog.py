@@ -13,8 +13,7 @@ import karat
 from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.errors import DataError, DefinitionError
-from karat.models.forest_encoders import OutOfFold
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tabular_encoders import OneHotTable, OutOfFold
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ models:
 def test_an_encoder_out_of_fold(defined):
     catalog = defined("""
 models:
-  plain: {use: "karat.models.forest_encoders:ForestScores", params: {trees: 20}}
+  plain: {use: "karat.models.tabular_encoders:ForestScores", params: {trees: 20}}
   held: {extends: plain, out_of_fold: 3}
 """)
     held = catalog.model("held")

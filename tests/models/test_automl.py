@@ -11,12 +11,15 @@ from sklearn.ensemble import RandomForestClassifier
 
 from karat.models import automl
 from karat.models.automl import (
+    AutoGluonPredictor,
     Budget,
     BudgetForest,
+    FlamlPredictor,
     OneTree,
     PriorPredictor,
     TunedForest,
     candidates,
+    table_for_automl,
 )
 from karat.models.model import Model
 
@@ -185,3 +188,44 @@ def test_a_tuned_forest_stops_before_its_time_is_over(counted):
 def test_too_few_rows_to_tune_use_the_default():
     tuned = TunedForest(n_estimators=5, kind="classification").fit(X[:6], np.array(["a", "b"] * 3))
     assert tuned.scores_ == {} and tuned.trees_.max_features == 1
+
+
+# -- FLAML and AutoGluon, if they are installed ---------------------------------------------------
+
+
+plain_rng = np.random.default_rng(0)
+PLAIN = pd.DataFrame({"n": plain_rng.normal(size=120), "w": plain_rng.choice(["b", "a", "c"], 120)})
+PLAIN_Y = np.where((PLAIN["n"] > 0) == (PLAIN["w"] == "a"), "yes", "no")
+TRIPLE = PLAIN["n"].to_numpy() * 3
+
+
+def test_words_are_strings_and_numbers_do_not_change():
+    table = table_for_automl(pd.DataFrame({1: [True, None], "n": [1.5, np.nan]}, index=[7, 8]))
+    assert table.columns.tolist() == ["1", "n"] and table.index.tolist() == [0, 1]
+    assert table["1"].iloc[0] == "True" and pd.isna(table["1"].iloc[1])
+    assert table["n"].dtype == float
+
+
+def test_flaml_searches_within_its_time():
+    pytest.importorskip("flaml")
+    limits = {"max_runtime_seconds": 5, "optimize": "auc", "random_state": 1}
+    model = FlamlPredictor(kind="classification", learners=["rf"], **limits).fit(PLAIN, PLAIN_Y)
+    assert model.predict_proba(PLAIN).shape == (120, 2)
+    assert (model.predict(PLAIN) == PLAIN_Y).mean() > 0.8 and model.models_count_ >= 1
+    assert set(model.artifacts(["leaderboard"])) == {"leaderboard/leaderboard.csv"}
+    numbers = FlamlPredictor(kind="regression", seconds=3, learners=["rf"]).fit(PLAIN, TRIPLE)
+    assert np.corrcoef(numbers.predict(PLAIN), TRIPLE)[0, 1] > 0.8
+
+
+def test_autogluon_fits_within_its_time():
+    pytest.importorskip("autogluon.tabular")
+    forests = {"hyperparameters": {"RF": {}, "XT": {}}}
+    limits = {"max_runtime_seconds": 20, "optimize": "auc", "random_state": 1}
+    model = AutoGluonPredictor(kind="classification", options=forests, **limits).fit(PLAIN, PLAIN_Y)
+    assert model.predict_proba(PLAIN).shape == (120, 2) and model.models_count_ == 3
+    assert (model.predict(PLAIN) == PLAIN_Y).mean() > 0.8
+    assert set(model.artifacts(["leaderboard", "info"])) == {
+        *("leaderboard/leaderboard.csv", "info/models.json")
+    }
+    numbers = AutoGluonPredictor(kind="regression", seconds=15, options=forests).fit(PLAIN, TRIPLE)
+    assert np.corrcoef(numbers.predict(PLAIN), TRIPLE)[0, 1] > 0.8

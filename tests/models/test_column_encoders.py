@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.core.table_items import caption_item, column_items, frame_items, pack
+from karat.core.columns import caption_item, column_items, frame_items, pack
 from karat.errors import ContractError
 from karat.execution.plan import make_plan
 from karat.models.adapters import adapt

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from karat.analysis.leaderboard import leaderboard
-from karat.reporting.bundle import make_bundle
+from karat.reporting.page import make_bundle
 from karat.results.run import open_runs
 from karat.serve import routes
 from karat.serve.guard import HEADERS, Turns

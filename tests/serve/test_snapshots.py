@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from karat.errors import DataError
-from karat.reporting.bundle import make_bundle
+from karat.reporting.page import make_bundle
 from karat.results.run import Run, open_runs
 from karat.serve import snapshots
 from karat.serve.settings import ApiError, Limits
@@ -238,7 +238,7 @@ def test_a_run_that_the_page_cannot_show_is_a_note(written, always, monkeypatch)
             raise DataError("its metric is unknown")
         return {"models": [run.model for run in runs], "notes": ["About."]}
 
-    monkeypatch.setattr("karat.reporting.bundle.make_bundle", fails_for_a)
+    monkeypatch.setattr("karat.reporting.page.make_bundle", fails_for_a)
     watcher = FolderWatcher(written)
     data = BundleCache().bundle(watcher.snapshot()).data
     assert (data["models"], len(data["notes"])) == (["b"], 2)
@@ -300,7 +300,7 @@ def patched_bundle(monkeypatch, always):
             before()
             return {"schema": 1, "jobs": sum(len(run.records()) for run in runs)}
 
-        monkeypatch.setattr("karat.reporting.bundle.make_bundle", make)
+        monkeypatch.setattr("karat.reporting.page.make_bundle", make)
         return made
 
     return patch

@@ -20,31 +20,29 @@ import pandas as pd
 
 from karat.core import registry
 from karat.core.columns import (
+    ITEM_TYPES,
     Bags,
     as_frame,
     attach_target,
+    check_cells,
     check_names,
     check_table,
+    column_items,
     find_classes,
     find_items,
+    find_targets,
     flatten_cells,
+    frame_items,
     holds_bags,
     infer_kind,
     number_target,
     ordered_classes,
     put_last,
     require_columns,
+    table_names,
     target_values,
 )
 from karat.core.files import fingerprint
-from karat.core.table_items import (
-    ITEM_TYPES,
-    check_cells,
-    column_items,
-    find_targets,
-    frame_items,
-    table_names,
-)
 from karat.errors import DataError, did_you_mean
 
 KINDS = ("classification", "regression", "items")

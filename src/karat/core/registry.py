@@ -196,15 +196,15 @@ def _modules(package: str, names: str) -> list[str]:
 
 models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
-metrics = Registry("metric", _modules("metrics", "supervised clustering rankings"))
-corruptions = Registry("corruption", _modules("corruptions", "table_noise text_vector_noise"))
+metrics = Registry("metric", _modules("metrics", "supervised rankings"))
+corruptions = Registry("corruption", _modules("corruptions", "noise"))
 heads = Registry("head", _modules("probes.heads", "estimators model_tree nested_selection adamw"))
 splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
 readers = Registry(
     "reader",
-    _modules("data.readers", "table text corpus graph records table_corpus")
+    _modules("data.readers", "table_files text corpus graph records table_corpus")
     + _modules("compat", "taco.readers ulysses.readers"),
 )
 query_generators = Registry("query_generator", ["karat.data.query_generators"])
@@ -267,7 +267,7 @@ def corruption(
     takes
         The modalities: ``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``.
     needs
-        Requirements on the data: names of ``karat.corruptions.applicability.NEEDS``.
+        Requirements on the data: names of ``karat.corruptions.view.NEEDS``.
     range
         The lowest and the highest severity.
     """

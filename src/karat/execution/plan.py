@@ -26,11 +26,11 @@ from karat.config.components import (
     hash_user_components,
     with_task_name,
 )
+from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
 from karat.core.embeddings import distinct_texts, role_order
 from karat.core.files import encodable
 from karat.core.registry import corruptions
-from karat.core.table_items import ITEM_TYPES
 from karat.core.task import Task
 from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
 from karat.data.query_generators import generate_queries

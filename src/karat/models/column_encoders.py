@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.columns import cells_as_text
-from karat.core.table_items import SAMPLE_CELLS, caption_of, header_text, item_text
+from karat.core.columns import SAMPLE_CELLS, caption_of, cells_as_text, header_text, item_text
 from karat.errors import ContractError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import RowSentences, mix_bits
+from karat.models.tabular_encoders import LARGEST, RowSentences, mix_bits
 
 #: cells per column that are read; the others of a longer column are left out, evenly spaced
 MOST_CELLS = 1_000
 #: numbers in statistics are clipped to this size, so that their squares are finite
-LARGEST = 1e100
 
 
 class ColumnBaseline(StatelessEncoder):

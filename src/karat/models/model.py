@@ -310,7 +310,7 @@ def _copy(prototype: Any) -> Any:
 
 
 _BY_VALUE = ("__main__", "__mp_main__")
-_VECTORS = ("karat.models", "karat.core.columns", "karat.core.table_items")
+_VECTORS = ("karat.models", "karat.core.columns", "karat.core.columns")
 
 
 def model_identity(model: Model) -> str | None:

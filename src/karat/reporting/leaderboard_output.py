@@ -27,8 +27,16 @@ from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from karat.analysis.check_facts import LEVELS, Finding, Findings
-from karat.analysis.checks import RULES, check_codes, check_runs, render_page, rule_of
+from karat.analysis.checks import (
+    LEVELS,
+    RULES,
+    Finding,
+    Findings,
+    check_codes,
+    check_runs,
+    render_page,
+    rule_of,
+)
 from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.leaderboard import GROUP
 from karat.analysis.leaderboard import leaderboard as _leaderboard

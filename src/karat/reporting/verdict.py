@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.check_facts import UNINFORMED, Finding
-from karat.analysis.checks import check_runs, rule_of
+from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
 from karat.analysis.formatting import count, fixed, plain, rounded, short, signed
 from karat.analysis.leaderboard import fold_ratios, split_groups
 from karat.analysis.robustness import robustness

@@ -26,7 +26,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import as_text
-from karat.core.table_items import ITEM_TYPES, item_text
+from karat.core.columns import ITEM_TYPES, item_text
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (

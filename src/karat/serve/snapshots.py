@@ -425,7 +425,7 @@ def describe_damage(error: Exception, folder: Path) -> str:
 def _reason_not_to_show(run: ServedRun) -> str:
     """Return the unexpected error when a run is shown alone, or an empty string."""
     from karat.analysis.leaderboard import leaderboard
-    from karat.reporting.bundle import make_bundle
+    from karat.reporting.page import make_bundle
 
     try:
         run.summary()
@@ -574,7 +574,7 @@ def _make_bundle(snapshot: Snapshot) -> Bundle:
 
 def _bundle_data(runs: list[ServedRun]) -> dict[str, Any]:
     """Return the data of a page, without the runs that cannot be shown."""
-    from karat.reporting.bundle import make_bundle
+    from karat.reporting.page import make_bundle
 
     if not runs:
         return {**EMPTY_BUNDLE, "notes": ["There is no run here yet."]}

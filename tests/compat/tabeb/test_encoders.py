@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from karat.compat.tabeb import TabEBBaseEncoder, get_model
-from karat.compat.tabeb.protocol import describe
+from karat.compat.tabeb.tasks import describe
 from karat.errors import DefinitionError
 
 from .test_interface import ROWS, TABLE, Scaled, task

@@ -132,7 +132,7 @@ import numpy, pandas, sklearn, rich.style  # rich draws random numbers
 before = dict(os.environ), sklearn.get_config(), repr(numpy.random.get_state()), random.getstate()
 options = pandas.describe_option(_print_desc=False)
 import karat.compat.taco, karat.compat.taco.__main__
-import karat.models.predictors, karat.models.contrib.torch_mlp
+import karat.models.predictors, karat.models.predictors
 import karat.compat.taco.result_files, karat.corruptions.view
 after = dict(os.environ), sklearn.get_config(), repr(numpy.random.get_state()), random.getstate()
 same = options == pandas.describe_option(_print_desc=False)

@@ -27,7 +27,7 @@ from karat.compat.taco.result_files import (
 )
 from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.models.predictors import TablePredictor
-from karat.reporting.figures import COLORS, Plot
+from karat.reporting.plots import COLORS, Plot
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from karat.compat.ulysses import UlyssesSentEval, UlyssesSentEvalLazy
+from karat.compat.ulysses.evaluator import Training
 from karat.compat.ulysses.result_files import aggregate, frame, summary
-from karat.compat.ulysses.tasks import Training
 from karat.errors import DataError
 from karat.results.run import open_runs
 

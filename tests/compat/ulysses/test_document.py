@@ -10,7 +10,7 @@ import sklearn.feature_extraction.text
 
 from karat.compat import ulysses as ulysses_senteval
 from karat.compat.ulysses import evaluator as evaluators
-from karat.compat.ulysses.tasks import Training
+from karat.compat.ulysses.evaluator import Training
 
 SOME = ("F3", "F1A", "T1A")
 

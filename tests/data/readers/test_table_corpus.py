@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from karat.core.columns import item_text
 from karat.core.dataset import Dataset
-from karat.core.table_items import item_text
 from karat.data.load_dataset import load_dataset
 from karat.errors import DataError, DefinitionError
 from karat.execution.splits import split

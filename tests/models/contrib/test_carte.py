@@ -23,8 +23,8 @@ from karat.models.contrib.carte import (
     RowGraphs,
     find_fasttext,
 )
-from karat.models.forest_encoders import OutOfFold
 from karat.models.model import object_identity
+from karat.models.tabular_encoders import OutOfFold
 
 NEEDED = ("torch", "torch_geometric", "torcheval", "fasttext", "carte_ai")
 installed = pytest.mark.skipif(

@@ -15,7 +15,6 @@ from typing import Any
 import click
 import pandas as pd
 
-from karat.compat.geval.earlier_runs import Store, compared, stem_of
 from karat.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.compat.geval.gold import (
     METRICS,
@@ -39,7 +38,15 @@ from karat.compat.geval.parameters import (
     task_names,
     truth,
 )
-from karat.compat.geval.result_files import Outcome, Repeat, compared_rows, result_tables
+from karat.compat.geval.result_files import (
+    Outcome,
+    Repeat,
+    Store,
+    compared,
+    compared_rows,
+    result_tables,
+    stem_of,
+)
 from karat.errors import (
     FAILURES,
     DataError,

@@ -15,10 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from karat.compat.geval.earlier_runs import Store, compared
 from karat.compat.geval.extensions import Extensions
 from karat.compat.geval.gold import GOLD_STANDARDS, Gold, lower_is_better, ranking
 from karat.compat.geval.parameters import ALL, PROTOCOLS, TASKS, task_names
+from karat.compat.geval.result_files import Store, compared
 from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.data.download import is_local

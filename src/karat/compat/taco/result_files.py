@@ -15,17 +15,17 @@ from karat.analysis.robustness import curves
 from karat.core.files import safe_name, write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
-from karat.reporting.figures import (
+from karat.reporting.formats import metric_label
+from karat.reporting.plots import (
     COLORS,
     WIDTH,
     Plot,
     cut_name,
+    draw_lines,
     line_style,
     make_figure,
     settings,
 )
-from karat.reporting.formats import metric_label
-from karat.reporting.plots import draw_lines
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
 from karat.results.load import exported_runs, exported_scores
 from karat.results.rescore import view_of

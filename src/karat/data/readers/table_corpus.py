@@ -21,18 +21,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.columns import require_columns
-from karat.core.dataset import Dataset
-from karat.core.files import cell_text
-from karat.core.registry import reader
-from karat.core.table_items import (
+from karat.core.columns import (
     caption_item,
     caption_of,
     column_items,
     find_targets,
     frame_items,
     pack,
+    require_columns,
 )
+from karat.core.dataset import Dataset
+from karat.core.files import cell_text
+from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
     SUFFIXES,

@@ -1,4 +1,7 @@
-"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file; make it a Dataset."""
+"""Read a data frame from a CSV, TSV, Parquet, Feather, ARFF or JSON file; make it a Dataset.
+
+The readers "table" and "tabred" (folders of arrays), and scikit-learn's own tables, are here too.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import csv
 import gzip
 import json
 import lzma
+import math
 import re
 import sys
 import warnings
@@ -23,7 +27,8 @@ import pandas as pd
 
 from karat.core.columns import attach_target, parse_numbers, require_columns
 from karat.core.dataset import Dataset
-from karat.core.files import check_content, check_parquet, read_feather
+from karat.core.files import check_array, check_content, check_parquet, read_feather
+from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 
@@ -715,3 +720,131 @@ def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
     if names and data.kind == "classification":
         data = replace(data, classes=tuple(name for name in names if name in data.classes))
     return data if spec.positive is None else data.with_positive(spec.positive)
+
+
+# -- readers ----------------------------------------------------------------------------------
+
+
+@reader("table")
+def read_table(files: Files, spec: DataSpec) -> Dataset:
+    """Return the rows of a file (or of a train and a test file) as a dataset."""
+    if spec.modality in ("text", "entity"):
+        from karat.data.readers.text import read_columns
+
+        return read_columns(files, spec)
+    spec.check_options(*OPTIONS)
+    need_target(spec)
+    frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
+    return ask_rows(infer_columns(frame, spec), spec)
+
+
+KINDS = {
+    **dict.fromkeys(
+        ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
+    ),
+    "load_diabetes": "regression",
+}
+
+
+def sklearn_table(
+    name: str, loader: str, *, target: str = "target", kind: str | None = None
+) -> Dataset:
+    """Return one of scikit-learn's bundled tables, with class names as labels.
+
+    >>> sklearn_table("iris", "load_iris", target="species")
+    <Dataset iris: 150 questions about 150 table items, 3 classes>
+    """
+    from sklearn import datasets
+
+    if loader not in KINDS:
+        raise DefinitionError(
+            f'{name}: "{loader}" is not a bundled table.{did_you_mean(loader, KINDS)} '
+            f"Available: {', '.join(KINDS)}."
+        )
+    kind = kind or KINDS[loader]
+    bunch = getattr(datasets, loader)(as_frame=True)
+    table = bunch.frame.rename(columns={"target": target})
+    if kind == "classification" and "target_names" in bunch:
+        table[target] = [str(bunch.target_names[code]) for code in table[target]]
+    about = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
+    return Dataset.from_table(table, target, name=name, kind=kind, about=about)
+
+
+#: the feature arrays, and the names of their columns
+FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
+TABRED_KINDS = {
+    "regression": "regression",
+    "binclass": "classification",
+    "multiclass": "classification",
+}
+
+
+@reader("tabred")
+def read_tabred(files: Files, spec: DataSpec) -> Dataset:
+    """Return the rows of ``X_num``, ``X_bin`` and ``X_cat`` with the targets ``Y``.
+
+    ``info.json`` has the task type. The option ``split`` names a folder ``split-NAME`` with the
+    indices of the training rows (``train_idx`` and ``val_idx``) and test rows (``test_idx``);
+    other rows are dropped.
+    """
+    spec.check_options("split")
+    folder = one_file(files, spec)
+    path = folder / "info.json"
+    try:
+        kind = TABRED_KINDS[parse_json(read_text(path), path)["task_type"]]
+    except (DataError, KeyError, TypeError, IndexError) as error:
+        allowed = ", ".join(TABRED_KINDS)
+        raise DataError(f"{path} must contain task_type, one of {allowed}.") from error
+    if spec.kind and spec.kind != kind:
+        raise DefinitionError(f"{spec.name}: kind is {spec.kind}, but {folder} has {kind}.")
+    target = _array(folder, "Y", "biuf").ravel()
+    columns: dict[str, np.ndarray] = {}
+    for name, called in FEATURES.items():
+        if (folder / f"{name}.npy").is_file():
+            values = _features(folder, name, len(target))
+            columns |= {f"{called} {i}": values[:, i] for i in range(values.shape[1])}
+    if not columns:
+        raise DataError(f"{folder} has none of {', '.join(FEATURES)}.")
+    rows, part = np.arange(len(target)), None
+    if (split := spec.options.get("split")) is not None:
+        side = np.full(len(target), "", dtype=object)
+        for file, name in (("train_idx", "train"), ("val_idx", "train"), ("test_idx", "test")):
+            side[_indices(folder / f"split-{split}", file, len(target))] = name
+        rows = np.flatnonzero(side != "")
+        part = side[rows]
+    items, questions = pd.DataFrame(columns).iloc[rows], pd.DataFrame({"row": rows})
+    truth = target[rows] if kind == "regression" else target[rows].astype(np.int64)
+    return Dataset(spec.name, items, questions, truth, kind, "table", part=part, about=spec.about)
+
+
+def _features(folder: Path, name: str, rows: int) -> np.ndarray:
+    values = _array(folder, name)
+    if not values.ndim or len(values) != rows:
+        raise DataError(f"{folder / name}.npy: expected {rows} rows as in Y, got {values.shape}.")
+    values = values.reshape(rows, math.prod(values.shape[1:]))
+    if name != "X_cat":
+        return values
+    try:
+        return values.astype(str).astype(object)
+    except (SystemError, ValueError) as error:
+        raise DataError(f"{folder / name}.npy: a text is not Unicode.") from error
+
+
+def _indices(folder: Path, name: str, rows: int) -> np.ndarray:
+    indices = _array(folder, name, "iu").ravel()
+    if len(indices) and not (0 <= indices.min() and indices.max() < rows):
+        raise DataError(f"{folder / name}.npy: expected row numbers from 0 to {rows - 1}.")
+    return indices
+
+
+def _array(folder: Path, name: str, kinds: str = "biufSU") -> np.ndarray:
+    path = folder / f"{name}.npy"
+    try:
+        with path.open("rb") as file:
+            check_array(file, path.stat().st_size)
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, TypeError, SyntaxError) as error:
+        raise DataError(f"{path} cannot be read as an array: {error}") from error
+    if values.dtype.kind not in kinds:
+        raise DataError(f"{path} has values of the type {values.dtype}, which is not supported.")
+    return np.asarray(values)

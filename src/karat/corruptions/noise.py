@@ -1,20 +1,25 @@
-"""Corruptions of tables: rows, targets, missing cells, wrong numbers, cells and columns.
+"""Corruptions of tables, of texts (typing and copying errors) and of vectors.
 
-Those at the end change items that are columns or whole tables: their headers, and the order and
-number of their rows and columns.
+Those of tables change rows, targets, cells and columns, or items that are columns or whole tables.
+Those of texts apply to a series of texts and to the text columns of a table; other cells do not
+change. For those of vectors, X is the matrix of the test items; an item without a vector is a row
+of NaN. Heads are trained on uncorrupted vectors.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from karat.core.table_items import SharedFrame, header_text, pack
-from karat.corruptions.applicability import (
+from karat.core.columns import SharedFrame, header_text, pack
+from karat.core.registry import corruption
+from karat.corruptions.view import (
     CATEGORY,
     DATE,
     FLAG,
@@ -513,3 +518,251 @@ def _with_rows(X: pd.Series, kept: Sequence[np.ndarray | None]) -> pd.Series:
 def _keep_attrs(changed: Any, item: Any) -> Any:
     changed.attrs = dict(item.attrs)
     return changed
+
+
+# -- texts and vectors ------------------------------------------------------------------------
+
+
+#: returns the number of places of a text that can change
+Count = Callable[[str], int]
+#: takes a text and the places to change, returns the changed text
+WordChange = Callable[[str, tuple[int, ...]], str]
+_WITH_TEXT = ("table", "text", "entity")
+_WORD = re.compile(r"\S+")
+_MARK = re.compile("[\u0300-\u036f]")
+
+
+@corrupts("typos", takes=_WITH_TEXT, needs=("text",))
+def typos(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Swap each pair of neighboring letters with a probability of ``severity``."""
+
+    def slipped(text: str, pairs: tuple[int, ...]) -> str:
+        letters = list(text)
+        for pair in pairs:
+            i = 2 * pair
+            letters[i], letters[i + 1] = letters[i + 1], letters[i]
+        return "".join(letters)
+
+    return _by_place(X, severity, rng, lambda text: len(text) // 2, slipped), y
+
+
+@corrupts("case", takes=_WITH_TEXT, needs=("text",))
+def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Change each word to upper case, or back, with a probability of ``severity``."""
+
+    def cased(text: str) -> list[re.Match[str]]:
+        return [word for word in _WORD.finditer(text) if word[0].upper() != word[0].lower()]
+
+    def other(word: str) -> str:
+        return word.lower() if word == word.upper() else word.upper()
+
+    def turned(text: str, words: tuple[int, ...]) -> str:
+        found = cased(text)
+        return _replaced(text, [(found[i].span(), other(found[i][0])) for i in words])
+
+    return _by_place(X, severity, rng, lambda text: len(cased(text)), turned), y
+
+
+@corrupts("accents", takes=_WITH_TEXT, needs=("text",))
+def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Remove the accent of each accented letter with a probability of ``severity``.
+
+    Letters such as ø or ß have no accent.
+    """
+
+    def bare(letter: str) -> str:
+        return unicodedata.normalize("NFC", _MARK.sub("", unicodedata.normalize("NFD", letter)))
+
+    def accented(text: str) -> list[int]:
+        if text.isascii():
+            return []
+        return [
+            i
+            for i, letter in enumerate(text)
+            if not letter.isascii() and _MARK.search(unicodedata.normalize("NFD", letter))
+        ]
+
+    def stripped(text: str, letters: tuple[int, ...]) -> str:
+        found = [accented(text)[i] for i in letters]
+        return _replaced(text, [((i, i + 1), bare(text[i])) for i in found])
+
+    return _by_place(X, severity, rng, lambda text: len(accented(text)), stripped), y
+
+
+@corrupts("whitespace", takes=_WITH_TEXT, needs=("text",))
+def whitespace(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Add a space before, between and after words, each with a probability of ``severity``."""
+
+    def spaced(text: str, gaps: tuple[int, ...]) -> str:
+        ends = [0, *(word.end() for word in _WORD.finditer(text))]
+        return _replaced(text, [((ends[i], ends[i]), " ") for i in gaps])
+
+    return _by_place(X, severity, rng, lambda text: _words(text) + 1, spaced), y
+
+
+@corrupts("word_drop", takes=_WITH_TEXT, needs=("text",))
+def word_drop(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Drop each word with a probability of ``severity``; at least one word of a text remains."""
+
+    def shortened(text: str, words: tuple[int, ...]) -> str:
+        starts = [*(word.start() for word in _WORD.finditer(text)), len(text)]
+        return _replaced(text, [((starts[i], starts[i + 1]), "") for i in words])
+
+    return _by_place(X, severity, rng, _words, shortened, spare=True), y
+
+
+@corrupts("word_swap", takes=_WITH_TEXT, needs=("text",))
+def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Swap each pair of neighboring words with a probability of ``severity``."""
+
+    def swapped(text: str, pairs: tuple[int, ...]) -> str:
+        words = list(_WORD.finditer(text))
+        turned = [(words[2 * i], words[2 * i + 1]) for i in pairs]
+        both = [edit for a, b in turned for edit in ((a.span(), b[0]), (b.span(), a[0]))]
+        return _replaced(text, both)
+
+    return _by_place(X, severity, rng, lambda text: _words(text) // 2, swapped), y
+
+
+@corrupts("truncation", takes=_WITH_TEXT, needs=("text",))
+def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
+    """Remove this share of the letters at the end of every text; the first one remains."""
+    left = _Memo(lambda size: max(1, size - count(size, severity)))
+
+    def cut(texts: pd.Series) -> list[Any]:
+        return [
+            text[: left[len(text)]] if isinstance(text, str) else text for text in texts.tolist()
+        ]
+
+    return _on_texts(X, cut), y
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _replaced(text: str, edits: list[tuple[tuple[int, int], str]]) -> str:
+    """Return a text with replaced spans, which are in order and do not overlap."""
+    parts, done = [], 0
+    for (start, end), new in edits:
+        parts += [text[done:start], new]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _on_texts(X: Any, change: Callable[[pd.Series], list[Any]]) -> Any:
+    if isinstance(X, pd.DataFrame):
+        return with_columns(X, {i: _on_texts(X.iloc[:, i], change) for i in places(X, TEXT)})
+    dtype = "category" if isinstance(X.dtype, pd.CategoricalDtype) else X.dtype
+    return pd.Series(change(X), index=X.index, dtype=dtype, name=X.name)
+
+
+def _by_place(
+    X: Any,
+    severity: float,
+    rng: np.random.Generator,
+    counted: Count,
+    change: WordChange,
+    spare: bool = False,
+) -> Any:
+    """Return the texts changed at random places, drawn for all texts at once.
+
+    ``spare`` excludes the place with the highest draw of every text.
+    """
+    sizes_of, done = _Memo(counted), _Memo(lambda key: change(*key))
+
+    def changed(texts: pd.Series) -> list[Any]:
+        cells = texts.tolist()
+        sizes = np.array([sizes_of[c] if isinstance(c, str) else 0 for c in cells], dtype=np.intp)
+        draws = rng.random(int(sizes.sum()))
+        if spare:
+            draws[_highest(draws, sizes)] = 1.0
+        ends = np.cumsum(sizes)
+        hits = np.flatnonzero(draws < severity)
+        owners = np.searchsorted(ends, hits, side="right")
+        local = (hits - (ends - sizes)[owners]).tolist()
+        texts_hit, first = np.unique(owners, return_index=True)
+        bounds = [*first.tolist(), len(local)]
+        for k, i in enumerate(texts_hit.tolist()):
+            cells[i] = done[cells[i], tuple(local[bounds[k] : bounds[k + 1]])]
+        return cells
+
+    return _on_texts(X, changed)
+
+
+def _highest(draws: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return which draws are the highest of their text."""
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return np.zeros(0, dtype=bool)
+    return draws == np.repeat(np.maximum.reduceat(draws, np.cumsum(sizes) - sizes), sizes)
+
+
+class _Memo(dict[Any, Any]):
+    """A cache of function results: the same words are in many cells."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def __missing__(self, key: Any) -> Any:
+        self[key] = self.function(key)
+        return self[key]
+
+
+Blurred = tuple[np.ndarray, Any]
+
+
+@corruption("vector_int8", takes=("vectors",), range=(0.0, 1.0))
+def vector_int8(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Round this share of the dimensions to 255 steps (int8), scaled by the largest number."""
+    chosen = _dimensions(X, severity, rng)
+    part = X[:, chosen]
+    step = np.nanmax(np.abs(part), axis=0, initial=0.0) / 127
+    step[step == 0] = 1.0
+    X[:, chosen] = np.rint(part / step) * step
+    return X, y
+
+
+@corruption("vector_binary", takes=("vectors",), range=(0.0, 1.0))
+def vector_binary(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Reduce this share of the dimensions to one bit, whether a number is above 0.
+
+    The two values are plus and minus the mean absolute value of all numbers.
+    """
+    chosen = _dimensions(X, severity, rng)
+    size = np.nanmean(np.abs(X)) if np.isfinite(X).any() else 0.0
+    part = X[:, chosen]
+    X[:, chosen] = np.where(np.isnan(part), np.nan, np.where(part > 0, size, -size))
+    return X, y
+
+
+@corruption("vector_truncation", takes=("vectors",), range=(0.0, 1.0))
+def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Set this share of the dimensions, the last ones, to 0; the first one never changes.
+
+    For cosines and linear heads this is the same as removing them.
+    """
+    lost = min(count(X.shape[1], severity), X.shape[1] - 1)
+    part = X[:, X.shape[1] - lost :]
+    part[~np.isnan(part)] = 0.0
+    return X, y
+
+
+@corruption("vector_noise", takes=("vectors",), range=(0.0, np.inf))
+def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Add Gaussian noise of ``severity`` times the standard deviation of each dimension."""
+    known = ~np.isnan(X[:, 0])
+    spread = X[known].std(axis=0) if known.any() else np.zeros(X.shape[1])
+    return X + severity * spread * rng.standard_normal(X.shape), y
+
+
+@corruption("vector_dropped", takes=("vectors",), range=(0.0, 1.0))
+def vector_dropped(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
+    """Remove the vectors of this share of the items."""
+    X[affected_places(len(X), severity, rng)] = np.nan
+    return X, y
+
+
+def _dimensions(X: np.ndarray, severity: float, rng: np.random.Generator) -> np.ndarray:
+    return rng.permutation(X.shape[1])[: count_up(X.shape[1], severity)]

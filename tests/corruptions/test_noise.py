@@ -1,12 +1,20 @@
 """Corruptions of tables, by hand."""
 
+from __future__ import annotations
+
+import unicodedata
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from karat.core.columns import column_items, frame_items
 from karat.core.registry import corruptions
-from karat.core.table_items import column_items, frame_items
-from karat.corruptions.table_noise import (
+from karat.corruptions.noise import (
+    accents,
+    case,
     categorical_remap,
     column_swap,
     date_shift,
@@ -26,7 +34,17 @@ from karat.corruptions.table_noise import (
     sentinel,
     sign_flip,
     stuck_sensor,
+    truncation,
+    typos,
     unseen_category,
+    vector_binary,
+    vector_dropped,
+    vector_int8,
+    vector_noise,
+    vector_truncation,
+    whitespace,
+    word_drop,
+    word_swap,
 )
 from karat.errors import DefinitionError
 
@@ -601,3 +619,188 @@ def test_texts_are_no_columns():
         corruptions.get("header_dropped")(pd.Series(["a"]), None, 0.5, None)
     with pytest.raises(DefinitionError, match="not columns"):
         corruptions.get("columns_shuffled")(columns_and_tables()[0], None, 0.5, None)
+
+
+# -- Corruptions of texts and vectors, by hand and as properties ----------------------------------
+
+
+ALL = [typos, case, accents, whitespace, word_drop, word_swap, truncation]
+steady = settings(deadline=None, derandomize=True, max_examples=60)
+severities = st.floats(0, 1)
+sentences = st.lists(st.text(st.sampled_from("ab Cé\u0301🙂\t"), max_size=12), min_size=1)
+
+
+def changed(corrupt, texts, severity=1.0, seed=3):
+    texts = pd.Series(texts, dtype=object)
+    return corrupt(texts, None, severity, np.random.default_rng(seed))[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "before", "after"),
+    [
+        (typos, ["abcdef", "abc", "a", "", "xy", "🙂é"], ["badcfe", "bac", "a", "", "yx", "é🙂"]),
+        (case, ["Paris in May", "USA 2 état", "straße"], ["PARIS IN MAY", "usa 2 ÉTAT", "STRASSE"]),
+        (case, ["", "123 ?!", "a  b\tc", "🙂 x"], ["", "123 ?!", "A  B\tC", "🙂 X"]),
+        (accents, ["Été à", "Größe", "øßł", "e\u0301te\u0301"], ["Ete a", "Große", "øßł", "ete"]),
+        (accents, ["ếộ", "", "日本語 がぎ", "हिन्दी", "❤️"], ["eo", "", "日本語 がぎ", "हिन्दी", "❤️"]),
+        (whitespace, ["one two", "one", "", " a\tb "], [" one  two ", " one ", " ", "  a \tb  "]),
+        (word_swap, ["a b c d", "a  b\tc", "one", " a b "], ["b a d c", "b  a\tc", "one", " b a "]),
+    ],
+)
+def test_every_place_changes_at_severity_one(corrupt, before, after):
+    assert changed(corrupt, before) == after
+
+
+@steady
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=5), severities, severities)
+def test_no_letter_is_lost_and_what_slips_slips_again(texts, one, other):
+    low, high = sorted([one, other])
+    few, many = changed(typos, texts, low), changed(typos, texts, high)
+    for text, less, more in zip(texts, few, many, strict=True):
+        assert sorted(text) == sorted(less) == sorted(more)
+        for i in range(0, len(text) - 1, 2):
+            if less[i : i + 2] != text[i : i + 2]:
+                assert more[i : i + 2] == less[i : i + 2]
+    assert changed(typos, texts, 0.0) == texts
+
+
+def without_accents(text):
+    return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+
+
+@steady
+@given(sentences, severities)
+def test_what_accents_whitespace_and_swaps_do_not_change(texts, severity):
+    for text, found in zip(texts, changed(accents, texts, severity), strict=True):
+        assert without_accents(text) == without_accents(found)
+        assert len(found) <= len(text)
+    for text, found in zip(texts, changed(whitespace, texts, severity), strict=True):
+        assert found.split() == text.split()
+    for text, found in zip(texts, changed(word_swap, texts, severity), strict=True):
+        assert sorted(found.split()) == sorted(text.split())
+        assert len(found) == len(text)
+
+
+@steady
+@given(sentences, severities, severities)
+def test_dropped_words_stay_dropped_and_one_stays(texts, one, other):
+    low, high = sorted([one, other])
+    few, many = changed(word_drop, texts, low), changed(word_drop, texts, high)
+    for text, less, more in zip(texts, few, many, strict=True):
+        words, some, least = text.split(), less.split(), more.split()
+        for part, whole in ((least, some), (some, words)):
+            left = iter(whole)
+            assert all(word in left for word in part)  # a part of it, in its order
+        assert bool(least) == bool(words)
+    for text, found in zip(texts, changed(word_drop, texts), strict=True):
+        assert len(found.split()) == min(len(text.split()), 1)
+
+
+def test_the_share_of_dropped_words_is_the_severity_and_any_word_stays():
+    found = changed(word_drop, ["word " * 100] * 50, 0.2)
+    dropped = 1 - sum(len(text.split()) for text in found) / 5000
+    assert dropped == pytest.approx(0.2, abs=5 * np.sqrt(0.16 / 5000))
+    assert set(changed(word_drop, ["a b c"] * 60)) == {"a ", "b ", "c"}
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected"), [(0.1, "abcdefghi"), (0.25, "abcdefgh"), (0.5, "abcde"), (1.0, "a")]
+)
+def test_the_end_is_cut_off(severity, expected):
+    assert changed(truncation, ["abcdefghij", "", "🙂"], severity) == [expected, "", "🙂"]
+
+
+@pytest.mark.parametrize("corrupt", ALL)
+@pytest.mark.parametrize("dtype", [object, "str", "string", "category"])
+def test_index_name_type_and_missing_texts_stay(corrupt, dtype, rng):
+    texts = pd.Series(["ab Cé", None, "ef Gà"], index=[7, 8, 9], name="title", dtype=dtype)
+    y = pd.Series([1, 2, 3], index=[7, 8, 9])
+    found, same = corrupt(texts, y, 1.0, rng())
+    assert same is y
+    assert found.index.tolist() == [7, 8, 9] and found.name == "title"
+    assert found.isna().tolist() == [False, True, False]
+    assert (found != texts.astype(object)).tolist()[::2] == [True, True]
+    assert texts.dropna().tolist() == ["ab Cé", "ef Gà"]
+    if dtype != "category":
+        assert found.dtype == texts.dtype
+    assert isinstance(found.dtype, pd.CategoricalDtype) == (dtype == "category")
+
+
+@pytest.mark.parametrize("corrupt", ALL)
+def test_in_a_table_only_columns_of_text_have_letters(corrupt, rng):
+    X = pd.DataFrame(
+        {
+            "word": ["ab Cé", "ef Gà"],
+            5: [1, 2],
+            "kind": pd.Categorical(["ab é", "cd é"]),
+            "mixed": pd.Series(["ab Cé", 3], dtype=object),
+            "date": pd.to_datetime(["2020-01-01"] * 2),
+        }
+    )
+    before = X.copy(deep=True)
+    found, _ = corrupt(X, None, 1.0, rng())
+    assert (found["word"] != X["word"]).all()
+    assert found["mixed"][0] != "ab Cé" and found["mixed"][1] == 3
+    others = [5, "kind", "date"]
+    pd.testing.assert_frame_equal(found[others], X[others])
+    pd.testing.assert_frame_equal(X, before)
+    with pytest.raises(DefinitionError, match="text"):
+        corrupt(X[others], None, 0.5, rng())
+
+
+VECTORS_ALL = [
+    name for name in corruptions if "vectors" in getattr(corruptions.get(name), "takes", ())
+]
+
+
+def generator() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def matrix(rows: int = 50, columns: int = 12) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(rows, columns))
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "severity", "X", "expected"),
+    [
+        (vector_int8, 1.0, [[127, 0], [1.4, 0], [-126.6, 0]], [[127, 0], [1, 0], [-127, 0]]),
+        (vector_binary, 1.0, [[2, -4], [0, 2]], [[2, -2], [-2, 2]]),
+        (vector_truncation, 0.5, [[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 2, 0, 0], [5, 6, 0, 0]]),
+        (vector_truncation, 1.0, [[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 0, 0, 0], [5, 0, 0, 0]]),
+    ],
+)
+def test_vectors_by_hand(corrupt, severity, X, expected):
+    changed, _ = corrupt(np.array(X, dtype=float), None, severity, generator())
+    assert changed.tolist() == expected
+
+
+def test_noise_is_in_standard_deviations():
+    X = np.tile([0.0, 10.0], 20_000).reshape(-1, 1) * np.array([1.0, 3.0])
+    changed, _ = vector_noise(X.copy(), None, 0.4, generator())
+    assert (changed - X).std(axis=0) == pytest.approx([0.4 * 5, 0.4 * 15], rel=0.03)
+
+
+def test_dropped_items_are_unknown():
+    changed, _ = vector_dropped(matrix(), None, 0.3, generator())
+    lost = np.isnan(changed).all(axis=1)
+    assert lost.sum() == 15 and not np.isnan(changed[~lost]).any()
+
+
+@pytest.mark.parametrize("name", VECTORS_ALL)
+def test_properties_of_all_vector_corruptions(name):
+    def corrupted(X, severity):
+        return corruptions.get(name)(X.copy(), None, severity, generator())[0]
+
+    X = matrix()
+    low, high = (corrupted(X, severity) != X for severity in (0.25, 0.75))  # NaN differs from all
+    assert (low <= high).all() and low.any()  # more contains less
+    X[3] = np.nan
+    with np.errstate(all="raise"):
+        changed = corrupted(X, 0.5)
+    assert changed.shape == X.shape and np.isnan(changed[3]).all()
+    if name != "vector_dropped":
+        assert not np.isnan(np.delete(changed, 3, axis=0)).any()
+    for X in (np.zeros((4, 3)), matrix(1, 1), np.full((2, 2), np.nan)):
+        changed = corrupted(X, 1.0)
+        assert changed.shape == X.shape and not np.isinf(changed).any()
