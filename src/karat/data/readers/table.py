@@ -15,6 +15,7 @@ from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
     OPTIONS,
     ask_rows,
+    file_in,
     infer_columns,
     need_target,
     one_file,
@@ -22,20 +23,53 @@ from karat.data.readers.table_files import (
     read_frame,
     read_parts,
     read_text,
+    without_target,
 )
-from karat.data.readers.text import read_columns
+from karat.data.readers.text import join_answers, read_columns
 from karat.errors import DataError, DefinitionError, did_you_mean
+
+
+#: options of the reader "table" for a folder of files
+FOLDER_OPTIONS = ("files", "answers", "key")
 
 
 @reader("table")
 def read_table(files: Files, spec: DataSpec) -> Dataset:
-    """Return the rows of a file (or of a train and a test file) as a dataset."""
+    """Return the rows of a file (or of a train and a test file) as a dataset.
+
+    In a folder, the option ``files`` lists the files whose rows are concatenated; a file without
+    the target gets it from the file ``answers``, by the column ``key`` of both.
+    """
     if spec.modality in ("text", "entity"):
         return read_columns(files, spec)
-    spec.check_options(*OPTIONS)
+    spec.check_options(*OPTIONS, *FOLDER_OPTIONS)
     need_target(spec)
-    frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
+    if isinstance(files, Path) and files.is_dir() and spec.options.get("files"):
+        frame = _read_folder(files, spec)
+    else:
+        frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
     return ask_rows(infer_columns(frame, spec), spec)
+
+
+def _read_folder(folder: Path, spec: DataSpec) -> pd.DataFrame:
+    """Return the rows of the files in the option ``files``, one after the other.
+
+    A file without the target gets it from the file ``answers``, by the column ``key``.
+    """
+    names, target = spec.options["files"], need_target(spec)
+    if not isinstance(names, list):
+        raise DefinitionError(f"{spec.name}: files must be a list of file names, got {names!r}.")
+    frames = []
+    for name in names:
+        frame = read_frame(file_in(folder, name), without_target(spec))
+        lacks = target not in frame.columns and spec.options.get("answers")
+        frames.append(join_answers(frame, folder, spec) if lacks else frame)
+    whole = pd.concat(frames, ignore_index=True)
+    for column in whole.columns:  # levels that not all files have make a category plain text
+        kinds = [frame[column].dtype for frame in frames if column in frame]
+        if all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
+            whole[column] = whole[column].astype("category")
+    return whole
 
 
 KINDS = {

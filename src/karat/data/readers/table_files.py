@@ -31,7 +31,9 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: bytes decompressed at a time
 PIECE = 1 << 20
-SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
+SUFFIXES = (
+    *(*SEPARATORS, ".parquet", ".pq", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson"),
+)
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from", "decimal")
 OPTIONS = (
     *(*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "dates", "labels"),
@@ -112,7 +114,8 @@ def _suffix(path: Path) -> str:
     # ".parquet.brotli" is a Parquet file with internal compression
     if suffixes and (suffixes[-1] in OPENERS or suffixes[-2:] == [".parquet", ".brotli"]):
         suffixes.pop()
-    return suffixes[-1] if suffixes else ""
+    last = suffixes[-1] if suffixes else ""
+    return ".parquet" if last == ".pq" else last
 
 
 def read_bytes(path: Path) -> bytes:
