@@ -434,9 +434,7 @@ def by_group(
     return pd.concat([long, _whole(costs.reindex(long.index))], axis=1)
 
 
-def mean_scores(
-    cells: Cells, group_of: Mapping[str, str], metrics: Mapping[str, str]
-) -> pd.Series:
+def mean_scores(cells: Cells, group_of: Mapping[str, str], metrics: Mapping[str, str]) -> pd.Series:
     """Return each model's mean score over the tasks of a group, by group and model.
 
     It is NaN unless the tasks have one metric, which is bounded and higher is better, and the

@@ -58,8 +58,9 @@ class Source:
 
     ``place`` is a path below KARAT_DATA, the name of a package or project, or a URL. ``file`` is
     the archive (or plain file) to download and ``member`` the path to extract from it: a member
-    that ends with ``/`` is a whole folder, ``*.csv`` the only CSV file, and ``data/**.csv`` a folder
-    of all CSV files below ``data``. ``sha256`` is that of the downloaded file, or of the local file (optional).
+    that ends with ``/`` is a whole folder, ``*.csv`` the only CSV file, and ``data/**.csv`` a
+    folder of all CSV files below ``data``. ``sha256`` is that of the downloaded file, or of the
+    local file (optional).
     """
 
     kind: str

@@ -23,11 +23,9 @@ from karat.data.readers.table_files import (
     read_frame,
     read_parts,
     read_text,
-    without_target,
 )
-from karat.data.readers.text import join_answers, read_columns
+from karat.data.readers.text import join_answers, read_columns, read_piece
 from karat.errors import DataError, DefinitionError, did_you_mean
-
 
 #: options of the reader "table" for a folder of files
 FOLDER_OPTIONS = ("files", "answers", "key")
@@ -61,7 +59,7 @@ def _read_folder(folder: Path, spec: DataSpec) -> pd.DataFrame:
         raise DefinitionError(f"{spec.name}: files must be a list of file names, got {names!r}.")
     frames = []
     for name in names:
-        frame = read_frame(file_in(folder, name), without_target(spec))
+        frame = read_piece(file_in(folder, name), spec, ())
         lacks = target not in frame.columns and spec.options.get("answers")
         frames.append(join_answers(frame, folder, spec) if lacks else frame)
     whole = pd.concat(frames, ignore_index=True)

@@ -153,7 +153,7 @@ def read_pieces(files: Files, spec: DataSpec) -> Dataset:
         for option in ("train", "test", "file", "answers"):
             if option in spec.options:
                 raise DefinitionError(f'{spec.name}: "{option}" requires a folder of files.')
-        frame, spec = read_parts(files, spec, lambda path: _read_piece(path, spec, spec.fields))
+        frame, spec = read_parts(files, spec, lambda path: read_piece(path, spec, spec.fields))
     require_columns(frame, spec.fields, spec.name)
     functions = {"keep": _keep_labels, "classes": _bin_numbers, "one_of": _one_column}
     given = [option for option in functions if spec.options.get(option)]
@@ -177,14 +177,14 @@ def _from_folder(folder: Path, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
                 f'{spec.name}: a folder needs the option "file", or the options "train" and "test".'
             )
         for name in named if isinstance(named, list) else [named]:
-            read = _read_piece(file_in(folder, name), spec, spec.fields)
+            read = read_piece(file_in(folder, name), spec, spec.fields)
             frames.append(read if part == "file" else read.assign(part=part))
     frame = pd.concat(frames, ignore_index=True)
     spec = spec if parts == ("file",) else replace(spec, part="part")
     return (join_answers(frame, folder, spec) if spec.options.get("answers") else frame), spec
 
 
-def _read_piece(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
+def read_piece(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     """Return a table whose texts, keys and class labels are not converted."""
     keys = [str(spec.options["key"])] if spec.options.get("key") else []
     labels = [spec.target] if spec.target and spec.kind != "regression" else []
@@ -197,7 +197,7 @@ def join_answers(frame: pd.DataFrame, folder: Path, spec: DataSpec) -> pd.DataFr
     if not key:
         raise DefinitionError(f'{spec.name}: the option "answers" needs the option "key".')
     path = file_in(folder, spec.options["answers"])
-    answers = _read_piece(path, spec, ())
+    answers = read_piece(path, spec, ())
     for where, table in ((str(folder), frame), (str(path), answers)):
         require_columns(table, [key], where)
         duplicates = table[key][table[key].duplicated()]
