@@ -276,9 +276,9 @@ def extract(path: Path, member: str, target: Path) -> None:
         return
     with _entries(path) as entries:
         selected = _select(entries, member, path.name)
-        folder = member.endswith("/") or SEVERAL in member
+        several = member.endswith("/") or SEVERAL in member
         base = member.partition("*")[0].rpartition("/")[0] + "/"
-        paths = [target / e.name.removeprefix(base) if folder else target for e in selected]
+        paths = [target / e.name.removeprefix(base) if several else target for e in selected]
         _write_all(list(zip(selected, paths, strict=True)), LIMIT)
 
 

@@ -388,15 +388,16 @@ def by_groups(
         raise DefinitionError(f"{data.name} has no groups; split groups needs a group column.")
     names = np.array([str(each) for each in data.group])
     trains, tests = _named("train", train, names), _named("test", test, names)
-    chosen: dict[str, list[np.ndarray]] = {"train": [], "test": []}
+    trained: list[np.ndarray] = []
+    tested: list[np.ndarray] = []
     for name in sorted(set(names)):  # the same draws whatever is trained and tested
         drawn = rng.permutation(np.flatnonzero(names == name))[:rows]
         held = drawn[: round(len(drawn) * held_out)]
         if name in trains:
-            chosen["train"].append(drawn[len(held) :])
+            trained.append(drawn[len(held) :])
         if name in tests:
-            chosen["test"].append(held if name in trains else drawn)
-    yield Fold(*(np.sort(np.concatenate(chosen[side])) for side in ("train", "test")))
+            tested.append(held if name in trains else drawn)
+    yield Fold(np.sort(np.concatenate(trained)), np.sort(np.concatenate(tested)))
 
 
 def _named(side: str, given: Any, groups: np.ndarray) -> set[str]:
