@@ -73,7 +73,11 @@ def test_metric(name):
 
 
 @pytest.mark.parametrize("name", builtin(registry.corruptions))
-def test_corruption(name):
+def test_corruption(name, tmp_path, monkeypatch):
+    if name == "misspellings":  # of which the built-in list is downloaded
+        monkeypatch.setenv("KARAT_DATA", str(tmp_path))
+        (tmp_path / "misspellings").mkdir()
+        (tmp_path / "misspellings/spelling_en.txt").write_text("red rad\ngreen grean\nlong lonk\n")
     assert broken(check_corruption(name)) == []
 
 
@@ -198,7 +202,12 @@ def test_splitter(name, grouped):
         with pytest.raises(DefinitionError, match="groups"):
             split(data, {"use": name}, 7)
         return
-    how = {"use": name, **({"column": "x", "folds": 1} if name == "time" else {})}
+    if name == "groups" and not grouped:
+        with pytest.raises(DefinitionError, match="groups"):
+            split(data, {"use": name, "train": [0], "test": [1]}, 7)
+        return
+    more = {"time": {"column": "x", "folds": 1}, "groups": {"train": [0, 1], "test": [2]}}
+    how = {"use": name, **more.get(name, {})}
     folds = split(data, how, 7)
     assert folds
     tested: dict[int, list[int]] = {}

@@ -99,7 +99,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "downloads data": (
-        33,
+        36,
         (
             *("karat run nodes *", "karat run geval *", "karat geval *", "karat run sentences*"),
             *(
@@ -110,6 +110,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
                 "karat run taco -*",
             ),
             *("karat run taco-encoders*", "karat run quickstart -m * -t adult*"),
+            *("karat run bitext *", "karat run shift *"),
         ),
     ),
     "reads a run of another example or of earlier": (

@@ -768,6 +768,40 @@ def test_ranks_within_a_kind():
     assert board.index.names == ["kind", "model"]
 
 
+def test_mean_scores_within_a_language():
+    scores = {
+        **{"t1": {"a": 0.9, "b": 0.5}, "t2": {"a": 0.5, "b": 0.7}},
+        **{"t3": ("acc", {"a": 0.2, "b": 0.1}), "t4": ("f1", {"a": 0.6, "b": 0.8})},
+        **{
+            "t5": ("rmse", {"a": 3.0, "b": 4.0}),
+            "t6": {"a": 0.3, "b": None},
+            "t7": {"a": 1, "b": 0},
+        },
+    }
+    languages = dict(zip(scores, ["de", "de", "fr", "fr", "it", "es", "es"], strict=True))
+    table = score_table(scores, language=languages)
+    board = leaderboard(table, by="language")
+    assert board.index.names == ["language", "model"]
+    assert board.loc["de", "score"].to_dict() == pytest.approx({"a": 0.7, "b": 0.6})
+    # two metrics, a metric without bounds, a task without a score
+    assert board.loc[["fr", "it"], "score"].isna().all()
+    assert board.loc["es", "score"].dropna().to_dict() == {"a": pytest.approx(0.65)}
+    assert board.loc["de", "rank"].to_dict() == {"a": 1.5, "b": 1.5}
+    assert "score" not in leaderboard(table.query("task == 't5'"), by="language")
+    sorted_ = leaderboard(table.query("language == 'de'"), by="language", sort="score")
+    assert sorted_["score"].tolist() == pytest.approx([0.7, 0.6])
+    scaled = leaderboard(table, by="language", normalize="range")
+    assert scaled.loc["de", "score"].to_dict() == {"a": 0.5, "b": 0.5}
+
+
+def test_languages_come_from_the_data_of_the_runs(make):
+    runs = [make(m, {"t": [0.5]}, task={"about": {"language": "Dutch"}}) for m in "ab"]
+    assert leaderboard(runs, by="language").index.unique(0).tolist() == ["Dutch"]
+    assert leaderboard([make("a", {"t": [1]}), make("b", {"t": [0]})], by="language").index.unique(
+        0
+    ).tolist() == ["other"]
+
+
 def test_a_kind_of_all_tasks_is_the_overall_leaderboard():
     whole = leaderboard(score_table(THREE), normalize="range")
     kind = leaderboard(

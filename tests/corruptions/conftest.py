@@ -47,6 +47,20 @@ def table():
     return every_type
 
 
+@pytest.fixture(scope="session")
+def word_lists(tmp_path_factory):
+    path = tmp_path_factory.mktemp("words") / "misspellings" / "spelling_en.txt"
+    path.parent.mkdir()
+    path.write_text("red rad\ngreen grean gren\nblue bleu\n")
+    return path.parents[1]
+
+
+@pytest.fixture(autouse=True)
+def local_words(word_lists, monkeypatch):
+    """Use a short list of misspellings instead of a download."""
+    monkeypatch.setenv("KARAT_DATA", str(word_lists))
+
+
 @pytest.fixture
 def rng():
     return lambda seed=3: np.random.default_rng(seed)

@@ -338,7 +338,10 @@ COLUMNS = {
     "column_swap": (["int8", "float64", "text", "string", "date", "zone"], 3),
 }
 #: a text with one place at which something can happen
-PLACES = {"typos": "ab", "case": "Word", "accents": "é", "whitespace": "", "word_swap": "a b"}
+PLACES = {
+    **{"typos": "ab", "case": "Word", "accents": "é", "whitespace": "", "word_swap": "a b"},
+    "misspellings": "Green",
+}
 #: those whose tests count by hand
 COUNTED = {
     *("noise_gaussian", "noise_uniform", "rare_class_dilution", "duplicate_rows", "label_noise"),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.core.columns import column_items, frame_items
+from karat.core.dataset import Dataset
 from karat.core.registry import corruptions
 from karat.corruptions.noise import (
     accents,
@@ -24,6 +25,7 @@ from karat.corruptions.noise import (
     missingness_mcar,
     missingness_mnar,
     missingness_value,
+    misspellings,
     noise_gaussian,
     noise_uniform,
     outliers,
@@ -46,6 +48,7 @@ from karat.corruptions.noise import (
     word_drop,
     word_swap,
 )
+from karat.corruptions.view import unmet_reason
 from karat.errors import DefinitionError
 
 
@@ -804,3 +807,59 @@ def test_properties_of_all_vector_corruptions(name):
     for X in (np.zeros((4, 3)), matrix(1, 1), np.full((2, 2), np.nan)):
         changed = corrupted(X, 1.0)
         assert changed.shape == X.shape and not np.isinf(changed).any()
+
+
+LIST = """their thier Their ther?
+because becouse becuse
+I i
+we've weve we'v
+because becouse bcause
+"""
+
+
+@pytest.fixture
+def word_list(tmp_path, monkeypatch):
+    path = tmp_path / "misspellings" / "spelling_en.txt"
+    path.parent.mkdir()
+    path.write_text(LIST, encoding="utf-8")
+    monkeypatch.setenv("KARAT_DATA", str(tmp_path))
+
+
+def test_listed_words_are_misspelled_as_in_the_list(word_list):
+    texts = ["Their house, because I said so.", "THEIR we've", "theirs", "", None, "42 ?!"]
+    found = [changed(misspellings, texts, seed=seed) for seed in range(60)]
+    # "i" differs in case only and "ther?" has another character: both are left out
+    firsts = {f"Thier house, {word} I said so." for word in ("becouse", "becuse", "bcause")}
+    assert {texts[0] for texts in found} == firsts
+    assert {texts[1] for texts in found} == {"THIER weve", "THIER we'v"}
+    assert all(texts[2:] == ["theirs", "", None, "42 ?!"] for texts in found)
+
+
+def test_share_of_misspelled_words(word_list):
+    texts = ["because"] * 4000
+    clean, few, many = (changed(misspellings, texts, s) for s in (0.0, 0.2, 0.6))
+    assert clean == texts
+    assert abs(sum(text != "because" for text in few) / 4000 - 0.2) < 0.025  # 4 standard errors
+    assert all(more == less for less, more in zip(few, many, strict=True) if less != "because")
+    share = sum(text == "becuse" for text in changed(misspellings, texts)) / 4000
+    assert abs(share - 1 / 3) < 0.03
+
+
+def test_misspellings_of_a_table_are_those_of_its_text_columns(word_list):
+    X = pd.DataFrame({"n": [1, 2], "t": ["because", "no"], "c": pd.Categorical(["their", "x"])})
+    found = misspellings(X, None, 1.0, np.random.default_rng(0))[0]
+    assert found["t"].tolist()[0] in ("becouse", "becuse", "bcause")
+    assert found[["n", "c"]].equals(X[["n", "c"]]) and found["t"][1] == "no"
+
+
+def test_a_missing_list_is_an_error_that_names_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
+    monkeypatch.delenv("KARAT_DATA", raising=False)
+    with pytest.raises(DefinitionError, match="unset KARAT_OFFLINE"):
+        changed(misspellings, ["because"])
+    assert changed(misspellings, ["because"], 0.0) == ["because"]
+    data = Dataset.from_columns(
+        pd.DataFrame({"t": ["because", "no"], "y": ["a", "b"]}), ["t"], "y", name="two"
+    )
+    assert "misspellings_en" in unmet_reason("misspellings", data)

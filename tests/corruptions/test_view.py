@@ -731,6 +731,7 @@ DAYS = {"d": pd.to_datetime(["2020-01-01"] * 3)}
 
 
 TEXTS = ["typos", "case", "accents", "whitespace", "word_drop", "word_swap", "truncation"]
+TEXTS += ["misspellings"]
 NUMERIC = ["noise_gaussian", "noise_uniform", "scaling_error", "outliers"]
 NUMERIC += ["rounding", "sign_flip", "stuck_sensor"]
 #: why corruptions are refused, by table

@@ -19,6 +19,8 @@ from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.task import Task
+from karat.corruptions.noise import _misspelled
+from karat.corruptions.view import needed_file
 from karat.data.download import find_address, offline, parse_source, pip_settings, sha256_of
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, Unavailable
@@ -77,6 +79,7 @@ MADE_UP = {f"taco_{name}_synthetic" for name in ("diabetes", "porto", "ieee", "n
 #: files that are used as they are
 CHECKPOINT = "tabpfn_v2_regressor"
 TOKENIZER = "minilm_tokenizer"
+MISSPELLINGS = "misspellings_en"
 
 
 def numbered(definitions: Definitions) -> dict[str, dict]:
@@ -86,7 +89,7 @@ def numbered(definitions: Definitions) -> dict[str, dict]:
 
 
 def test_every_definition_is_tested(definitions):
-    here = {*NAMES, VECTORS, WORDS, CHECKPOINT, TOKENIZER, *BY_HAND, *ULYSSES}
+    here = {*NAMES, VECTORS, WORDS, CHECKPOINT, TOKENIZER, MISSPELLINGS, *BY_HAND, *ULYSSES}
     assert set(definitions.names("datasets")) == {*here, *SKRUB, *numbered(definitions)}
 
 
@@ -394,6 +397,39 @@ def test_real_searches_and_documents(load, fetched):
     assert data.items[0].startswith("The national executive of the strife-torn Democrats")
     assert len(set(data.questions.iloc[-1])) == 2 and any("£" in text for text in data.items)
     assert data.about["sha256"].split(", ")[1] == f"pairs {PAIRS_OF_LP50}"
+
+
+@pytest.mark.network
+def test_real_bitexts(definitions, load, fetched):
+    data = load("bitext_django_de")
+    asked = data.items[data.questions["translation"]]
+    pairs = dict(zip(asked, data.items[data.target], strict=True))
+    assert pairs["Bitte einen gültigen Wert eingeben."] == "Enter a valid value."
+    assert len(pairs) == len(set(pairs.values())) == 204
+    codes = {"django": [], "wagtail": []}
+    for name in definitions.names("datasets"):
+        if name.startswith(("bitext_django_", "bitext_wagtail_")):
+            codes[name.split("_")[1]].append(definitions.get("datasets", name)["language"])
+    assert list(map(len, codes.values())) == [71, 43]
+    assert len({*codes["django"], *codes["wagtail"]}) == 74
+    assert all(int(EXPECTED["rows"][n]) >= 100 for n in NAMES if n.startswith("bitext_"))
+
+
+@pytest.mark.network
+def test_real_years_of_the_census(load, fetched):
+    data = load("census_employment")
+    assert Counter(data.group.tolist()) == {2015: 68785, 2016: 69126, 2017: 69635, 2018: 70131}
+    shares = {y: round(data.target[data.group == y].mean(), 4) for y in (2015, 2018)}
+    assert shares == {2015: 0.4958, 2018: 0.5051}
+    assert not {"id", "year", "prediction", "predicted_probability"} & set(data.items)
+    assert data.items.loc[0, ["AGEP", "SCHL", "RELP"]].tolist() == [62.0, "16", "17"]
+
+
+@pytest.mark.network
+def test_real_misspellings(fetched):
+    listed = _misspelled(str(needed_file(MISSPELLINGS)), 0)
+    assert (len(listed), sum(map(len, listed.values()))) == (11_702, 49_810)
+    assert listed["cleaning"][:2] == ["cleanig", "cliner"]
 
 
 @pytest.mark.network

@@ -232,6 +232,23 @@ def test_pattern_must_match_exactly_one_file(tmp_path, files, links, word):
     assert not (tmp_path / "out").exists()
 
 
+@both_formats
+@pytest.mark.parametrize("base", ["", "pkg/"])
+def test_all_files_that_match_a_pattern_are_extracted(tmp_path, name, base):
+    files = {"pkg/a/de.po": b"1", "pkg/b/c/de.po": b"2", "pkg/a/fr.po": b"3", "pkg/.x/de.po": b"4"}
+    packed = MAKERS[name](tmp_path / name, files)
+    extract(packed, f"{base}**/de.po", out := tmp_path / "out")
+    found = {p.relative_to(out).as_posix(): p.read_bytes() for p in out.rglob("*.po")}
+    top = "" if base else "pkg/"
+    assert found == {f"{top}a/de.po": b"1", f"{top}b/c/de.po": b"2"}
+    with pytest.raises(DataError, match=r"\*\*/it\.po"):
+        extract(packed, "**/it.po", tmp_path / "none")
+    link = make_zip(tmp_path / "link.zip", {"x/de.po": b"1"}, ("y/de.po",))
+    with pytest.raises(DataError, match="is a link"):
+        extract(link, "**/de.po", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_member_of_a_nested_archive(tmp_path):
     inner = make_tar(tmp_path / "inner.tar.gz", {"d/a.txt": b"found"})
     packed = make_zip(tmp_path / "x.zip", {"extra/inner.tar.gz": inner.read_bytes()})

@@ -521,3 +521,49 @@ def test_the_past_of_a_tested_group_is_left_out():
 def test_times_that_cannot_be_split_are_an_error(times, how):
     with pytest.raises((DataError, DefinitionError)):
         split(timed(times), {"use": "time", **how}, 0)
+
+
+YEARS = [2015] * 10 + [2016] * 6 + [2017] * 4
+
+
+def of_years(train, test, **more):
+    (fold,) = split(
+        classes(["a", "b"] * 10, YEARS), {"use": "groups", "train": train, "test": test, **more}, 3
+    )
+    return fold
+
+
+def test_groups_train_on_the_same_rows_whatever_is_tested():
+    years = np.array(YEARS)
+    same, later, last = (of_years([2015], [year], held_out=0.3) for year in (2015, 2016, 2017))
+    assert len(same.train) == 7 and len(same.test) == 3
+    assert sorted([*same.train, *same.test]) == list(range(10))
+    assert later.train.tolist() == last.train.tolist() == same.train.tolist()
+    assert later.test.tolist() == list(range(10, 16)) and last.test.tolist() == [16, 17, 18, 19]
+    both = of_years([2015, 2016], [2017, 2016], held_out=0.5)
+    assert np.bincount(years[both.train])[2015:].tolist() == [5, 3]
+    assert np.bincount(years[both.test])[2016:].tolist() == [3, 4]
+
+
+def test_rows_of_groups_are_limited():
+    few = of_years([2015], [2016, 2017], held_out=0.5, rows=4)
+    assert (len(few.train), len(few.test)) == (2, 8)
+    assert set(few.test) >= {16, 17, 18, 19}
+    assert set(few.train) <= set(range(10))
+    assert of_years(["2015"], ["2016", "2017"], held_out=0.5, rows=4).test.tolist() == [*few.test]
+
+
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        ({"train": [2015], "test": [2061]}, '"2061"'),
+        ({"train": 2015, "test": [2016]}, "train must be a list"),
+        ({"train": [2015], "test": []}, "test must be a list"),
+        ({"train": [2015], "test": [2016], "held_out": 1}, "held_out"),
+        ({"train": [2015], "test": [2016], "rows": 0}, "rows"),
+        ({"train": [2015]}, "test"),
+    ],
+)
+def test_wrong_groups_to_split(how, word):
+    with pytest.raises(DefinitionError, match=word):
+        split(classes(["a", "b"] * 10, YEARS), {"use": "groups", **how}, 3)

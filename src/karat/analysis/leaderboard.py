@@ -120,7 +120,11 @@ OF_ENDPOINTS = ("tokens", "price")
 #: columns of every leaderboard: ranks always come with their uncertainty
 ALWAYS = {*RANKS, "metric", "status", "failed"}
 #: further columns of each view
-OF_VIEW = {"task": ("score", "score_low", "score_high"), "kind": ("tasks",), "dataset": ("tasks",)}
+OF_VIEW = {
+    "task": ("score", "score_low", "score_high"),
+    **dict.fromkeys(("kind", "dataset"), ("tasks",)),
+    "language": ("tasks", "score"),
+}
 
 
 #: index of a model that is not there
@@ -162,7 +166,8 @@ class RequestedColumns:
         elif by == "task":
             normalize = "range" if "normalized" in (*names, sort) else None
         elif sort in NORMALIZED or {"score", "median"} & {*names}:
-            normalize = "range"
+            plain = by == "language" and not {"median", "wins"} & {sort, *names}
+            normalize = None if plain else "range"
         shown = None if columns is None else names
         return cls(shown, sort, normalize, options.get("elo"), options.get("pareto", cls.cost))
 
@@ -312,12 +317,12 @@ def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric:
     return np.where((scores >= least) & (scores <= most), np.clip(ends, least, most), ends)
 
 
-BY = ("task", "kind", "dataset")
+BY = ("task", "kind", "dataset", "language")
 #: the view over all tasks of models that cannot all be compared
 GROUP = "group"
 #: names of groups by what their items are
 MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
-#: group of tasks whose kind or dataset is not recorded
+#: group of tasks whose kind, dataset or language is not recorded
 OTHER = "other"
 
 
@@ -354,7 +359,7 @@ def connected(given: Gathered, cells: Cells) -> dict[str, ModelGroup]:
 
 
 def split_kinds(given: Gathered, cells: Cells, group_of: Mapping[str, str]) -> dict[str, str]:
-    """Return the kind or dataset of each task, split where its models cannot be compared."""
+    """Return the group of each task in a view, split where its models cannot be compared."""
     every = range(len(cells.models))
     found: dict[str, str] = {}
     for name in dict.fromkeys(group_of.values()):
@@ -429,6 +434,29 @@ def by_group(
     return pd.concat([long, _whole(costs.reindex(long.index))], axis=1)
 
 
+def mean_scores(cells: Cells, group_of: Mapping[str, str], metrics: Mapping[str, str]) -> pd.Series:
+    """Return each model's mean score over the tasks of a group, by group and model.
+
+    It is NaN unless the tasks have one metric, which is bounded and higher is better, and the
+    model has a score on each of them.
+    """
+    found = {}
+    for name in dict.fromkeys(group_of.values()):
+        places = [t for t, task in enumerate(cells.tasks) if group_of[task] == name]
+        used = {metrics[cells.tasks[t]] for t in places}
+        one_scale = len(used) == 1 and all(cells.higher[t] for t in places) and _bounded(*used)
+        means = cells.means[:, places].mean(axis=1)
+        found[name] = pd.Series(means if one_scale else np.nan, index=cells.models)
+    return pd.concat(found)
+
+
+def _bounded(metric: str) -> bool:
+    try:
+        return bool(np.isfinite(get_metric(metric).range).all())
+    except KaratError:
+        return False
+
+
 def by_task(
     given: Gathered,
     cells: Cells,
@@ -473,19 +501,19 @@ def _pooled_columns(cells: Cells) -> dict[str, Any]:
 
 
 def groups_of(given: Gathered, tasks: list[str], by: str | None) -> dict[str, str]:
-    """Return the group of each task in a view: its kind or dataset; none over all."""
+    """Return the group of each task in a view: its kind, dataset or language; none over all."""
     if by is None:
         return {}
     if by not in BY:
         hint = did_you_mean(str(by), BY)
-        raise DefinitionError(f'by must be "task", "kind" or "dataset", got {by!r}.{hint}')
+        raise DefinitionError(f"by must be one of {', '.join(BY)}, got {by!r}.{hint}")
     if not tasks:
         raise DataError(
             "no task could be run, so there is nothing to compare; karat plan shows why."
         )
     if by == "task":
         return {task: task for task in tasks}
-    groups = given.kinds if by == "kind" else given.datasets
+    groups = {"kind": given.kinds, "dataset": given.datasets, "language": given.languages}[by]
     if not groups:
         raise DataError(f'by="{by}" needs a column "{by}" in the table of scores.')
     return {task: str(groups.get(task) or OTHER) for task in tasks}
@@ -630,7 +658,7 @@ def leaderboard(
     metrics
         Metrics by task, instead of the tasks' primary metrics.
     by
-        ``"task"``, ``"kind"`` or ``"dataset"``: one row per model within each of them.
+        ``"task"``, ``"kind"``, ``"dataset"`` or ``"language"``: one row per model within each.
     missing
         Rule for missing scores. ``"worst"``: a failed fold ranks below all others of that fold; a
         task that was declined or not run does not count. ``"exclude"`` or ``"common"``: only folds
@@ -695,6 +723,9 @@ def leaderboard(
     else:
         groups = split_kinds(given, cells, groups)
         frame = by_group(given, compared, groups, asked.look_up(cells.models), tests)
+        scores = mean_scores(cells, groups, chosen)
+        if by == "language" and "score" not in frame and scores.notna().any():
+            frame.insert(frame.columns.get_loc("tasks"), "score", scores)
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}

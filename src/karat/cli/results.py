@@ -24,7 +24,11 @@ from karat.errors import DefinitionError, KaratError
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@option("--by", "Rank within each of these.", type=click.Choice(["task", "kind", "dataset"]))
+@option(
+    "--by",
+    "Rank within each of these.",
+    type=click.Choice(["task", "kind", "dataset", "language"]),
+)
 @option(
     "--missing RULE",
     "How to count missing scores: worst (failures get the worst score of their fold, "

@@ -332,6 +332,11 @@ class Catalog:
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
 
 
+def builtin_file(name: str) -> Path:
+    """Return the file of a dataset of the built-in definitions, downloaded if necessary."""
+    return fetch_file(name, Definitions.load().get("datasets", name))
+
+
 def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dataset:
     """Return the dataset of a table; warn if its target may be classes or numbers."""
     given, kind = dict(settings), settings.get("kind")

@@ -293,6 +293,7 @@ class Dataset(_Strict):
     options: Options = {}
     title: str | None = None
     description: str | None = None
+    language: str | None = None
     license: str | None = None
     citation: str | None = None
     homepage: str | None = None

@@ -8,10 +8,12 @@ of NaN. Heads are trained on uncorrupted vectors.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +26,7 @@ from karat.corruptions.view import (
     DATE,
     FLAG,
     LEVELS,
+    MISSPELLINGS,
     NUMBER,
     TEXT,
     Corrupted,
@@ -38,6 +41,7 @@ from karat.corruptions.view import (
     from_rows,
     kind,
     levels,
+    needed_file,
     places,
     spread,
     with_columns,
@@ -530,6 +534,7 @@ WordChange = Callable[[str, tuple[int, ...]], str]
 _WITH_TEXT = ("table", "text", "entity")
 _WORD = re.compile(r"\S+")
 _MARK = re.compile("[\u0300-\u036f]")
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
 @corrupts("typos", takes=_WITH_TEXT, needs=("text",))
@@ -622,6 +627,65 @@ def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gener
         return _replaced(text, both)
 
     return _by_place(X, severity, rng, lambda text: _words(text) // 2, swapped), y
+
+
+@corrupts("misspellings", takes=_ITEMS, needs=("text", "misspellings"))
+def misspellings(
+    X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
+) -> Corrupted:
+    """Misspell each word of an English list, as people did, with a probability of ``severity``.
+
+    All misspellings of a word are equally likely.
+    """
+    path = needed_file(MISSPELLINGS)
+    listed = _misspelled(str(path), path.stat().st_mtime_ns)
+
+    def places_of(text: Any) -> list[tuple[re.Match[str], list[str]]]:
+        words = _LETTERS.finditer(text) if isinstance(text, str) else ()
+        found = [(word, listed.get(word[0]) or listed.get(word[0].lower())) for word in words]
+        return [(word, others) for word, others in found if others]
+
+    def wrong(texts: pd.Series) -> list[Any]:
+        cells = texts.tolist()
+        found = [places_of(cell) for cell in cells]
+        draws = iter(rng.random((sum(map(len, found)), 2)).tolist())
+        for i, words in enumerate(found):
+            drawn = [(word, others, next(draws)) for word, others in words]
+            edits = [
+                (word.span(), _cased_like(word[0], others[int(which * len(others))]))
+                for word, others, (hit, which) in drawn
+                if hit < severity
+            ]
+            cells[i] = _replaced(cells[i], edits) if edits else cells[i]
+        return cells
+
+    return _on_texts(X, wrong), y
+
+
+@functools.lru_cache(maxsize=4)
+def _misspelled(path: str, _: int) -> dict[str, list[str]]:
+    """Return the misspellings of each word of a file, in its order.
+
+    Those that differ from the word in case only, or have other characters than letters,
+    apostrophes and hyphens, are left out.
+    """
+    listed: dict[str, dict[str, None]] = {}
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        word, *others = line.split() or [""]
+        good = [o for o in others if _LETTERS.fullmatch(o) and o.casefold() != word.casefold()]
+        listed.setdefault(word, {}).update(dict.fromkeys(good))
+    return {word: list(others) for word, others in listed.items() if others}
+
+
+def _cased_like(word: str, other: str) -> str:
+    """Return the other word in upper case or with a capital, if the word is not in lower case.
+
+    >>> _cased_like("THEIR", "thier"), _cased_like("Their", "thier"), _cased_like("I", "i'm")
+    ('THIER', 'Thier', "I'm")
+    """
+    if len(word) > 1 and word.isupper():
+        return other.upper()
+    return other[0].upper() + other[1:] if word[0].isupper() else other
 
 
 @corrupts("truncation", takes=_WITH_TEXT, needs=("text",))

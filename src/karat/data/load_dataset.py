@@ -13,7 +13,7 @@ from karat.data.download import fetch_first, sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]
-TEXTS = ("title", "description", "license", "citation", "homepage")
+TEXTS = ("title", "description", "language", "license", "citation", "homepage")
 PARTS = ("train", "test")
 #: the keys of a definition that a reader gets as they are
 _PLAIN = ("target", "kind", "group", "modality", "part", "positive", "weight")
@@ -44,7 +44,7 @@ class DataSpec:
     options
         Options of the reader.
     about
-        Title, license, citation, source and checksum.
+        Title, language, license, citation, source and checksum.
     """
 
     name: str

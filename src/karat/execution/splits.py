@@ -22,7 +22,7 @@ from karat.core.columns import require_columns
 from karat.core.dataset import Dataset, sample_rows
 from karat.core.registry import build, splitter, splitters
 from karat.core.torch_random import MASTER, repetitions, shuffles
-from karat.errors import ContractError, DataError, DefinitionError
+from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -364,6 +364,53 @@ def _times(data: Dataset, column: str) -> np.ndarray:
             f"neither a number nor a date such as 2024-01-31."
         )
     return cells.to_numpy()
+
+
+@splitter("groups")
+def by_groups(
+    data: Dataset,
+    rng: np.random.Generator,
+    train: Sequence[Any],
+    test: Sequence[Any],
+    held_out: float = 0.2,
+    rows: int | None = None,
+) -> Iterator[Fold]:
+    """Train on the rows of some groups and test on those of others, such as later years.
+
+    The share ``held_out`` of the rows of every train group is not trained on, whatever is tested. A
+    group of both lists is tested on these rows, so that tests of the same train groups differ in
+    the test rows only. ``rows`` is the maximum number of rows of a group, drawn at random.
+    """
+    if isinstance(held_out, bool) or not 0 < held_out < 1:
+        raise DefinitionError(f"groups: held_out must be between 0 and 1, got {held_out!r}.")
+    _check_integer("groups: rows", 1 if rows is None else rows, 1)
+    if data.group is None:
+        raise DefinitionError(f"{data.name} has no groups; split groups needs a group column.")
+    names = np.array([str(each) for each in data.group])
+    trains, tests = _named("train", train, names), _named("test", test, names)
+    trained: list[np.ndarray] = []
+    tested: list[np.ndarray] = []
+    for name in sorted(set(names)):  # the same draws whatever is trained and tested
+        drawn = rng.permutation(np.flatnonzero(names == name))[:rows]
+        held = drawn[: round(len(drawn) * held_out)]
+        if name in trains:
+            trained.append(drawn[len(held) :])
+        if name in tests:
+            tested.append(held if name in trains else drawn)
+    yield Fold(np.sort(np.concatenate(trained)), np.sort(np.concatenate(tested)))
+
+
+def _named(side: str, given: Any, groups: np.ndarray) -> set[str]:
+    """Return the names of the groups of a side, or raise a DefinitionError for an unknown one."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
+        raise DefinitionError(f"groups: {side} must be a list of groups, got {given!r}.")
+    known = sorted(set(groups))
+    for name in map(str, given):
+        if name not in known:
+            shown = ", ".join(known[:10]) + (" …" if len(known) > 10 else "")
+            hint = did_you_mean(name, known) or f" There are: {shown}."
+            raise DefinitionError(f'groups: {side}: there is no group "{name}".{hint}')
+    return set(map(str, given))
 
 
 @splitter("fixed")

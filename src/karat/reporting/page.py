@@ -311,6 +311,7 @@ def _tasks(
             "name": task,
             "kind": str(given.kinds.get(task) or ""),
             "dataset": str(given.datasets.get(task) or ""),
+            "language": str(given.languages.get(task) or ""),
             "metrics": metrics.names[t],
             "higher": metrics.higher[t],
             "folds": int(cells.tried[t].any(axis=0).sum()),

@@ -42,7 +42,7 @@ JOBS = (
 class Gathered:
     """Final scores on clean data, jobs, and facts about the tasks.
 
-    ``metrics`` holds each task's primary metric, ``kinds`` and ``datasets`` its groups,
+    ``metrics`` holds each task's primary metric, ``kinds``, ``datasets`` and ``languages`` its groups,
     ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
     rows that also occur in training, and of all test rows, ``positive`` the positive classes,
     ``modalities`` what the items are ("table", "text" or "entity"), ``prompts`` the prompts of
@@ -62,6 +62,7 @@ class Gathered:
     higher_is_better: dict[str, bool] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     datasets: dict[str, str] = field(default_factory=dict)
+    languages: dict[str, str] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     twins: dict[str, tuple[int, int]] = field(default_factory=dict)
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
@@ -229,8 +230,9 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     firsts = final.drop_duplicates("task").set_index("task")
     if not len(firsts):
         raise DataError("the table has no final score on clean data (epoch -1, no corruption).")
-    # a table may have columns for kinds and datasets
-    groups = {name: firsts[name].to_dict() for name in ("kind", "dataset") if name in firsts}
+    # a table may have columns for kinds, datasets and languages
+    names = [name for name in ("kind", "dataset", "language") if name in firsts]
+    groups = {name: firsts[name].to_dict() for name in names}
     return Gathered(
         list(pd.unique(final["model"])),
         final,
@@ -238,6 +240,7 @@ def _of_table(table: pd.DataFrame) -> Gathered:
         metrics=firsts["metric"].to_dict(),
         kinds=groups.get("kind", {}),
         datasets=groups.get("dataset", {}),
+        languages=groups.get("language", {}),
     )
 
 
@@ -252,7 +255,7 @@ def as_runs(runs: Any) -> list[Run]:
 
 #: facts about tasks and models that are collected from all runs
 _FACTS = (
-    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "modalities"),
+    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
     *("twins", "lacking", "prompts"),
 )
 
@@ -330,6 +333,7 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
     facts["higher_is_better"].update(task.get("higher_is_better", {}))
     facts["kinds"].setdefault(called, task.get("kind", ""))
     facts["datasets"].setdefault(called, task.get("dataset", ""))
+    facts["languages"].setdefault(called, str((task.get("about") or {}).get("language") or ""))
     facts["modalities"].setdefault(called, task.get("modality", ""))
     twins, tested = task.get("twins", (0, 0))
     if twins:

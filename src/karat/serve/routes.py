@@ -237,7 +237,9 @@ class ScoresQuery(RunsQuery, Paging):
 class BoardQuery(RunsQuery):
     """Parameters of the leaderboard."""
 
-    by: Literal["task", "kind", "dataset"] | SkipJsonSchema[None] = described("Rank within each.")
+    by: Literal["task", "kind", "dataset", "language"] | SkipJsonSchema[None] = described(
+        "Rank within each."
+    )
     missing: Text = described("How missing scores count.", "worst")
     normalize: MaybeText = described('Add scores from 0 to 1: "range" or "baseline:MODEL".')
     sort: MaybeText = described("Sort by this column, best first.")

@@ -10,6 +10,7 @@ import lzma
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -670,6 +671,50 @@ def test_rows_are_items_and_one_column_is_the_target(path):
     assert data.group.tolist() == ["Oslo", "Rome", "Oslo"]
     assert data.part.tolist() == ["train", "test", "test"]
     assert (data.kind, data.modality, data.fields) == ("classification", "table", ["row"])
+
+
+def years(folder: Path, answers: str = "id,y\n3,1\n4,0\n") -> Path:
+    (folder / "first.csv").write_text("id,x,year,y\n1,a,2015,0\n2,b,2015,1\n")
+    (folder / "later.csv").write_text("id,x,year\n4,c,2016\n3,a,2016\n")
+    (folder / "targets.csv").write_text(answers)
+    return folder
+
+
+YEARS = {"files": ["first.csv", "later.csv"], "answers": "targets.csv", "key": "id"}
+
+
+def test_rows_of_several_files_with_targets_of_another(tmp_path):
+    spec = DataSpec("years", target="y", kind="classification", group="year", drop=("id",))
+    data = read_table(years(tmp_path), replace(spec, options=YEARS))
+    assert data.items["x"].tolist() == ["a", "b", "c", "a"] and list(data.items) == ["x"]
+    assert list(map(int, data.target)) == [0, 1, 0, 1]
+    assert data.group.tolist() == [2015, 2015, 2016, 2016]
+
+
+@pytest.mark.parametrize(
+    ("options", "answers", "word"),
+    [
+        ({**YEARS, "files": "first.csv"}, None, "list"),
+        ({**YEARS, "files": ["frist.csv"]}, None, '"first.csv"'),
+        ({**YEARS, "key": None}, None, '"key"'),
+        (YEARS, "id,y\n3,1\n", '"4"'),
+        (YEARS, "id,y\n3,1\n3,0\n", "duplicate"),
+    ],
+)
+def test_wrong_files_of_a_folder(tmp_path, options, answers, word):
+    folder = years(tmp_path, answers) if answers else years(tmp_path)
+    with pytest.raises((DataError, DefinitionError), match=word):
+        read_table(folder, DataSpec("years", target="y", kind="classification", options=options))
+
+
+def test_levels_that_not_all_files_have(tmp_path):
+    pytest.importorskip("pyarrow")
+    for name, levels in (("one", ["a", "b"]), ("two", ["b", "c"])):
+        table = pd.DataFrame({"x": pd.Categorical(levels), "y": ["no", "yes"]})
+        table.to_parquet(tmp_path / f"{name}.pq")
+    options = {"files": ["one.pq", "two.pq"]}
+    data = read_table(tmp_path, DataSpec("levels", target="y", options=options))
+    assert data.items["x"].cat.categories.tolist() == ["a", "b", "c"]
 
 
 def test_numbers_and_texts_in_a_table(path):

@@ -432,6 +432,37 @@ def test_options_of_translations(po_file):
         translations(po_file, word=3)
 
 
+def catalog(*pairs: tuple[str, str]) -> str:
+    return "\n\n".join(f'msgid "{one}"\nmsgstr "{other}"' for one, other in pairs)
+
+
+def test_messages_of_all_files_of_a_folder(tmp_path):
+    for place, pairs in {
+        "b/django.po": [("Save this page", "Seite speichern"), ("Log out", "Abmelden")],
+        "a/django.po": [("Log out", "Abmelden"), ("Page not found", "Seite fehlt")],
+        "a/notes.txt": [("Not a catalog", "Kein Katalog")],
+    }.items():
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text(catalog(*pairs), encoding="utf-8")
+    found = {"Abmelden": "Log out", "Seite fehlt": "Page not found"}
+    assert translations(tmp_path) == {**found, "Seite speichern": "Save this page"}
+    with pytest.raises(DataError, match=r"\.po"):
+        (tmp_path / "none").mkdir()
+        translations(tmp_path / "none")
+
+
+def test_each_translation_has_one_right_answer(tmp_path):
+    pairs = [
+        *[("Log out", "Abmelden"), ("Log out", "Ausloggen"), ("log  OUT.", "Raus hier")],
+        *[("Delete it", "Weg damit"), ("Remove it", "weg damit!")],
+        *[("Server Error", "server error"), ("Go on", "Weiter")],
+    ]
+    (tmp_path / "de.po").write_text(catalog(*pairs), encoding="utf-8")
+    found = {"Abmelden": "Log out", "Weiter": "Go on"}
+    assert translations(tmp_path / "de.po", unique=True) == found
+    assert len(translations(tmp_path / "de.po")) == 7
+
+
 @pytest.mark.parametrize(
     ("content", "word"),
     [

@@ -36,7 +36,9 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: bytes decompressed at a time
 PIECE = 1 << 20
-SUFFIXES = (*SEPARATORS, ".parquet", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson")
+SUFFIXES = (
+    *(*SEPARATORS, ".parquet", ".pq", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson"),
+)
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from", "decimal")
 OPTIONS = (
     *(*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "dates", "labels"),
@@ -117,7 +119,8 @@ def _suffix(path: Path) -> str:
     # ".parquet.brotli" is a Parquet file with internal compression
     if suffixes and (suffixes[-1] in OPENERS or suffixes[-2:] == [".parquet", ".brotli"]):
         suffixes.pop()
-    return suffixes[-1] if suffixes else ""
+    last = suffixes[-1] if suffixes else ""
+    return ".parquet" if last == ".pq" else last
 
 
 def read_bytes(path: Path) -> bytes:
@@ -725,17 +728,51 @@ def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
 # -- readers ----------------------------------------------------------------------------------
 
 
+#: options of the reader "table" for a folder of files
+FOLDER_OPTIONS = ("files", "answers", "key")
+
+
 @reader("table")
 def read_table(files: Files, spec: DataSpec) -> Dataset:
-    """Return the rows of a file (or of a train and a test file) as a dataset."""
+    """Return the rows of a file (or of a train and a test file) as a dataset.
+
+    In a folder, the option ``files`` lists the files whose rows are concatenated; a file without
+    the target gets it from the file ``answers``, by the column ``key`` of both.
+    """
     if spec.modality in ("text", "entity"):
         from karat.data.readers.text import read_columns
 
         return read_columns(files, spec)
-    spec.check_options(*OPTIONS)
+    spec.check_options(*OPTIONS, *FOLDER_OPTIONS)
     need_target(spec)
-    frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
+    if isinstance(files, Path) and files.is_dir() and spec.options.get("files"):
+        frame = _read_folder(files, spec)
+    else:
+        frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
     return ask_rows(infer_columns(frame, spec), spec)
+
+
+def _read_folder(folder: Path, spec: DataSpec) -> pd.DataFrame:
+    """Return the rows of the files in the option ``files``, one after the other.
+
+    A file without the target gets it from the file ``answers``, by the column ``key``.
+    """
+    from karat.data.readers.text import join_answers, read_piece
+
+    names, target = spec.options["files"], need_target(spec)
+    if not isinstance(names, list):
+        raise DefinitionError(f"{spec.name}: files must be a list of file names, got {names!r}.")
+    frames = []
+    for name in names:
+        frame = read_piece(file_in(folder, name), spec, ())
+        lacks = target not in frame.columns and spec.options.get("answers")
+        frames.append(join_answers(frame, folder, spec) if lacks else frame)
+    whole = pd.concat(frames, ignore_index=True)
+    for column in whole.columns:  # levels that not all files have make a category plain text
+        kinds = [frame[column].dtype for frame in frames if column in frame]
+        if all(isinstance(kind, pd.CategoricalDtype) for kind in kinds):
+            whole[column] = whole[column].astype("category")
+    return whole
 
 
 KINDS = {

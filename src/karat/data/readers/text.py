@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -153,7 +153,7 @@ def read_pieces(files: Files, spec: DataSpec) -> Dataset:
         for option in ("train", "test", "file", "answers"):
             if option in spec.options:
                 raise DefinitionError(f'{spec.name}: "{option}" requires a folder of files.')
-        frame, spec = read_parts(files, spec, lambda path: _read_piece(path, spec, spec.fields))
+        frame, spec = read_parts(files, spec, lambda path: read_piece(path, spec, spec.fields))
     require_columns(frame, spec.fields, spec.name)
     functions = {"keep": _keep_labels, "classes": _bin_numbers, "one_of": _one_column}
     given = [option for option in functions if spec.options.get(option)]
@@ -177,26 +177,27 @@ def _from_folder(folder: Path, spec: DataSpec) -> tuple[pd.DataFrame, DataSpec]:
                 f'{spec.name}: a folder needs the option "file", or the options "train" and "test".'
             )
         for name in named if isinstance(named, list) else [named]:
-            read = _read_piece(file_in(folder, name), spec, spec.fields)
+            read = read_piece(file_in(folder, name), spec, spec.fields)
             frames.append(read if part == "file" else read.assign(part=part))
     frame = pd.concat(frames, ignore_index=True)
     spec = spec if parts == ("file",) else replace(spec, part="part")
-    return (_joined(frame, folder, spec) if spec.options.get("answers") else frame), spec
+    return (join_answers(frame, folder, spec) if spec.options.get("answers") else frame), spec
 
 
-def _read_piece(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
+def read_piece(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     """Return a table whose texts, keys and class labels are not converted."""
     keys = [str(spec.options["key"])] if spec.options.get("key") else []
     labels = [spec.target] if spec.target and spec.kind != "regression" else []
     return read_frame(path, without_target(spec), [*texts, *keys, *labels])
 
 
-def _joined(frame: pd.DataFrame, folder: Path, spec: DataSpec) -> pd.DataFrame:
+def join_answers(frame: pd.DataFrame, folder: Path, spec: DataSpec) -> pd.DataFrame:
+    """Return the rows with the columns of the file in the option ``answers``, by ``key``."""
     key = spec.options.get("key")
     if not key:
         raise DefinitionError(f'{spec.name}: the option "answers" needs the option "key".')
     path = file_in(folder, spec.options["answers"])
-    answers = _read_piece(path, spec, ())
+    answers = read_piece(path, spec, ())
     for where, table in ((str(folder), frame), (str(path), answers)):
         require_columns(table, [key], where)
         duplicates = table[key][table[key].duplicated()]
@@ -343,17 +344,20 @@ _MARKUP = re.compile(r"[%<{]")
 def read_translations(files: Files, spec: DataSpec) -> Dataset:
     """Return each translation of a ``.po`` file as a query whose target is the original.
 
-    Options: ``words`` is the minimum number of words of an original (1), and ``plain: true`` skips
-    messages with markup or placeholders, which both sides share. Of plural forms the singular is
-    used. Untranslated and fuzzy messages, and translations equal to any original, are skipped.
+    The files of a folder and its subfolders are read in the order of their paths. Options:
+    ``words`` is the minimum number of words of an original (1), and ``plain: true`` skips messages
+    with markup or placeholders, which both sides share. Of plural forms the singular is used.
+    Untranslated and fuzzy messages, and translations equal to any original, are skipped. With
+    ``unique: true`` each query has one right answer: texts that differ only in case, spaces and
+    final punctuation are the same; of several translations of an original the first counts, and
+    translations of several originals are skipped.
     """
-    spec.check_options("words", "plain")
+    spec.check_options("words", "plain", "unique")
     least = spec.integer("words", 1, 1)
     path = one_file(files, spec)
     plain = bool(spec.options.get("plain"))
     messages = []
-    for block in re.split(r"\n\s*\n", read_text(path)):
-        texts = _message(block, path)
+    for texts in _messages(path):
         original = texts.get("msgid", "").strip()
         translation = texts.get("msgstr", texts.get("msgstr[0]", "")).strip()
         marked = plain and _MARKUP.search(original + translation)
@@ -361,11 +365,29 @@ def read_translations(files: Files, spec: DataSpec) -> Dataset:
             messages.append((original, translation))
     pairs = pd.DataFrame(messages, columns=["original", "translation"]).drop_duplicates()
     pairs = pairs[~pairs["translation"].isin(pairs["original"])]
+    pairs = _one_to_one(pairs) if spec.options.get("unique") else pairs
     if len(pairs) < 2:
         raise DataError(f"{path}: at least two translated messages are needed, got {len(pairs)}.")
     return Dataset.from_columns(
         pairs, ["translation"], "original", name=spec.name, kind="items", about=spec.about
     )
+
+
+def _one_to_one(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs of which neither text occurs in another one; see the option ``unique``."""
+    keys = pairs.map(lambda text: " ".join(text.casefold().split()).rstrip(" .:!?…。"))
+    pairs = pairs[(keys["translation"] != keys["original"]) & ~keys["original"].duplicated()]
+    return pairs[~keys["translation"].loc[pairs.index].duplicated(keep=False)]
+
+
+def _messages(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the texts of each message of a file, or of all ``.po`` files of a folder."""
+    files = sorted(path.rglob("*.po")) if path.is_dir() else [path]
+    if not files:
+        raise DataError(f"{path} has no gettext file (.po).")
+    for file in files:
+        for block in re.split(r"\n\s*\n", read_text(file)):
+            yield _message(block, file)
 
 
 def _message(block: str, path: Path) -> dict[str, str]:

@@ -91,7 +91,7 @@
 
   // -- the panel ------------------------------------------------------------------------------
 
-  /** Fill the panel: a group per kind or dataset, a box per task. */
+  /** Fill the panel: a group per kind, dataset or language, a box per task. */
   function fillChooser(panel) {
     const by = Karat.get("groups", "kind");
     const search = el("input", {
@@ -102,7 +102,7 @@
     search.addEventListener("input", () => sift(panel, search.value));
     const groupBy = Karat.choice(
       "Group tasks by",
-      ["kind", "dataset"],
+      ["kind", "dataset", ...(Karat.data.tasks.some((task) => task.language) ? ["language"] : [])],
       () => Karat.get("groups", "kind"),
       (value) => {
         Karat.set({ groups: value === "kind" ? "" : value });
