@@ -22,6 +22,8 @@ from karat.errors import ContractError
 DENSE_LIMIT = 4 * 2**30
 #: number of texts per call of an encoder without a ``chunk`` attribute
 CHUNK = 256
+#: bits per dimension of a stored vector
+BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 #: number of values that are normalized at once, small enough for the processor cache
 BLOCK = 2**17
 
@@ -283,6 +285,15 @@ def encode(
         if progress is not None:
             progress(begin + len(places))
     return np.empty((0, 1), np.float32) if rows is None else rows
+
+
+def vector_bytes(dimensions: int, precision: str = "float32") -> int:
+    """Return the size of a stored vector.
+
+    >>> [vector_bytes(100, precision) for precision in BITS]
+    [400, 200, 100, 13]
+    """
+    return -(-dimensions * BITS[precision] // 8)
 
 
 # -- roles ----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
-from karat.core.embeddings import Vectors
+from karat.core.embeddings import Vectors, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
@@ -250,7 +250,7 @@ class _Attempt:
             solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
-        record.update(dimensions=solver.dimensions)
+        record.update(_size(solver.dimensions, self.model))
         for view in views(self.task.corruptions, self.task.draws):
             reason = reason_not_applicable(view, data, self.model.role)
             result = self._score(solver, test, view) if not reason else {}
@@ -498,6 +498,15 @@ class _Attempt:
             "coverage": answers.coverage,
         }
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _size(dimensions: int | None, model: Model) -> dict[str, Any]:
+    """Return the number of dimensions of a model's vectors, and how one is stored."""
+    if dimensions is None:
+        return {"dimensions": None}
+    precision = model.precision
+    size = vector_bytes(dimensions, precision)
+    return {"dimensions": dimensions, "precision": precision, "vector_bytes": size}
 
 
 def _confusion(predictions: Predictions) -> list[list[Any]]:

@@ -442,6 +442,7 @@ class Session:
             "params": _plain(model.params),
             "version": model.version,
             "role": model.role,
+            **({"base": model.base} if model.base else {}),
             **_prompt_facts(model, self.plan.tasks),
             **self.machine,
             "tasks": [self._facts(model, planned) for planned in self.plan.tasks],

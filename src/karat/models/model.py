@@ -207,6 +207,10 @@ class Model:
         What its results depend on besides its code and parameters, as part of its identity: paths
         of files and folders, ``"env:NAME"`` for an environment variable, and ``"version:TEXT"``
         for a text that is changed by hand.
+    base
+        The name of the encoder of which this is a variant with fewer dimensions or bits.
+    precision
+        How a vector is stored: ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``.
     """
 
     name: str
@@ -219,6 +223,8 @@ class Model:
     limits: Mapping[str, Any] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
+    base: str = ""
+    precision: str = "float32"
 
     @property
     def stateless(self) -> bool:
