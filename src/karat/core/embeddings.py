@@ -22,6 +22,8 @@ from karat.errors import ContractError
 DENSE_LIMIT = 4 * 2**30
 #: number of texts per call of an encoder without a ``chunk`` attribute
 CHUNK = 256
+#: the norms of normalized vectors differ from 1 by less than this
+NORMALIZED = 1e-3
 #: bits per dimension of a stored vector
 BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 #: number of values that are normalized at once, small enough for the processor cache
@@ -33,13 +35,17 @@ class Vectors:
     """Vectors of items: row i of the matrix is the vector of item ``rows[i]``; rows ascend.
 
     ``vocabulary`` are all ids and vectors of the encoder, if it has a vocabulary. ``both`` are the
-    items that have a second vector as a query; these are the last rows of the matrix.
+    items that have a second vector as a query; these are the last rows of the matrix. If vectors
+    of one bit are searched in two steps, ``exact`` are those of 32 bits, and the first ``rescore``
+    documents are ranked again.
     """
 
     matrix: np.ndarray
     rows: np.ndarray
     vocabulary: tuple[pd.Index, np.ndarray] | None = None
     both: np.ndarray | None = None
+    exact: np.ndarray | None = None
+    rescore: int = 0
 
     def at(self, positions: np.ndarray, query: bool = False) -> np.ndarray:
         """Return the vectors of items by their position in the dataset, or those as queries."""
@@ -54,6 +60,13 @@ class Vectors:
     def known(self, positions: np.ndarray) -> np.ndarray:
         """Return which of these items have a vector."""
         return self._has_vector[self._places(positions)]
+
+    @cached_property
+    def normalized(self) -> bool:
+        """Whether all vectors have the L2 norm 1, except zeros."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64))
+        lengths = lengths[lengths > 0]  # not NaN either
+        return bool(len(lengths)) and bool((np.abs(lengths - 1) < NORMALIZED).all())
 
     @cached_property
     def _has_vector(self) -> np.ndarray:

@@ -8,6 +8,7 @@ never mixed up.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import importlib
 import importlib.util
@@ -28,6 +29,7 @@ import cloudpickle
 import numpy as np
 
 from karat.core.files import file_hash
+from karat.core.variants import Variant
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
 
@@ -207,10 +209,10 @@ class Model:
         What its results depend on besides its code and parameters, as part of its identity: paths
         of files and folders, ``"env:NAME"`` for an environment variable, and ``"version:TEXT"``
         for a text that is changed by hand.
-    base
-        The name of the encoder of which this is a variant with fewer dimensions or bits.
-    precision
-        How a vector is stored: ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``.
+    base, variant
+        The name of the encoder of which this is a variant, with fewer dimensions or bits.
+    variants
+        The variants that are evaluated together with it.
     """
 
     name: str
@@ -224,7 +226,38 @@ class Model:
     artifacts: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     base: str = ""
-    precision: str = "float32"
+    variant: Variant | None = None
+    variants: tuple[Variant, ...] = ()
+
+    @property
+    def precision(self) -> str:
+        """How a vector is stored: ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``."""
+        return "float32" if self.variant is None else self.variant.precision
+
+    def expanded(self) -> list[Model]:
+        """Return the model and all of its variants."""
+        return [dataclasses.replace(self, variants=()), *map(self.as_variant, self.variants)]
+
+    def as_variant(self, variant: Variant) -> Model:
+        """Return a variant of an encoder; its prototype is that of the encoder."""
+        if self.role != "encoder" or self.variant is not None:
+            kind = "a variant" if self.variant is not None else f"a {self.role}"
+            raise DefinitionError(
+                f"{self.name} is {kind}; dimensions and precision need an encoder."
+            )
+        if variant.dimensions is not None and self.params.get("dimensions") is not None:
+            raise DefinitionError(
+                f"{self.name} has a parameter dimensions ({self.params['dimensions']}), which its "
+                f"encoder applies; variants with fewer dimensions need an encoder without it."
+            )
+        return dataclasses.replace(
+            self,
+            name=f"{self.name}@{variant.label}",
+            base=self.name,
+            variant=variant,
+            variants=(),
+            params={**self.params, **variant.params},
+        )
 
     @property
     def stateless(self) -> bool:
@@ -324,7 +357,14 @@ def model_identity(model: Model) -> str | None:
 
     Equal models may have different hashes (a cache miss), but not the reverse.
     """
-    return encoder_identity(model, model.prototype)
+    return variant_identity(encoder_identity(model, model.prototype), model.variant)
+
+
+def variant_identity(identity: str | None, variant: Variant | None) -> str | None:
+    """Return the identity of a variant of an encoder."""
+    if identity is None or variant is None:
+        return identity
+    return hashlib.sha256(f"{identity}\0{variant}".encode()).hexdigest()
 
 
 def encoder_identity(model: Model, encoder: Any) -> str | None:
