@@ -151,16 +151,13 @@ class Catalog:
     ) -> Model:
         """Return a model from a name, a file, a URL, a ``"package.module:Name"`` or an object.
 
-        ``"NAME=…"`` sets its name; ``params`` override its parameters.
+        ``"NAME=…"`` sets its name, ``"…@64d-int8"`` is a variant; ``params`` override its
+        parameters.
         """
         if params and not (isinstance(model, str) and model in self.definitions.names("models")):
             raise DefinitionError(f"{model}: params need a model defined in YAML.")
         if not isinstance(model, str):
             return adapt(model, name)
-        stated = split_name(model)
-        if stated and model not in registry.models and not _is_file(model):
-            one = self.model(stated[0]).as_variant(stated[1])
-            return one if name is None else dataclasses.replace(one, name=name)
         if is_endpoint(model):
             short, endpoint = endpoint_model(model)
             return adapt(endpoint, name or short)
@@ -171,6 +168,9 @@ class Catalog:
             return self._defined(model, name, params or {})
         if model in registry.models:
             return adapt(registry.models.get(model), name or model)
+        if (stated := split_name(model)) and not _is_file(model):
+            one = self.model(stated[0]).as_variant(stated[1])
+            return one if name is None else dataclasses.replace(one, name=name)
         if model.endswith(".py"):
             raise DefinitionError(
                 f'{model} is Python code; name a class in it, "{Path(model).stem}:Name", '

@@ -153,6 +153,12 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def _rescore(value: Any) -> Any:
+    if value is not None and not isinstance(value, bool) and not (type(value) is int and value > 0):
+        raise PydanticCustomError("shape", "must be true, false or an integer >= 1")
+    return value or False
+
+
 _LISTED = BeforeValidator(_listed)
 Name = Annotated[str, Field(min_length=1)]
 #: the types of items: MODALITIES of core/dataset.py
@@ -191,7 +197,7 @@ class Model(_Strict):
     out_of_fold: Annotated[int, Field(ge=2)] | None = None
     dimensions: Annotated[list[Count], _LISTED] = []
     precision: Annotated[list[Precision], _LISTED] = []
-    rescore: bool | Count = False
+    rescore: Annotated[Any, AfterValidator(_rescore)] = False
     role: Literal["encoder", "predictor", "searcher"] | None = None
     takes: list[Modality] | None = None
     requires: Texts = []

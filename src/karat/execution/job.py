@@ -331,7 +331,8 @@ class _Attempt:
         key = f"vectors-{job.vectors}-{job.vocabulary}-{job.dataset}"
         ready = self.shelf.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
         # a stateless encoder has one seed for all folds: its vectors are computed once
-        return ProbeSolver(model, probe, task.missing, job.seed, ready, self._share_compressed)
+        keep = self._share_between_variants if job.encoder else None
+        return ProbeSolver(model, probe, task.missing, job.seed, ready, keep)
 
     def _stored_vectors(self) -> Vectors:
         """Return the precomputed vectors, which the jobs of a process share."""
@@ -478,10 +479,10 @@ class _Attempt:
         group = f"{self.job.vectors}-{self.model.variant}-{rows}"
         return self.shelf.get_or_make_in_group(group, name, make)
 
-    def _share_compressed(self, name: str, make: Callable[[], Vectors]) -> Vectors:
-        """Return stored vectors in the form of a variant, shared by the jobs of a process."""
+    def _share_between_variants(self, name: str, make: Callable[[], Vectors]) -> Vectors:
+        """Return vectors that the variants of an encoder share in this process."""
         digest = hashlib.sha256(f"{self.job.vectors} {name}".encode()).hexdigest()
-        key = f"compressed-{self.job.dataset}-{digest}"
+        key = f"variants-{self.job.dataset}-{digest}"
         return self.shelf.get_or_make_recent(key, make, lambda v: v.matrix.nbytes)
 
     def _answers(self, solver: Solver, shown: Dataset, view: View) -> Answers:

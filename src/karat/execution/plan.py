@@ -195,7 +195,7 @@ def estimate_bills(plan: Plan) -> list[Bill]:
         if any(asked is each for each in billed):
             continue
         tasks = {id(each): each for one, each, _ in plan.jobs if one is model}.values()
-        if not callable(getattr(asked, "estimate", None)) or not tasks:
+        if not model.sends_texts or not tasks:
             continue
         texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
         whole: dict[str, dict[str, None]] = {}

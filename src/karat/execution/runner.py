@@ -496,7 +496,7 @@ class Session:
             job = Job(model_key, task_key, data_key, fold, seed, spec, folder)
             stage = (self.stage.folder, self.options.cache) if limits else None
             job = dataclasses.replace(job, limits=limits, stage=stage, batches=batches)
-            jobs.append(dataclasses.replace(job, encoder=keys["encoder", model.name]))
+            jobs.append(dataclasses.replace(job, encoder=keys.get(("encoder", model.name), "")))
         return jobs
 
     def _fill_shelf(self) -> dict[tuple[str, str], Any]:
@@ -518,13 +518,12 @@ class Session:
         return keys
 
     def _encoders(self) -> Iterator[tuple[str, str]]:
-        """Yield, for each model, the one whose vectors it uses: variants use those of the first."""
-        bases = {model.base for model in self.plan.models if model.base}
+        """Yield, of models with variants, the name of each and of the one whose vectors it uses."""
+        shared = {id(model.prototype) for model in self.plan.models if model.base}
         first: dict[int, str] = {}
         for model in self.plan.models:
-            shared = model.base or model.name in bases
-            other = first.setdefault(id(model.prototype), model.name) if shared else model.name
-            yield model.name, other
+            if id(model.prototype) in shared:
+                yield model.name, first.setdefault(id(model.prototype), model.name)
 
     def _record(self, job: Job, answer: Any) -> dict[str, Any]:
         """Store the answer of a worker and return the job's record."""

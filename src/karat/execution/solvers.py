@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, embed, fit_embed
+from karat.core.files import fingerprint
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
 from karat.models.model import Model, fit_weighted, object_identity
@@ -161,7 +163,7 @@ class ProbeSolver:
         ready: Vectors | None = None,
         keep: Keep | None = None,
     ) -> None:
-        """``keep`` shares the compressed form of the vectors that are ready."""
+        """``keep`` shares vectors between the variants of an encoder whose vectors are ready."""
         self.model = model
         self.probe = probe
         self.missing = missing
@@ -241,6 +243,7 @@ class ProbeSolver:
 
     def infer(self, test: Dataset) -> Predictions:
         """Embed and answer without precomputed vectors, to be timed."""
+        self.keep = None
         vectors = self._embedded(test)
         able = np.flatnonzero(self.probe.answerable(test, vectors))
         return self.probe.answer(test.take(able), vectors)
@@ -250,7 +253,7 @@ class ProbeSolver:
         if (variant := self.model.variant) is None:
             return self.base_
         self.compression_ = fitted = variant.fit(train, self.base_)
-        if self.ready is None or self.keep is None:
+        if self.keep is None:
             return fitted.apply(self.base_)
         vectors: Vectors = self.keep(fitted.key, lambda: fitted.apply(self.base_))
         return vectors
@@ -264,6 +267,15 @@ class ProbeSolver:
 
     def _base(self, test: Dataset) -> Vectors:
         """Return the vectors of the test items as the encoder computes them."""
+        if self.keep is None:
+            return self._encoded(test)
+        name = hashlib.sha256(test.mentioned().tobytes()).hexdigest()
+        vectors: Vectors = self.keep(
+            f"{fingerprint(test.items)} {name}", lambda: self._encoded(test)
+        )
+        return vectors
+
+    def _encoded(self, test: Dataset) -> Vectors:
         encoder = self.encoder_ if self.ready is None else self.model.fresh(self.seed, test.kind)
         base = self.base_.matrix
         vectors = embed(encoder, test, self.model.name, base.shape[1])

@@ -230,6 +230,11 @@ class Model:
     variants: tuple[Variant, ...] = ()
 
     @property
+    def sends_texts(self) -> bool:
+        """Whether it is an encoder behind an endpoint."""
+        return callable(getattr(self.prototype, "estimate", None))
+
+    @property
     def precision(self) -> str:
         """How a vector is stored: ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``."""
         return "float32" if self.variant is None else self.variant.precision
@@ -245,10 +250,11 @@ class Model:
             raise DefinitionError(
                 f"{self.name} is {kind}; dimensions and precision need an encoder."
             )
-        if variant.dimensions is not None and self.params.get("dimensions") is not None:
+        server = getattr(self.prototype, "dimensions", None) if self.sends_texts else None
+        if variant.dimensions is not None and server is not None:
             raise DefinitionError(
-                f"{self.name} has a parameter dimensions ({self.params['dimensions']}), which its "
-                f"encoder applies; variants with fewer dimensions need an encoder without it."
+                f"{self.name}: its server shortens vectors to {server} dimensions, a parameter of "
+                f"the endpoint; variants with fewer dimensions need an endpoint without it."
             )
         return dataclasses.replace(
             self,
