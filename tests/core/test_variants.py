@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from karat.core.dataset import Dataset
-from karat.core.embeddings import Vectors, vector_bytes
-from karat.core.variants import RESCORED, Variant, make_variants, split_name
+from karat.core.embeddings import (
+    RESCORED,
+    Variant,
+    Vectors,
+    make_variants,
+    split_name,
+    vector_bytes,
+)
 from karat.errors import DefinitionError
 
 

@@ -14,8 +14,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.embeddings import Variant
 from karat.core.task import Task
-from karat.core.variants import Variant
 from karat.errors import DefinitionError, KaratWarning
 from karat.execution.plan import estimate_bills, make_plan
 from karat.models.contrib.endpoints import EndpointEncoder

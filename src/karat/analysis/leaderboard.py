@@ -554,7 +554,7 @@ def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFram
     )
     costs = pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
     unused = [name for name in OF_ENDPOINTS if costs[name].isna().all()]
-    if jobs["precision"].isin([None, "float32"]).all():  # then it is 4 × dimensions
+    if jobs["precision"].dropna().eq("float32").all():  # then it is 4 × dimensions
         unused.append("vector_bytes")
     return costs.drop(columns=unused)
 

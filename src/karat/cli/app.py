@@ -497,7 +497,7 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
 
 def _pop_variants(given: dict[str, Any]) -> Any:
     """Remove the options of variants and return the variants of every encoder."""
-    from karat.core.variants import make_variants
+    from karat.core.embeddings import make_variants
 
     widths, bits = (
         [part.strip() for part in (given.pop(name) or "").split(",") if part.strip()]

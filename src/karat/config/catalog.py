@@ -23,8 +23,8 @@ from karat.config.yaml_files import format_path
 from karat.core import registry
 from karat.core.columns import refuse_fractions
 from karat.core.dataset import Dataset
+from karat.core.embeddings import Variant, make_variants, split_name
 from karat.core.task import Suite, Task
-from karat.core.variants import Variant, make_variants, split_name
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
 from karat.models.adapters import adapt, dependencies, is_vector_file
@@ -168,18 +168,11 @@ class Catalog:
             return self._defined(model, name, params or {})
         if model in registry.models:
             return adapt(registry.models.get(model), name or model)
-        if (stated := split_name(model)) and not _is_file(model):
+        if is_vector_file(model) or _is_file(model) or model.endswith(".py"):
+            return adapt(_vector_file(model), name)
+        if stated := split_name(model):
             one = self.model(stated[0]).as_variant(stated[1])
             return one if name is None else dataclasses.replace(one, name=name)
-        if model.endswith(".py"):
-            raise DefinitionError(
-                f'{model} is Python code; name a class in it, "{Path(model).stem}:Name", '
-                f"or register it there and add --define {model}."
-            )
-        if is_vector_file(model) or _is_file(model):
-            if not _is_file(model):
-                raise DefinitionError(f"there is no vector file {model}.")
-            return adapt(Path(model), name)
         if model.startswith(TRANSFORMER_PREFIX):
             made = SentenceTransformerEncoder(model.removeprefix(TRANSFORMER_PREFIX))
             return adapt(made, name or Path(made.name).name)
@@ -375,6 +368,18 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
 
 def _alike(like: str, *ends: str) -> list[str]:
     return [f"{like}-{end}" for end in ends]
+
+
+def _vector_file(model: str) -> Path:
+    """Return the path of a vector file, or raise a DefinitionError."""
+    if model.endswith(".py"):
+        raise DefinitionError(
+            f'{model} is Python code; name a class in it, "{Path(model).stem}:Name", '
+            f"or register it there and add --define {model}."
+        )
+    if not _is_file(model):
+        raise DefinitionError(f"there is no vector file {model}.")
+    return Path(model)
 
 
 def _variants(key: str, definition: Mapping[str, Any]) -> tuple[Variant, ...]:

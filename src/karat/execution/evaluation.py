@@ -13,9 +13,9 @@ from typing import Any
 
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
 from karat.core.task import Suite, Task
-from karat.core.variants import Variant, make_variants
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
 from karat.execution.progress import Progress, shown_progress

@@ -28,8 +28,8 @@ from typing import Any, ClassVar
 import cloudpickle
 import numpy as np
 
+from karat.core.embeddings import Variant
 from karat.core.files import file_hash
-from karat.core.variants import Variant
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
 

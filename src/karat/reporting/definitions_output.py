@@ -17,8 +17,8 @@ from karat.analysis.formatting import count
 from karat.config.catalog import Catalog, load_user_table
 from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
+from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.variants import split_name
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import OPTIONS, infer_columns, read_frame, read_parts
 from karat.errors import DefinitionError, unknown
