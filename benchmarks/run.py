@@ -23,6 +23,7 @@ PARTS = (
     "relatedness",
     "heads",
     "node_heads",
+    "variants",
     "install_size",
 )
 

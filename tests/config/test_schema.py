@@ -35,6 +35,7 @@ def test_a_model_and_its_defaults():
         "requires": [],
         "artifacts": [],
         "depends_on": [],
+        **{"dimensions": [], "precision": [], "rescore": False},
         **dict.fromkeys(("out_of_fold", "role", "takes", "refuse", "extra", *facts)),
     }
     text = """{use: "a.b:C", params: {n: 1, deep: {x: ~}}, role: encoder, takes: [table, text],

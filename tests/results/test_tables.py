@@ -81,16 +81,16 @@ DECLINED["info"] = "offline"
 
 GOLDEN_RESULTS = """\
 id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,duration,models,seed,\
-info,acc,logloss,status,repeat,corruption,severity,draw,affected,coverage,dimensions,train_questions,questions,\
+info,acc,logloss,status,repeat,corruption,severity,draw,affected,coverage,dimensions,vector_precision,vector_bytes,train_questions,questions,\
 embed_seconds,load_seconds,fit_seconds,predict_seconds,score_seconds,seconds,cpu_seconds,peak_memory_mb,notes
 iris,iris,forest,test,0,0.9,acc,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,1.5,,42,\
-,0.9,0.30000000000000004,ok,0,,0.0,0,,1.0,4,100,50,0.75,0.5,1.5,0.25,0.125,2.5,2.25,128.0,slow; late
+,0.9,0.30000000000000004,ok,0,,0.0,0,,1.0,4,float32,16,100,50,0.75,0.5,1.5,0.25,0.125,2.5,2.25,128.0,slow; late
 iris,iris,forest,test,0,0.5,acc,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,1.5,,42,\
-,0.5,,ok,0,noise,0.5,0,,1.0,4,100,50,0.75,0.5,1.5,0.25,0.125,2.5,2.25,128.0,slow; late
+,0.5,,ok,0,noise,0.5,0,,1.0,4,float32,16,100,50,0.75,0.5,1.5,0.25,0.125,2.5,2.25,128.0,slow; late
 iris,iris,forest,test,1,,acc,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,,,43,\
-"ValueError: ""a"", b",,,failed,0,,0.0,0,,,,,,,,,,,,,,
+"ValueError: ""a"", b",,,failed,0,,0.0,0,,,,,,,,,,,,,,,,
 far-away,far,forest,test,,,?,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,,,,\
-offline,,,declined,,,0.0,0,,,,,,,,,,,,,,
+offline,,,declined,,,0.0,0,,,,,,,,,,,,,,,,
 """
 
 GOLDEN_SCORES = """\

@@ -114,7 +114,10 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
 RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
 NORMALIZED = ("score", "median", "wins")
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
-COSTS = ("failed", "declined", "seconds", "memory_mb", "dimensions", "tokens", "price")
+COSTS = (
+    *("failed", "declined", "seconds", "memory_mb", "dimensions", "vector_bytes"),
+    *("tokens", "price"),
+)
 #: costs of endpoints: columns only if a model has some
 OF_ENDPOINTS = ("tokens", "price")
 #: columns of every leaderboard: ranks always come with their uncertainty
@@ -569,16 +572,19 @@ def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
     declined = jobs["task"].where(jobs["status"] == "declined")
     counted = jobs.assign(failed=jobs["status"] == "failed", declined=declined)
-    numbers = dict.fromkeys(("dimensions", *OF_ENDPOINTS), float)
+    numbers = dict.fromkeys(("dimensions", "vector_bytes", *OF_ENDPOINTS), float)
     grouped = counted.astype(numbers).groupby(keys, observed=True)
     columns = (
         *(grouped["failed"].sum(), grouped["declined"].nunique()),
         *(grouped["seconds"].sum(min_count=1), grouped["memory"].max()),
-        grouped["dimensions"].max(),
+        *(grouped["dimensions"].max(), grouped["vector_bytes"].max()),
         *(grouped[name].sum(min_count=1) for name in OF_ENDPOINTS),
     )
     costs = pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
-    return costs.drop(columns=[name for name in OF_ENDPOINTS if costs[name].isna().all()])
+    unused = [name for name in OF_ENDPOINTS if costs[name].isna().all()]
+    if jobs["precision"].dropna().eq("float32").all():  # then it is 4 × dimensions
+        unused.append("vector_bytes")
+    return costs.drop(columns=unused)
 
 
 def _whole(costs: pd.DataFrame) -> pd.DataFrame:
@@ -776,7 +782,7 @@ def _costs_of(given: Gathered, compared: RankedScores) -> Gathered:
     counted = {
         task for task, taking in zip(compared.tasks, compared.takes.T, strict=True) if taking.any()
     }
-    named = ["seconds", "memory", "dimensions", *OF_ENDPOINTS]
+    named = ["seconds", "memory", "dimensions", "vector_bytes", *OF_ENDPOINTS]
     jobs = given.jobs.copy()
     jobs.loc[~jobs["task"].isin(counted), named] = np.nan
     return replace(given, jobs=jobs)

@@ -485,13 +485,27 @@ def _resolve(suite: str, given: dict[str, Any]) -> Any:
         os.environ["KARAT_DATA"] = os.pathsep.join(filter(None, folders))
     tasks = _find_tasks(catalog, suite, given)
     changes = parse(given.pop("overrides"))
-    names = {"only": given["only"], "constraint": given["constraint"]}
+    names = {name: given[name] for name in ("only", "constraint")}
+    variants = _pop_variants(given)
     models, tasks = find_models_and_suite(
-        catalog, list(given.pop("models")) or None, tasks, **names
+        catalog, list(given.pop("models")) or None, tasks, variants=variants, **names
     )
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
     options = {**given, "folds": list(given["folds"]) or None, **changes.options}
     return models, tasks, catalog, make_options(options)
+
+
+def _pop_variants(given: dict[str, Any]) -> Any:
+    """Remove the options of variants and return the variants of every encoder."""
+    from karat.core.embeddings import make_variants
+
+    widths, bits = (
+        [part.strip() for part in (given.pop(name) or "").split(",") if part.strip()]
+        for name in ("dimensions", "precision")
+    )
+    rescore = given.pop("rescore")
+    numbers = [int(each) if each.isdecimal() else each for each in widths]
+    return make_variants(numbers, bits, False if rescore is None else rescore)
 
 
 def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:

@@ -135,6 +135,21 @@ run_options = combine_options(
     option("--seed", "Random seed; models get seed + fold.", default=42),
     option("--max-rows N", "Maximum number of rows per dataset.", type=int),
     option(
+        "--dimensions N,...",
+        "Also evaluate each encoder with the first N dimensions of its vectors, such as 64,128.",
+    ),
+    option(
+        "--precision NAME,...",
+        "Also evaluate each encoder, and each of --dimensions, with vectors of this precision: "
+        "float32, float16, int8 or binary.",
+    ),
+    option(
+        "--rescore N",
+        "Retrieval with --precision binary ranks the first N documents again, by the 32-bit "
+        "vector of the query.",
+        type=int,
+    ),
+    option(
         "--passages WORDS",
         "Split documents into passages of this many words, if SUITE is the folder of a corpus.",
         type=int,

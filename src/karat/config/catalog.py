@@ -23,6 +23,7 @@ from karat.config.yaml_files import format_path
 from karat.core import registry
 from karat.core.columns import refuse_fractions
 from karat.core.dataset import Dataset
+from karat.core.embeddings import Variant, make_variants, split_name
 from karat.core.task import Suite, Task
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, unknown
@@ -107,8 +108,15 @@ class Catalog:
 
     # -- models -----------------------------------------------------------------------------
 
-    def models(self, wanted: Iterable[Any] | Mapping[str, Any] | Any) -> list[Model]:
-        """Return the wanted models; all mistakes are reported at once."""
+    def models(
+        self,
+        wanted: Iterable[Any] | Mapping[str, Any] | Any,
+        variants: Sequence[Variant] = (),
+    ) -> list[Model]:
+        """Return the wanted models with their variants; all mistakes are reported at once.
+
+        ``variants`` are those of every encoder, instead of those that its definition has.
+        """
         if isinstance(wanted, Mapping):
             pairs = list(wanted.items())
         else:
@@ -118,7 +126,10 @@ class Catalog:
         messages: list[str] = []
         for name, model in pairs:
             try:
-                found.append(self.model(model, name))
+                one = self.model(model, name)
+                if variants and one.role == "encoder":
+                    one = dataclasses.replace(one, variants=tuple(variants))
+                found += one.expanded()
             except DefinitionError as error:
                 messages += error.messages
             except KaratError as error:
@@ -129,6 +140,8 @@ class Catalog:
             for name in dict.fromkeys(names)
             if names.count(name) > 1
         ]
+        if variants and found and all(model.role != "encoder" for model in found):
+            messages.append("dimensions and precision need an encoder; no model given is one.")
         if messages:
             raise DefinitionError(*dict.fromkeys(messages))
         return found
@@ -138,7 +151,8 @@ class Catalog:
     ) -> Model:
         """Return a model from a name, a file, a URL, a ``"package.module:Name"`` or an object.
 
-        ``"NAME=…"`` sets its name; ``params`` override its parameters.
+        ``"NAME=…"`` sets its name, ``"…@64d-int8"`` is a variant; ``params`` override its
+        parameters.
         """
         if params and not (isinstance(model, str) and model in self.definitions.names("models")):
             raise DefinitionError(f"{model}: params need a model defined in YAML.")
@@ -154,15 +168,11 @@ class Catalog:
             return self._defined(model, name, params or {})
         if model in registry.models:
             return adapt(registry.models.get(model), name or model)
-        if model.endswith(".py"):
-            raise DefinitionError(
-                f'{model} is Python code; name a class in it, "{Path(model).stem}:Name", '
-                f"or register it there and add --define {model}."
-            )
-        if is_vector_file(model) or _is_file(model):
-            if not _is_file(model):
-                raise DefinitionError(f"there is no vector file {model}.")
-            return adapt(Path(model), name)
+        if is_vector_file(model) or _is_file(model) or model.endswith(".py"):
+            return adapt(_vector_file(model), name)
+        if stated := split_name(model):
+            one = self.model(stated[0]).as_variant(stated[1])
+            return one if name is None else dataclasses.replace(one, name=name)
         if model.startswith(TRANSFORMER_PREFIX):
             made = SentenceTransformerEncoder(model.removeprefix(TRANSFORMER_PREFIX))
             return adapt(made, name or Path(made.name).name)
@@ -200,6 +210,7 @@ class Catalog:
             version=definition.get("version") or model.version,
             params={**definition["params"], **({"out_of_fold": folds} if folds else {})},
             unavailable=missing or model.unavailable,
+            variants=_variants(key, definition),
         )
 
     def _dependencies(
@@ -362,6 +373,27 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
 
 def _alike(like: str, *ends: str) -> list[str]:
     return [f"{like}-{end}" for end in ends]
+
+
+def _vector_file(model: str) -> Path:
+    """Return the path of a vector file, or raise a DefinitionError."""
+    if model.endswith(".py"):
+        raise DefinitionError(
+            f'{model} is Python code; name a class in it, "{Path(model).stem}:Name", '
+            f"or register it there and add --define {model}."
+        )
+    if not _is_file(model):
+        raise DefinitionError(f"there is no vector file {model}.")
+    return Path(model)
+
+
+def _variants(key: str, definition: Mapping[str, Any]) -> tuple[Variant, ...]:
+    """Return the variants of a defined model."""
+    widths, bits = definition.get("dimensions"), definition.get("precision")
+    try:
+        return tuple(make_variants(widths, bits, definition.get("rescore") or False))
+    except DefinitionError as error:
+        raise DefinitionError(*(f'model "{key}": {each}' for each in error.messages)) from error
 
 
 def _names_models(value: Any) -> bool:

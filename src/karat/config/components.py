@@ -262,12 +262,15 @@ def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Mod
     if messages:
         raise DefinitionError(*messages)
     changed = []
+    prototypes: dict[int, Any] = {}  # variants of an encoder keep one prototype
     for model, parameters in zip(models, read, strict=True):
         own = {name: value for name, value in given.items() if name in parameters}
         if own:
-            prototype = clone(model.prototype).set_params(**own)
+            place = id(model.prototype)
+            if place not in prototypes:
+                prototypes[place] = clone(model.prototype).set_params(**own)
             params = {**model.params, **own}
-            model = dataclasses.replace(model, prototype=prototype, params=params)
+            model = dataclasses.replace(model, prototype=prototypes[place], params=params)
         changed.append(model)
     return changed
 

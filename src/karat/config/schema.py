@@ -146,6 +146,20 @@ def _or(default: type) -> BeforeValidator:
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
+def _listed(value: Any) -> Any:
+    """Read a single value as a list of it, and null as an empty list."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _rescore(value: Any) -> Any:
+    if value is not None and not isinstance(value, bool) and not (type(value) is int and value > 0):
+        raise PydanticCustomError("shape", "must be true, false or an integer >= 1")
+    return value or False
+
+
+_LISTED = BeforeValidator(_listed)
 Name = Annotated[str, Field(min_length=1)]
 #: the types of items: MODALITIES of core/dataset.py
 Modality = Literal["table", "text", "entity", "column", "frame"]
@@ -155,6 +169,8 @@ Options = Annotated[dict[str, Any], _or(dict)]
 Label = Annotated[Any, AfterValidator(_label)]
 Count = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
+#: the keys of BITS of core/embeddings.py
+Precision = Literal["float32", "float16", "int8", "binary"]
 Severity = Annotated[float, Field(ge=0)]
 Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
 
@@ -179,6 +195,9 @@ class Model(_Strict):
     use: Use
     params: Options = {}
     out_of_fold: Annotated[int, Field(ge=2)] | None = None
+    dimensions: Annotated[list[Count], _LISTED] = []
+    precision: Annotated[list[Precision], _LISTED] = []
+    rescore: Annotated[Any, AfterValidator(_rescore)] = False
     role: Literal["encoder", "predictor", "searcher"] | None = None
     takes: list[Modality] | None = None
     requires: Texts = []

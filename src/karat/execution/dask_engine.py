@@ -443,7 +443,7 @@ class JobPacker:
 
     def pack(self, job: Job) -> RemoteJob:
         """Return a job with its files and their paths on the worker."""
-        keys = ("parts", job.model, job.task, job.dataset)
+        keys = ("parts", job.model, job.source, job.task, job.dataset)
         files = {f"shelf/{key}.pickle": self._file(self.shelf.file(key)) for key in keys}
         folders = {}
         for name in ("vectors", "vocabulary"):

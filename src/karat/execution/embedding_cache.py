@@ -268,7 +268,7 @@ class VectorStage:
         model: Model = self.shelf.get(job.model)
         if job.broken is not None or not model.stateless:
             return job
-        pair = (job.model, job.dataset)
+        pair = (job.source, job.dataset)
         if pair not in self.made:
             with one_thread(), restored_process(), use_account(account_of(self.shelf)):
                 self.made[pair] = self.fields(job)
@@ -276,14 +276,14 @@ class VectorStage:
 
     def fields(self, job: Job) -> dict[str, Any]:
         """Embed the dataset of a job; return the fields of jobs that use the vectors."""
-        return self._embed(job, self.shelf.get(job.model), self.shelf.get(job.dataset))
+        return self._embed(job, self.shelf.get(job.source), self.shelf.get(job.dataset))
 
     def _embed(self, job: Job, model: Model, data: Dataset) -> dict[str, Any]:
         self.progress.embedding(model.name, data.name, len(data.items))
         begun = time.perf_counter()
         try:
             encoder = model.fresh(job.seed, data.kind)
-            key = f"{job.model} {data.kind}"
+            key = f"{job.source} {data.kind}"
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
                 self._identities[key] = self._identity(model, encoder)
@@ -306,7 +306,8 @@ class VectorStage:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
     def _identity(self, model: Model, encoder: Any) -> str:
-        known = self._known_identities.get(model.name) if encoder is model.prototype else None
+        whole = encoder is model.prototype and model.variant is None
+        known = self._known_identities.get(model.name) if whole else None
         # vectors of a model without an identity are not found by later runs
         return known or encoder_identity(model, encoder) or os.urandom(16).hex()
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
@@ -53,6 +54,9 @@ def evaluate(
     scheduler: str | None = None,
     items: bool = True,
     budget: float | None = None,
+    dimensions: int | Sequence[int] = (),
+    precision: str | Sequence[str] = (),
+    rescore: bool | int = False,
     define: Files = (),
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
@@ -107,6 +111,15 @@ def evaluate(
     budget : float, optional
         The most that this call may spend on endpoints, in dollars. Jobs whose vectors would cost
         more are not run; ``resume=True`` runs them.
+    dimensions : int or sequence of int, default=()
+        Also evaluate every encoder with the first dimensions of its vectors only, such as
+        ``[64, 128]``. The variants have the names ``NAME@64d`` and ``NAME@128d``.
+    precision : str or sequence of str, default=()
+        Also evaluate every encoder, and each of ``dimensions``, with vectors of this precision:
+        ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``; ``NAME@int8``, ``NAME@64d-int8``.
+    rescore : bool or int, default=False
+        Retrieval with ``"binary"`` ranks this many documents again (True: 40), by the query's
+        32-bit vector.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
@@ -157,7 +170,12 @@ def evaluate(
     with restored_folder():
         catalog = Catalog(define)
     found, suite = find_models_and_suite(
-        catalog, models, tasks, only=options.only, constraint=constraint
+        catalog,
+        models,
+        tasks,
+        only=options.only,
+        constraint=constraint,
+        variants=make_variants(dimensions, precision, rescore),
     )
     plan = plan_suite(found, suite, catalog, options)
     postponed = []
@@ -272,10 +290,12 @@ def find_models_and_suite(
     *,
     only: Sequence[str] = (),
     constraint: str = "default",
+    variants: Sequence[Variant] = (),
 ) -> tuple[list[Model], Suite]:
     """Return the models and the suite; one error lists the mistakes in all names.
 
-    Without models, those that the suite defines are returned.
+    Without models, those that the suite defines are returned. ``variants`` are those of every
+    encoder.
     """
     messages: list[str] = []
 
@@ -291,7 +311,7 @@ def find_models_and_suite(
     if chosen.name:
         attempt(lambda: pick_tasks(chosen, only, chosen.name))
     names = list(chosen.models) if models is None else models
-    found: list[Model] = attempt(lambda: catalog.models(names), [])
+    found: list[Model] = attempt(lambda: catalog.models(names, variants), [])
     attempt(lambda: catalog.definitions.get("constraints", constraint))
     if not found and not messages:
         messages.append(f'no model was given and suite "{chosen.name}" defines none; use -m.')

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
-from karat.core.embeddings import Vectors
+from karat.core.embeddings import Vectors, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
@@ -127,6 +127,8 @@ class Job:
     ``broken`` why they could not be computed.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
+    ``encoder`` is the key of the model whose vectors are used, if it is another one: variants of an
+    encoder use the same vectors.
     """
 
     model: str
@@ -144,6 +146,12 @@ class Job:
     limits: Limits | None = None
     stage: tuple[str, bool] | None = None
     batches: tuple[int, ...] = ()
+    encoder: str = ""
+
+    @property
+    def source(self) -> str:
+        """The key of the model whose vectors the job uses."""
+        return self.encoder or self.model
 
     @property
     def model_seed(self) -> int:
@@ -250,7 +258,7 @@ class _Attempt:
             solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
-        record.update(dimensions=solver.dimensions)
+        record.update(_size(solver.dimensions, self.model))
         for view in views(self.task.corruptions, self.task.draws):
             reason = reason_not_applicable(view, data, self.model.role)
             result = self._score(solver, test, view) if not reason else {}
@@ -323,7 +331,8 @@ class _Attempt:
         key = f"vectors-{job.vectors}-{job.vocabulary}-{job.dataset}"
         ready = self.shelf.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
         # a stateless encoder has one seed for all folds: its vectors are computed once
-        return ProbeSolver(model, probe, task.missing, job.seed, ready)
+        keep = self._share_between_variants if job.encoder else None
+        return ProbeSolver(model, probe, task.missing, job.seed, ready, keep)
 
     def _stored_vectors(self) -> Vectors:
         """Return the precomputed vectors, which the jobs of a process share."""
@@ -372,7 +381,8 @@ class _Attempt:
         if self.job.vectors is None:
             return vector_facts(train, test)
         items = b"".join(data.mentioned().tobytes() + b"/" for data, _ in (train, test))
-        key = f"facts-{self.job.vectors}-{self.job.dataset}-{hashlib.sha256(items).hexdigest()}"
+        digest = hashlib.sha256(f"{self.model.variant} ".encode() + items).hexdigest()
+        key = f"facts-{self.job.vectors}-{self.job.dataset}-{digest}"
         return self.shelf.get_or_make(key, lambda: vector_facts(train, test))
 
     def unmatched(self) -> dict[str, Any]:
@@ -466,7 +476,14 @@ class _Attempt:
 
     def _share_from_vectors(self, rows: str, name: str, make: Callable[[], Any]) -> Any:
         """Return what a probe computes from stored vectors, shared by the heads on these rows."""
-        return self.shelf.get_or_make_in_group(f"{self.job.vectors}-{rows}", name, make)
+        group = f"{self.job.vectors}-{self.model.variant}-{rows}"
+        return self.shelf.get_or_make_in_group(group, name, make)
+
+    def _share_between_variants(self, name: str, make: Callable[[], Vectors]) -> Vectors:
+        """Return vectors that the variants of an encoder share in this process."""
+        digest = hashlib.sha256(f"{self.job.vectors} {name}".encode()).hexdigest()
+        key = f"variants-{self.job.dataset}-{digest}"
+        return self.shelf.get_or_make_recent(key, make, lambda v: v.matrix.nbytes)
 
     def _answers(self, solver: Solver, shown: Dataset, view: View) -> Answers:
         if isinstance(solver, PredictorSolver):
@@ -498,6 +515,15 @@ class _Attempt:
             "coverage": answers.coverage,
         }
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _size(dimensions: int | None, model: Model) -> dict[str, Any]:
+    """Return the number of dimensions of a model's vectors, and how one is stored."""
+    if dimensions is None:
+        return {"dimensions": None}
+    precision = model.precision
+    size = vector_bytes(dimensions, precision)
+    return {"dimensions": dimensions, "precision": precision, "vector_bytes": size}
 
 
 def _confusion(predictions: Predictions) -> list[list[Any]]:

@@ -45,7 +45,7 @@ from karat.errors import (
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
-from karat.models.model import Model, model_identity
+from karat.models.model import Model, encoder_identity, variant_identity
 
 log = logging.getLogger(__name__)
 
@@ -153,9 +153,14 @@ def make_plan(
             planned.append(_plan_task(task, load, seed, folds, max_folds, max_rows))
     if mistakes.messages or all(each.data is None for each in planned):
         mistakes.messages += [each.data_error for each in planned if each.data_error]
+    encoders: dict[tuple[int, tuple[str, ...]], str | None] = {}
     for model in models:
         with mistakes.collected(f'model "{model.name}"'):
-            identities[model.name] = None if model.unavailable else model_identity(model)
+            key = id(model.prototype), model.depends_on  # variants have one prototype
+            if key not in encoders:
+                unknown = model.unavailable
+                encoders[key] = None if unknown else encoder_identity(model, model.prototype)
+            identities[model.name] = variant_identity(encoders[key], model.variant)
     names = Counter(each.task.name for each in planned)
     twice = sorted(name for name, count in names.items() if count > 1)
     mistakes.messages += [f'duplicate task name "{name}"; rename one.' for name in twice]
@@ -183,11 +188,14 @@ class Bill:
 
 def estimate_bills(plan: Plan) -> list[Bill]:
     """Return the estimated bill of every model behind an endpoint; nothing is sent."""
-    bills = []
+    bills: list[Bill] = []
+    billed: list[Any] = [None]  # variants of an encoder share its vectors
     for model in plan.models:
         asked: Any = model.prototype
+        if any(asked is each for each in billed):
+            continue
         tasks = {id(each): each for one, each, _ in plan.jobs if one is model}.values()
-        if not callable(getattr(asked, "estimate", None)) or not tasks:
+        if not model.sends_texts or not tasks:
             continue
         texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
         whole: dict[str, dict[str, None]] = {}
@@ -199,6 +207,7 @@ def estimate_bills(plan: Plan) -> list[Bill]:
         per_token = asked.price_per_token
         price = None if per_token is None else (tokens + views) * per_token
         count = sum(map(len, whole.values()))
+        billed.append(asked)
         bills.append(Bill(model.name, count, missing, tokens, views, price))
     return bills
 

@@ -11,7 +11,7 @@ import shlex
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -276,14 +276,14 @@ class Session:
         for job in jobs if self.workers or self.on_dask else ():
             if job.stage is None and self.shelf.get(job.model).stateless and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
-                first.setdefault((job.model, job.dataset), staged)
+                first.setdefault((job.source, job.dataset), staged)
         name, jobs = f"{__name__}:embed", list(first.values())
         for job, answer in execute(jobs, name, self.shelf, 1, self._report) if jobs else ():
             if isinstance(answer, WorkerDied):
                 answer = {"broken": Broken(answer.status, answer.cause, answer.output)}
             elif isinstance(answer, BaseException):
                 raise answer
-            self.stage.made[job.model, job.dataset] = answer
+            self.stage.made[job.source, job.dataset] = answer
 
     def _share_views(self, jobs: Sequence[Job]) -> None:
         """Compute the views of folds that several models see once, in a worker process.
@@ -442,6 +442,7 @@ class Session:
             "params": _plain(model.params),
             "version": model.version,
             "role": model.role,
+            **({"base": model.base} if model.base else {}),
             **_prompt_facts(model, self.plan.tasks),
             **self.machine,
             "tasks": [self._facts(model, planned) for planned in self.plan.tasks],
@@ -494,7 +495,8 @@ class Session:
             folder, seed = str(runs[model.name].folder.absolute()), self.plan.seed
             job = Job(model_key, task_key, data_key, fold, seed, spec, folder)
             stage = (self.stage.folder, self.options.cache) if limits else None
-            jobs.append(dataclasses.replace(job, limits=limits, stage=stage, batches=batches))
+            job = dataclasses.replace(job, limits=limits, stage=stage, batches=batches)
+            jobs.append(dataclasses.replace(job, encoder=keys.get(("encoder", model.name), "")))
         return jobs
 
     def _fill_shelf(self) -> dict[tuple[str, str], Any]:
@@ -505,6 +507,7 @@ class Session:
             if self.plan.identities[model.name] is None:
                 sent = dataclasses.replace(model, prototype=Unsendable())
             keys["model", model.name] = self.shelf.put(f"model-{i}", model, sent)
+        keys |= {("encoder", name): keys["model", other] for name, other in self._encoders()}
         for i, planned in enumerate(self.plan.tasks):
             if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)
@@ -513,6 +516,14 @@ class Session:
                 data_key = self.shelf.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
                 keys["task", task.name] = (self.shelf.put(f"task-{i}", task), data_key)
         return keys
+
+    def _encoders(self) -> Iterator[tuple[str, str]]:
+        """Yield, of models with variants, the name of each and of the one whose vectors it uses."""
+        shared = {id(model.prototype) for model in self.plan.models if model.base}
+        first: dict[int, str] = {}
+        for model in self.plan.models:
+            if id(model.prototype) in shared:
+                yield model.name, first.setdefault(id(model.prototype), model.name)
 
     def _record(self, job: Job, answer: Any) -> dict[str, Any]:
         """Store the answer of a worker and return the job's record."""

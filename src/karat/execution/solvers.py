@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, embed, fit_embed
+from karat.core.files import fingerprint
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
 from karat.models.model import Model, fit_weighted, object_identity
@@ -153,13 +155,21 @@ class ProbeSolver:
     """An encoder computes vectors and a probe answers questions from them."""
 
     def __init__(
-        self, model: Model, probe: Probe, missing: str, seed: int, ready: Vectors | None = None
+        self,
+        model: Model,
+        probe: Probe,
+        missing: str,
+        seed: int,
+        ready: Vectors | None = None,
+        keep: Keep | None = None,
     ) -> None:
+        """``keep`` shares vectors between the variants of an encoder whose vectors are ready."""
         self.model = model
         self.probe = probe
         self.missing = missing
         self.seed = seed
         self.ready = ready
+        self.keep = keep
         self.dimensions: int | None = None
 
     @property
@@ -172,9 +182,10 @@ class ProbeSolver:
         self.items_ = train.items
         if self.ready is None:
             self.encoder_ = self.model.fresh(self.seed, train.kind)
-            self.vectors_ = fit_embed(self.encoder_, train, self.model.name)
+            self.base_ = fit_embed(self.encoder_, train, self.model.name)
         else:
-            self.vectors_ = self.ready
+            self.base_ = self.ready
+        self.vectors_ = self._fit_variant(train)
         self.dimensions = self.vectors_.matrix.shape[1]
         able = self.probe.answerable(train, self.vectors_)
         if not able.any():
@@ -189,11 +200,10 @@ class ProbeSolver:
         known_items = test.items is self.items_ and (
             self.ready is not None or np.array_equal(test.mentioned(), self.vectors_.rows)
         )
-        vectors = self.vectors_ if known_items else self._embedded(test)
         if change is None:
-            self.tested_ = vectors
+            self.tested_ = vectors = self.vectors_ if known_items else self._embedded(test)
         else:
-            vectors = change(vectors)
+            vectors = self._compressed(change(self.base_ if known_items else self._base(test)))
         able = self.probe.answerable(test, vectors)
         rows = test.mentioned()
         missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
@@ -233,16 +243,45 @@ class ProbeSolver:
 
     def infer(self, test: Dataset) -> Predictions:
         """Embed and answer without precomputed vectors, to be timed."""
+        self.keep = None
         vectors = self._embedded(test)
         able = np.flatnonzero(self.probe.answerable(test, vectors))
         return self.probe.answer(test.take(able), vectors)
 
+    def _fit_variant(self, train: Dataset) -> Vectors:
+        """Return the vectors of the train items in the form in which they would be stored."""
+        if (variant := self.model.variant) is None:
+            return self.base_
+        self.compression_ = fitted = variant.fit(train, self.base_)
+        if self.keep is None:
+            return fitted.apply(self.base_)
+        vectors: Vectors = self.keep(fitted.key, lambda: fitted.apply(self.base_))
+        return vectors
+
+    def _compressed(self, vectors: Vectors) -> Vectors:
+        return vectors if self.model.variant is None else self.compression_.apply(vectors)
+
     def _embedded(self, test: Dataset) -> Vectors:
+        vectors = self._compressed(replace(self._base(test), vocabulary=None))
+        return replace(vectors, vocabulary=self.vectors_.vocabulary)
+
+    def _base(self, test: Dataset) -> Vectors:
+        """Return the vectors of the test items as the encoder computes them."""
+        if self.keep is None:
+            return self._encoded(test)
+        name = hashlib.sha256(test.mentioned().tobytes()).hexdigest()
+        vectors: Vectors = self.keep(
+            f"{fingerprint(test.items)} {name}", lambda: self._encoded(test)
+        )
+        return vectors
+
+    def _encoded(self, test: Dataset) -> Vectors:
         encoder = self.encoder_ if self.ready is None else self.model.fresh(self.seed, test.kind)
-        vectors = embed(encoder, test, self.model.name, self.dimensions)
+        base = self.base_.matrix
+        vectors = embed(encoder, test, self.model.name, base.shape[1])
         # the dtype may differ between folds
-        matrix = vectors.matrix.astype(self.vectors_.matrix.dtype, copy=False)
-        return replace(vectors, matrix=matrix, vocabulary=self.vectors_.vocabulary)
+        matrix = vectors.matrix.astype(base.dtype, copy=False)
+        return replace(vectors, matrix=matrix, vocabulary=self.base_.vocabulary)
 
 
 def _no_vectors(data: Dataset, vectors: Vectors, what: str) -> NoVectors:

@@ -178,8 +178,8 @@ class _JobQueue:
 
 
 def _model(job: Any) -> Any:
-    """Return the key of a job's model; jobs of different models never share a worker."""
-    return getattr(job, "model", None)
+    """Return the key of a job's encoder or model; jobs of different ones never share a worker."""
+    return getattr(job, "encoder", "") or getattr(job, "model", None)
 
 
 def save(shelf: ObjectStore) -> None:

@@ -8,6 +8,7 @@ never mixed up.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import importlib
 import importlib.util
@@ -27,6 +28,7 @@ from typing import Any, ClassVar
 import cloudpickle
 import numpy as np
 
+from karat.core.embeddings import Variant
 from karat.core.files import file_hash
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
@@ -207,6 +209,10 @@ class Model:
         What its results depend on besides its code and parameters, as part of its identity: paths
         of files and folders, ``"env:NAME"`` for an environment variable, and ``"version:TEXT"``
         for a text that is changed by hand.
+    base, variant
+        The name of the encoder of which this is a variant, with fewer dimensions or bits.
+    variants
+        The variants that are evaluated together with it.
     """
 
     name: str
@@ -219,6 +225,45 @@ class Model:
     limits: Mapping[str, Any] = field(default_factory=dict)
     artifacts: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
+    base: str = ""
+    variant: Variant | None = None
+    variants: tuple[Variant, ...] = ()
+
+    @property
+    def sends_texts(self) -> bool:
+        """Whether it is an encoder behind an endpoint."""
+        return callable(getattr(self.prototype, "estimate", None))
+
+    @property
+    def precision(self) -> str:
+        """How a vector is stored: ``"float32"``, ``"float16"``, ``"int8"`` or ``"binary"``."""
+        return "float32" if self.variant is None else self.variant.precision
+
+    def expanded(self) -> list[Model]:
+        """Return the model and all of its variants."""
+        return [dataclasses.replace(self, variants=()), *map(self.as_variant, self.variants)]
+
+    def as_variant(self, variant: Variant) -> Model:
+        """Return a variant of an encoder; its prototype is that of the encoder."""
+        if self.role != "encoder" or self.variant is not None:
+            kind = "a variant" if self.variant is not None else f"a {self.role}"
+            raise DefinitionError(
+                f"{self.name} is {kind}; dimensions and precision need an encoder."
+            )
+        server = getattr(self.prototype, "dimensions", None) if self.sends_texts else None
+        if variant.dimensions is not None and server is not None:
+            raise DefinitionError(
+                f"{self.name}: its server shortens vectors to {server} dimensions, a parameter of "
+                f"the endpoint; variants with fewer dimensions need an endpoint without it."
+            )
+        return dataclasses.replace(
+            self,
+            name=f"{self.name}@{variant.label}",
+            base=self.name,
+            variant=variant,
+            variants=(),
+            params={**self.params, **variant.params},
+        )
 
     @property
     def stateless(self) -> bool:
@@ -318,7 +363,14 @@ def model_identity(model: Model) -> str | None:
 
     Equal models may have different hashes (a cache miss), but not the reverse.
     """
-    return encoder_identity(model, model.prototype)
+    return variant_identity(encoder_identity(model, model.prototype), model.variant)
+
+
+def variant_identity(identity: str | None, variant: Variant | None) -> str | None:
+    """Return the identity of a variant of an encoder."""
+    if identity is None or variant is None:
+        return identity
+    return hashlib.sha256(f"{identity}\0{variant}".encode()).hexdigest()
 
 
 def encoder_identity(model: Model, encoder: Any) -> str | None:

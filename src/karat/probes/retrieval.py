@@ -13,7 +13,7 @@ average precision and best F1 are exact on that grid.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -199,6 +199,9 @@ class Nearest:
     and of questions without vectors. The columns of a query's own table are never candidates. A
     document that is split into passages has the score of its best passage. Ties count against the
     encoder.
+
+    Vectors of one bit are ranked by their Hamming distance. If they are rescored, the nearest items
+    are ranked again, by the cosine of the query's 32-bit vector to their vectors of one bit.
     """
 
     def __init__(self, queries: str = "among") -> None:
@@ -223,7 +226,8 @@ class Nearest:
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query and the rank of each answer."""
         known = vectors.known(np.arange(len(test.items)))
-        return self._ranked(test, known, lambda items: _Cosines(vectors, items, test.tables))
+        ranker = _Rescored if vectors.rescore else _Cosines
+        return self._ranked(test, known, lambda items: ranker(vectors, items, test.tables))
 
     def search(self, test: Dataset, searcher: Any) -> Predictions:
         """Return the same by the scores of a search model."""
@@ -326,6 +330,12 @@ class _Candidates:
         own = np.flatnonzero(self.documents[places] == items)
         return own, places[own]
 
+    def hidden(self, query: int, tables: np.ndarray | None) -> np.ndarray:
+        """Return the places of the query itself, or of all columns of its table."""
+        if tables is None:
+            return self.places(np.array([query]))[1]
+        return np.flatnonzero(tables[self.items] == tables[query])
+
 
 class _Ranker:
     """Ranks candidates for queries; ``block`` does so for some queries."""
@@ -351,12 +361,14 @@ class _Ranker:
 class _Searched(_Ranker):
     """Ranks candidates by the scores of a search model."""
 
+    tables: np.ndarray | None = None
+
     def __init__(self, searcher: Any, texts: pd.Series, candidates: _Candidates) -> None:
         self.searcher, self.texts, self.candidates = searcher, texts, candidates
         searcher.index(texts.iloc[candidates.items].tolist())
 
-    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Rank the candidates by the scores themselves."""
+    def scores(self, queries: np.ndarray) -> np.ndarray:
+        """Return the score of every item for each query."""
         shape = (len(queries), len(self.candidates.items))
         scores = np.array(self.searcher.scores(self.texts.iloc[queries].tolist()), dtype=float)
         if scores.shape != shape or np.isnan(scores).any():
@@ -364,9 +376,13 @@ class _Searched(_Ranker):
                 f"{type(self.searcher).__name__}.scores must return numbers of the shape {shape}, "
                 f"got {scores.shape}."
             )
+        return self.candidates.best(scores)
+
+    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Rank the candidates by the scores themselves."""
         first, others, ranks = [], [], []
-        for query, row, wanted in zip(queries, self.candidates.best(scores), answers, strict=True):
-            row[self.candidates.places(np.array([query]))[1]] = -np.inf
+        for query, row, wanted in zip(queries, self.scores(queries), answers, strict=True):
+            row[self.candidates.hidden(query, self.tables)] = -np.inf
             first.append(self.candidates.documents[nearest(row)])
             others.append(np.isfinite(row).sum())
             found = np.full(len(wanted), np.inf)
@@ -375,6 +391,33 @@ class _Searched(_Ranker):
             found[own[order]] = numbers
             ranks.append(found)
         return np.array(first), np.array(others), np.concatenate(ranks)
+
+
+class _Rescored(_Searched):
+    """Ranks candidates by Hamming distance, and the nearest again by the query's 32-bit vector."""
+
+    def __init__(
+        self, vectors: Vectors, candidates: _Candidates, tables: np.ndarray | None = None
+    ) -> None:
+        self.vectors, self.candidates, self.tables = vectors, candidates, tables
+        self.units = vectors.units(candidates.items, np.float64)
+        assert vectors.exact is not None
+        self.queries = replace(vectors, matrix=vectors.exact)
+
+    def scores(self, queries: np.ndarray) -> np.ndarray:
+        """Return the cosines of bits; those of the first stage's nearest are 2 higher or more."""
+        bits = self.vectors.units(queries, np.float64, query=True) @ self.units.T
+        scores = self.candidates.best(bits)
+        exact = self.queries.units(queries, np.float64, query=True)
+        for row, (query, vector) in enumerate(zip(queries, exact, strict=True)):
+            first = scores[row].round(9)  # equal distances are equal numbers
+            first[self.candidates.hidden(query, self.tables)] = -np.inf
+            nearest = np.argsort(-first, kind="stable")[: self.vectors.rescore]
+            items, sizes = self.candidates.parts(nearest)
+            again = self.vectors.units(items, np.float64) @ vector
+            starts = np.cumsum(sizes) - sizes
+            scores[row, nearest] = 3.0 + np.maximum.reduceat(again, starts)
+        return scores
 
 
 class _Cosines(_Ranker):
@@ -421,10 +464,7 @@ class _Cosines(_Ranker):
 
         The score of a hidden candidate is minus infinity.
         """
-        if self.tables is None:
-            hidden = self.candidates.places(np.array([query]))[1]
-        else:
-            hidden = np.flatnonzero(self.tables[self.candidates.items] == self.tables[query])
+        hidden = self.candidates.hidden(query, self.tables)
         scores[hidden] = -np.inf
         return len(scores) - len(hidden)
 

@@ -17,6 +17,7 @@ from karat.analysis.formatting import count
 from karat.config.catalog import Catalog, load_user_table
 from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
+from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import OPTIONS, infer_columns, read_frame, read_parts
@@ -101,6 +102,10 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
     catalog = Catalog(define)
     console = plain_console()
     sections = catalog.definitions.names_everywhere(name)
+    if not sections and (stated := split_name(name)):
+        params = ", ".join(f"{key}: {value}" for key, value in stated[1].params.items())
+        console.print(Text(f"variant of {stated[0]}: {params}", style="bold"), soft_wrap=True)
+        return show_name(stated[0], define, constraint)
     limits = list(_limits(catalog, name, constraint)) if constraint is not None else []
     for section in sections:
         text = catalog.definitions.show(section, name)

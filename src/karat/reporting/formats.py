@@ -239,6 +239,7 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
         "seconds": ("time", duration),
         "memory_mb": ("memory", _form("{:.1f} GB", 1 / 1024)),
         "dimensions": ("dims", _whole),
+        "vector_bytes": ("bytes", _whole),
         "tokens": ("tokens", _whole),
         "price": ("price", money),
     }

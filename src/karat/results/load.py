@@ -30,11 +30,17 @@ from karat.metrics.metric import get_metric
 from karat.results.compact import Compact, Listed, read_compact, stamp_records, write_compact
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, about_stamp, open_runs
-from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
+from karat.results.tables import (
+    FINAL_EPOCH,
+    SCORE_COLUMNS,
+    expand_folds,
+    scores_table,
+    vector_size,
+)
 
 JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
-    *("train", "test", "tokens", "price"),
+    *("precision", "vector_bytes", "train", "test", "tokens", "price"),
 )
 
 
@@ -348,7 +354,7 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
 _JOB_KEYS = {
     **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
     **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
-    **{"tokens": "tokens", "price": "price"},
+    **{name: name for name in ("precision", "vector_bytes", "tokens", "price")},
 }
 
 
@@ -370,6 +376,9 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     found = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
     found["coverage"] = columns.coverage()
     _add_embedding(named.run, columns, found)
+    pairs = zip(found["dimensions"], found["precision"], strict=True)
+    sizes = [vector_size({"dimensions": width, "precision": each}) for width, each in pairs]
+    found["precision"], found["vector_bytes"] = map(list, zip(*sizes, strict=True) if sizes else ((), ()))
     ended = {status: simplified_status(status) for status in set(found["status"])}
     found["status"] = [ended[status] for status in found["status"]]
     for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
+from karat.core.embeddings import BITS, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import as_text
 from karat.core.columns import ITEM_TYPES, item_text
@@ -35,6 +36,7 @@ AMLB_COLUMNS = (
 )
 KARAT_COLUMNS = (
     *("status", "repeat", "corruption", "severity", "draw", "affected", "coverage", "dimensions"),
+    *("vector_precision", "vector_bytes"),  # precision is a metric
     *("train_questions", "questions", "embed_seconds", "load_seconds", "fit_seconds"),
     *("predict_seconds", "score_seconds", "seconds", "cpu_seconds", "peak_memory_mb", "notes"),
 )
@@ -88,7 +90,7 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     usage = USAGE_COLUMNS if any("tokens" in record for record in records) else ()
     columns = [*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings]
     table = pd.DataFrame(rows, columns=columns)
-    whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
+    whole = ["fold", "seed", "repeat", "dimensions", "vector_bytes", "train_questions", "questions"]
     return table.astype({name: "Int64" for name in whole})
 
 
@@ -121,10 +123,17 @@ def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) ->
         "utc": record["utc"],
         "duration": record.get("fit_seconds"),
         "seed": record["seed"],
+        **dict(zip(("vector_precision", "vector_bytes"), vector_size(record), strict=True)),
         "notes": "; ".join(record["notes"]),
         "models": record.get("models"),
         **{f"inference_{n}_seconds": v for n, v in record.get("inference", {}).items()},
     }
+
+
+def vector_size(record: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """Return the precision of a job's vectors and the bytes of one; those of old records are 32 bits."""
+    width, precision = record.get("dimensions"), record.get("precision") or "float32"
+    return (precision, vector_bytes(width, precision)) if width else (None, None)
 
 
 def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
@@ -304,7 +313,7 @@ _TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
 _ABOUT: dict[str, Check] = {
     **dict.fromkeys(("constraint", "mode", "stamp", "karat"), _is_text),
     "suite": _is_any_text,
-    **dict.fromkeys(("version", "role", "tag"), _none_or(_is_text)),
+    **dict.fromkeys(("version", "role", "tag", "base"), _none_or(_is_text)),
     **dict.fromkeys(("params", "imported", "rescored"), _is_object),
     "prompts": _object_of(_is_text),
     "declared_prompts": _list_of(_is_text),
@@ -347,7 +356,8 @@ NEEDED = (
 )
 _RECORD: dict[str, Check] = {
     **dict.fromkeys(("spec", "model", "metric", "info", "utc", "kind"), _is_text),
-    **dict.fromkeys(("fold", "repeat", "dimensions"), _none_or(_is_count)),
+    **dict.fromkeys(("fold", "repeat", "dimensions", "vector_bytes"), _none_or(_is_count)),
+    "precision": lambda value: value is None or (isinstance(value, str) and value in BITS),
     **dict.fromkeys(("train_questions", "questions", "unconverged"), _none_or(_is_count)),
     **dict.fromkeys((f"{name}_seconds" for name in _TIMES), _none_or(_is_number)),
     **dict.fromkeys(("seconds", "peak_memory_mb", "coverage"), _none_or(_is_number)),
