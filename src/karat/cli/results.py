@@ -501,3 +501,58 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise DefinitionError(*problems)
     return options
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("models", nargs=-1, required=True, metavar="A [B]")
+@option(
+    "--items FILE",
+    "Texts (.txt, one per line), ids of vector files (.txt), or rows of a table (.csv) to embed.  "
+    "[default: 500 texts that come with Karat, common ids, or rows of penguins]",
+    type=PATH,
+)
+@option("--margin SIZE", "Differences of scores up to this size count as equal.", default=0.01)
+@option(
+    "--rotations/--no-rotations",
+    "Whether rotated vectors count as the same.  [default: only for vector files]",
+    default=None,
+    show_default=False,
+)
+@option("--all", "Measure all levels, also if the answer is settled.", dest="every", is_flag=True)
+@option("--save FILE", "Write a fingerprint of A, to compare with later.", type=PATH)
+@define_option
+@format_option
+def same(
+    models: tuple[str, ...], items: Path | None, save: Path | None, shape: str | None, **given: Any
+) -> int:
+    """Test whether B is still the same encoder as A.
+
+    A and B are models as for karat run, vector files, or fingerprints written with --save. Vectors
+    are compared first, then nearest neighbors, then scores on tasks, until the answer is settled.
+
+    \b
+    Examples:
+      karat same minilm minilm-int8
+      karat same minilm http://localhost:8080/v1#minilm
+      karat same --save minilm.json minilm
+      karat same minilm.json my_module:NewMiniLM --format markdown
+
+    Exit code: 0 identical or equivalent, 1 different, 3 undecided, 2 invalid input.
+    """
+    from karat.analysis.same_encoder import Fingerprint, read_items
+    from karat.analysis.same_encoder import same as compare_encoders
+    from karat.config.catalog import Catalog
+    from karat.reporting.comparison_output import show_same
+
+    catalog = Catalog(given.pop("define"))
+    chosen = read_items(items) if items else None
+    if len(models) != (1 if save else 2):
+        needed = "one model" if save else "two models"
+        raise DefinitionError(f"karat same needs {needed}, got {len(models)}.")
+    if save:
+        click.echo(Fingerprint.of(models[0], chosen, catalog).save(save))
+        return 0
+    every = given.pop("every")
+    found = compare_encoders(*models, items=chosen, every_level=every, catalog=catalog, **given)
+    show_same(found, shape)
+    return found.exit_code

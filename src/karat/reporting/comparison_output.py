@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -46,6 +46,9 @@ from karat.reporting.notes import SIGNS
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
 from karat.stats.ranking import FEWEST_TASKS
+
+if TYPE_CHECKING:
+    from karat.analysis.same_encoder import Same
 
 BRACKETS = (
     "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
@@ -411,3 +414,21 @@ def _slice_legend(found: SliceComparison, top: int) -> str:
         f"Difference: {what}, with its 95 % interval. p is corrected for "
         f"{count(tested, 'slice')} (Benjamini-Hochberg).{shown}"
     )
+
+
+# -- two encoders ---------------------------------------------------------------------------
+
+
+def show_same(found: Same, shape: str | None = None) -> None:
+    """Print whether two encoders are the same, with the measured values."""
+    rows = found.lines()
+    table = Table(
+        groups=[text_column("level", [level for level, _, _ in rows], right=False)],
+        model=text_column("measure", [name for _, name, _ in rows], right=False),
+        columns=[text_column("value", [value for _, _, value in rows])],
+        starts=[0],
+        caption=f"{found.a} against {found.b}",
+        notes=list(found.notes),
+    )
+    frame = pd.DataFrame(rows, columns=["level", "measure", "value"])
+    _show(table, [found.sentence], shape, found.to_dict(), frame)

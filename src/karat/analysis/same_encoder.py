@@ -46,6 +46,8 @@ CALLS = 4
 STORED = 2e-3
 #: number of ids compared if both sides are vector files
 IDS = 1000
+#: fewest items on which encoders are compared
+FEWEST_ITEMS = 20
 FINGERPRINT = "karat fingerprint 1"
 
 
@@ -156,9 +158,11 @@ class Fingerprint:
     exact: str
 
     @classmethod
-    def of(cls, model: Any, items: Items | None = None) -> Fingerprint:
+    def of(
+        cls, model: Any, items: Items | None = None, catalog: Catalog | None = None
+    ) -> Fingerprint:
         """Embed the items with a model."""
-        (side,) = _sides([model], items)
+        (side,) = _sides([model], items, catalog)
         if not isinstance(side, LiveSide):
             raise DefinitionError(f"{side.name}: a fingerprint is made of a model.")
         matrix = side.matrix.astype(np.float32)
@@ -195,9 +199,9 @@ class Fingerprint:
         return cls(facts[0], facts[1], matrix, facts[2])
 
 
-def _sides(given: Sequence[Any], items: Items | None) -> list[Side]:
+def _sides(given: Sequence[Any], items: Items | None, catalog: Catalog | None) -> list[Side]:
     """Return the sides of models, files and fingerprints, all on the same items."""
-    catalog = Catalog()
+    catalog = catalog or Catalog()
     loaded = [_loaded(each, catalog) for each in given]
     models = [each for each in loaded if isinstance(each, Model)]
     for model in models:
@@ -237,6 +241,19 @@ def _default_items(models: Sequence[Model], catalog: Catalog) -> Items:
     if all(model.takes is None or "text" in model.takes for model in models):
         return probe_texts()
     return table_items(catalog.dataset("penguins")().items)
+
+
+def read_items(path: Path) -> Items:
+    """Return the items of a file: rows of a ``.csv`` table, or one text or id per line."""
+    try:
+        if path.suffix == ".csv":
+            return table_items(pd.read_csv(path))
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the items of {path}: {error}") from error
+    if len(lines) < FEWEST_ITEMS:
+        raise DataError(f"{path} has {len(lines)} items; at least {FEWEST_ITEMS} are needed.")
+    return Items(pd.Series(lines, index=lines, dtype=object), ProbeItems.of(lines))
 
 
 def _common_ids(lookups: Sequence[Any]) -> Items:
@@ -385,6 +402,7 @@ def same(
     margin: float = MARGIN,
     rotations: bool | None = None,
     every_level: bool = False,
+    catalog: Catalog | None = None,
 ) -> Same:
     """Return whether two encoders are the same.
 
@@ -405,9 +423,11 @@ def same(
         files, because two trainings of node vectors have arbitrary coordinates.
     every_level
         Measure all levels, also if the answer is settled before.
+    catalog
+        Definitions of models. Default: the built-in ones.
     """
     check_rope(margin)
-    sides = first, second = _sides([a, b], items)
+    sides = first, second = _sides([a, b], items, catalog)
     files = [isinstance(s, LiveSide) and isinstance(s.model.prototype, Lookup) for s in sides]
     ignored = ROTATED if (all(files) if rotations is None else rotations) else ()
     names = _names(sides)
@@ -439,6 +459,8 @@ _STATED = {
 }
 #: differences that a rotation of the space can explain
 ROTATED = ("rotation", "permutation", "pooling", "model", "noise", "scale")
+#: differences that vectors which depend on a call can explain
+UNSPECIFIC = ("noise", "pooling", "model", "length")
 Settled = tuple[str, str, str, int]
 
 
@@ -470,10 +492,11 @@ def _by_vectors(
             return "equivalent", "noise", why, 1
     if found.code == "none":
         return "identical", "none", found.sentence, 1
-    size = float(np.nanmedian(found.relative)) if found.relative.size else 0.0
+    known = found.relative[~np.isnan(found.relative)]
+    size = float(np.median(known)) if len(known) else 0.0
     for name, own in habits.items():
         change = max(own.alone, own.reversed)
-        if change > max(0.01, size / 3):
+        if found.code in UNSPECIFIC and change > max(0.01, size / 3):
             why = (
                 f"The vectors of {name} depend on the other items of a call: they change by "
                 f"{100 * change:.2g} % if each is encoded alone."
