@@ -19,6 +19,7 @@ _MODULES = {
     "karat.analysis.history": "History compare_to_history",
     "karat.analysis.items": "ItemComparison compare_items",
     "karat.analysis.robustness": "robustness",
+    "karat.analysis.same_encoder": "Fingerprint Same same",
     "karat.analysis.slices": "SliceComparison compare_slices",
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from karat.analysis.items import ItemComparison as ItemComparison
     from karat.analysis.items import compare_items as compare_items
     from karat.analysis.robustness import robustness as robustness
+    from karat.analysis.same_encoder import Fingerprint as Fingerprint
+    from karat.analysis.same_encoder import Same as Same
+    from karat.analysis.same_encoder import same as same
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
     from karat.compat.convert import Imported as Imported

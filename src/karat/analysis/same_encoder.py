@@ -127,7 +127,7 @@ class _Called:
 
     def __init__(self, encoder: Any, values: Any) -> None:
         texts = isinstance(values, pd.Series) and "text" in getattr(encoder, "by_text", ())
-        self.encoder, self.encodes = encoder, texts
+        self.encoder, self.encodes = encoder, texts and not isinstance(encoder, Lookup)
 
     def transform(self, values: Any, **role: str) -> Any:
         """Return one row per item."""
@@ -433,6 +433,8 @@ def same(
     names = _names(sides)
     given = {"rounding": max(side.rounding for side in sides), "names": names}
     found = vector_difference(first.matrix, second.matrix, _facts(sides), **given)
+    if not (_has_vectors(first) & _has_vectors(second)).any():
+        raise DataError(f"{names[0]} and {names[1]} have no vector of the same item.")
     habits = {
         name: Habits.of(side)
         for name, side, lookup in zip(names, sides, files, strict=True)
@@ -469,6 +471,10 @@ def _facts(sides: Sequence[Side]) -> ProbeItems:
         if isinstance(side, LiveSide):
             return side.items.facts
     return probe_texts().facts
+
+
+def _has_vectors(side: Side) -> np.ndarray:
+    return ~np.isnan(side.matrix).any(axis=1)
 
 
 def _names(sides: Sequence[Side]) -> tuple[str, str]:
