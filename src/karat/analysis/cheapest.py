@@ -61,6 +61,8 @@ COLUMNS = (
 )
 #: bits of a number of a vector
 _BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
+#: a model is cheaper if its cost is at most this share of the reference's
+CHEAPER = 0.99
 OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
 
 
@@ -69,23 +71,20 @@ OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
 
 @dataclass(frozen=True)
 class Cost:
-    """A kind of cost: what it is, its unit, how a lower one is called, how it is added up."""
+    """A kind of cost: what it is, what a lower one is called, how jobs and tasks are combined."""
 
     about: str
-    unit: str
     less: str
     add: Callable[[list[float]], float]
 
 
 COSTS = {
-    "price": Cost("what the endpoint charged for the compared tasks", "", "cheaper", math.fsum),
-    "seconds": Cost(
-        "time to encode and predict one question, mean over tasks", "s", "faster", np.mean
-    ),
-    "bytes": Cost("size of a vector, the largest over tasks", "bytes", "smaller", max),
-    "dimensions": Cost("dimensions of a vector, the largest over tasks", "", "smaller", max),
+    "price": Cost("what the endpoint charged for the compared tasks", "cheaper", math.fsum),
+    "seconds": Cost("time to encode and predict one question, mean over tasks", "faster", np.mean),
+    "bytes": Cost("size of a vector, the largest over tasks", "smaller", max),
+    "dimensions": Cost("dimensions of a vector, the largest over tasks", "smaller", max),
 }
-GIVEN = Cost("as given", "", "cheaper", max)
+GIVEN = Cost("as given", "cheaper", max)
 
 
 def _job_price(job: Mapping[str, Any]) -> float | None:
@@ -171,8 +170,8 @@ def _price_by_task(given: Gathered) -> dict[str, dict[str, float]]:
 
 
 def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
-    """Return the mean of a cost over the finished jobs of each model and task."""
-    of_job, keys = _OF_JOB[cost]
+    """Return the cost of each model on each task, from its finished jobs."""
+    (of_job, keys), add = _OF_JOB[cost], COSTS[cost].add
     values: dict[str, dict[str, list[float]]] = {}
     for number, (run, model, labels) in enumerate(given.sources):
         table = columns_of(run)
@@ -185,7 +184,7 @@ def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
             value = of_job(job)
             if value is not None:
                 values.setdefault(model, {}).setdefault(task, []).append(float(value))
-    return {m: {t: float(np.mean(v)) for t, v in own.items()} for m, own in values.items()}
+    return {m: {t: float(add(v)) for t, v in own.items()} for m, own in values.items()}
 
 
 # -- differences ----------------------------------------------------------------------------
@@ -495,11 +494,21 @@ def cheapest(
 
 
 class ModelDifferences:
-    """The differences of the models of some runs to references; those of one are computed once."""
+    """The differences of models to references; those to one reference are computed once.
 
-    def __init__(self, runs: Any, metric: str | None = None, pool: str = "variant") -> None:
+    ``models`` are those to compare. Default: all models of the runs.
+    """
+
+    def __init__(
+        self,
+        runs: Any,
+        metric: str | None = None,
+        pool: str = "variant",
+        models: Iterable[str] | None = None,
+    ) -> None:
         self.runs, self.metric, self.pool = runs, metric, pool
-        self.given = gather_scores(runs, pool)
+        given = gather_scores(runs, pool)
+        self.given = given if models is None else given.of_models(models)
         self._known: dict[str, dict[str, _Against]] = {}
         self._notes: dict[str, list[str]] = {}
 
@@ -573,7 +582,7 @@ def _row(name: str, each: _Against, reference: str, costs: _Costs) -> dict[str, 
         verdict, relative = NO_TASK, math.nan
     elif math.isnan(own):
         verdict = NO_COST
-    elif not relative < 1 - 1e-9:
+    elif not relative <= CHEAPER:
         verdict = NOT_CHEAPER
     return {
         **{"model": name, "cost": own, "relative_cost": relative, "verdict": verdict},
@@ -620,7 +629,8 @@ def _answer(found: Cheapest) -> str:
     rows = found._cheaper
     within = f"{found.reference} within {found.margin:g}"
     if not len(rows):
-        return f"{found.reference} is the cheapest of {count(len(found.models), 'model')}."
+        known = count(int(found.models["cost"].notna().sum()), "model")
+        return f"{found.reference} has the lowest {found.cost} of {known}."
     if found.model is None:
         closest = rows.sort_values("difference", ascending=False).iloc[0]
         if found.outcome == "none":
@@ -636,12 +646,13 @@ def _answer(found: Cheapest) -> str:
         BETTER: f"is better than {found.reference} ({_numbers(row)}; {saved})",
     }
     parts = [f"{found.model} {texts[row['verdict']]}"]
-    less = rows[rows["relative_cost"] < row["relative_cost"] - 1e-9].iloc[::-1]
+    less = rows[rows["relative_cost"] < row["relative_cost"]]
+    less = less.sort_values(["relative_cost", "difference"], ascending=False)
     worse, open_ = less[less["verdict"] == WORSE], less[less["verdict"] == UNDECIDED]
     if len(worse):
-        more = f" and {len(worse) - 1} more" if len(worse) > 1 else ""
-        verb = "are" if more else "is"
-        parts.append(f"{worse.iloc[0]['model']} ({_numbers(worse.iloc[0])}){more} {verb} not")
+        more = count(len(worse) - 1, "cheaper model") if len(worse) > 1 else ""
+        more = f", nor {'are' if len(worse) > 2 else 'is'} {more}" if more else ""
+        parts.append(f"{worse.iloc[0]['model']} is not ({_numbers(worse.iloc[0])}){more}")
     parts += [_undecided(open_, found).replace("Undecided", "undecided", 1)] if len(open_) else []
     return "; ".join(parts) + "."
 
@@ -685,16 +696,14 @@ def cost_text(value: float, cost: str) -> str:
     """Return a cost with its unit.
 
     >>> cost_text(1024, "bytes"), cost_text(0.00123, "seconds"), cost_text(2.5, "price")
-    ('1,024 bytes', '1.23 ms', '2.5')
+    ('1,024', '1.23 ms', '2.5')
     """
     if math.isnan(value):
         return "–"
     if cost == "seconds":
         size, unit = next((s, u) for s, u in ((1, "s"), (1e-3, "ms"), (0, "µs")) if value >= s)
         return f"{value / (size or 1e-6):.3g} {unit}"
-    text = fixed(value, 0) if value >= 1000 or value == int(value) else f"{value:.3g}"
-    unit = COSTS.get(cost, GIVEN).unit
-    return f"{text} {unit}".rstrip()
+    return fixed(value, 0) if value >= 1000 or value == int(value) else f"{value:.3g}"
 
 
 def cheapest_rows(found: Cheapest) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from karat.cli.options import (
     table_options,
 )
 from karat.cli.results import (
+    cheapest,
     compare,
     export,
     import_,
@@ -276,7 +277,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 
 @click.group(
     commands=[
-        *(leaderboard, compare, lint, robustness, report, plot, serve, export),
+        *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
         *(import_, rescore, status, geval),
     ],
     context_settings=SETTINGS,
@@ -300,6 +301,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat check my_module:MyEncoder         check that a model can be evaluated
     karat leaderboard results               rank the models of all runs in a folder
     karat compare results                   test which models differ
+    karat cheapest results --cost bytes     find the cheapest model that is as good as the best
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results

@@ -161,9 +161,10 @@ class MeanDifference:
         away, spread = self.mean - bound, self._spread
         if np.isnan(spread):
             return np.nan
+        if not spread:
+            return 0.5 if not away else 0.0 if away > 0 else 1.0
         if not self.step:
-            z = away / spread if spread else np.sign(away) * np.inf
-            return float(stdtr(self.freedom, -z)) if z else 0.5
+            return float(stdtr(self.freedom, -away / spread))
         # z solves step × (1 + (z² - 1) / 3) + z × spread = away
         rest = away - 2 / 3 * self.step
         z = rest / spread
