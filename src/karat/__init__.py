@@ -13,6 +13,7 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 #: public names by the module that defines them; each is imported on first use
 _MODULES = {
     "karat.analysis.all_pairs": "AllPairs compare_all",
+    "karat.analysis.cheapest": "Cheapest cheapest",
     "karat.analysis.check_facts": "Finding Findings",
     "karat.analysis.checks": "check_runs",
     "karat.analysis.comparison": "Comparison Overall compare",
@@ -46,6 +47,8 @@ __all__ = sorted(["__version__", *_PUBLIC])
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
     from karat.analysis.all_pairs import compare_all as compare_all
+    from karat.analysis.cheapest import Cheapest as Cheapest
+    from karat.analysis.cheapest import cheapest as cheapest
     from karat.analysis.check_facts import Finding as Finding
     from karat.analysis.check_facts import Findings as Findings
     from karat.analysis.checks import check_runs as check_runs

@@ -30,6 +30,7 @@ from karat.cli.options import (
     table_options,
 )
 from karat.cli.results import (
+    cheapest,
     compare,
     export,
     import_,
@@ -277,7 +278,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 
 @click.group(
     commands=[
-        *(leaderboard, compare, lint, robustness, report, plot, serve, export),
+        *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
         *(import_, rescore, status, geval, same),
     ],
     context_settings=SETTINGS,
@@ -301,6 +302,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat check my_module:MyEncoder         check that a model can be evaluated
     karat leaderboard results               rank the models of all runs in a folder
     karat compare results                   test which models differ
+    karat cheapest results --cost bytes     find the cheapest model that is as good as the best
     karat same minilm minilm-int8           test whether two encoders are the same
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data

@@ -204,6 +204,55 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
+@option(
+    "--cost",
+    "What a model costs: price (of endpoints), seconds (to encode and predict one question), bytes "
+    "(of a stored vector) or dimensions.",
+    type=click.Choice(["price", "seconds", "bytes", "dimensions"]),
+    required=True,
+)
+@option(
+    "--margin SIZE",
+    "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "
+    "upper bound, as a share.",
+    type=float,
+    default=0.01,
+)
+@option(
+    "--reference MODEL",
+    "Model to compare with.  [default: the one with the best mean score that is no variant of "
+    "another]",
+)
+@option("--metric NAME", "Compare on this metric only.  [default: each task's primary metric]")
+@pool_option
+@format_option
+@option("-o, --output FOLDER", "Also write the table as CSV into this folder.")
+def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **given: Any) -> int:
+    """Find the cheapest model that is as good as the best one.
+
+    A cheaper model is equivalent if its mean difference to the reference is within the margin, by
+    two one-sided tests at 5 %, corrected for the number of cheaper models.
+
+    \b
+    Examples:
+      karat cheapest results --cost bytes
+      karat cheapest results --cost seconds --margin 0.02 --reference minilm
+
+    Exit code: 0 a cheaper model can replace the reference, 1 none can, 2 invalid input,
+    3 undecided: neither equivalence nor a difference can be shown.
+    """
+    from karat.analysis.cheapest import cheapest as find
+    from karat.reporting.comparison_output import show_cheapest
+
+    found = find(runs, **given)
+    show_cheapest(found, shape)
+    for path in found.to_csv(output) if output else ():
+        click.echo(path, err=True)
+    return {"found": 0, "none": 1, "undecided": 3}[found.outcome]
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
 @option("-o, --output FILE", "Output file.", default="report.html")
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
+from karat.analysis.cheapest import Cheapest, cheapest_rows
 from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.formatting import (
     count,
@@ -220,6 +221,35 @@ def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:
     if len(signs) > MAX_LETTERS:
         return [", ".join(str(signs.index(sign) + 1) for sign in own) for own in each]
     return [" ".join(sign if sign in own else " " for sign in signs) for own in each]
+
+
+# -- the cheapest model ---------------------------------------------------------------------
+
+
+def show_cheapest(found: Cheapest, shape: str | None = None) -> None:
+    """Print the cheapest model that is not worse than the reference, and a row per model."""
+    lines = [plain(found.sentence)]
+    _show(cheapest_table(found), lines, shape, found.to_dict(), found.models)
+
+
+def cheapest_table(found: Cheapest) -> Table:
+    """Return one row per model, the cheapest first: cost, score, difference and verdict."""
+    rows = cheapest_rows(found)
+    verdicts = zip(rows["verdict"], rows["model"] == found.model, strict=True)
+    against = f"against {middle_cut(found.reference)}"
+    return Table(
+        groups=[],
+        model=text_column("model", map(middle_cut, rows["model"]), right=False),
+        columns=[
+            text_column(found.cost, rows[found.cost]),
+            text_column("score", rows["score"], part="task"),
+            text_column("difference", rows["difference"]),
+            Column("verdict", [Cell(text, best) for text, best in verdicts], right=False),
+        ],
+        starts=[0],
+        caption=f"{count(len(rows), 'model')} by {found.cost}, {against}",
+        notes=[*map(plain, found.notes)],
+    )
 
 
 # -- a run against earlier ones -------------------------------------------------------------
