@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ON_ITEMS, ONE_FOLD, OVER_FOLDS, is_ratio
+from karat.analysis.equivalence import ON_ITEM, OVER_TASKS, pool_tasks, task_difference
 from karat.analysis.formatting import (
     count,
     fixed,
@@ -23,11 +24,9 @@ from karat.analysis.formatting import (
     signed,
     write_tables,
 )
-from karat.analysis.item_tests import CORRECTED, compare_predictions, fold_repeats
+from karat.analysis.item_tests import CORRECTED
 from karat.analysis.pairing import Paired, Pairing, pair_with
-from karat.corruptions.view import CLEAN
-from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.metrics.metric import get_metric
+from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import (
     FAILED,
     OK,
@@ -40,7 +39,7 @@ from karat.results.load import (
 )
 from karat.results.run import Run
 from karat.results.selection import unknown_model
-from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, holm, subtract
+from karat.stats.paired_tests import ALPHA, MeanDifference, holm
 
 MARGIN = 0.01
 EQUIVALENT, BETTER, NOT_WORSE, WORSE, UNDECIDED = VERDICTS = (
@@ -63,7 +62,6 @@ COLUMNS = (
 _BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 #: a model is cheaper if its cost is at most this share of the reference's
 CHEAPER = 0.99
-OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
 
 
 # -- costs ----------------------------------------------------------------------------------
@@ -220,7 +218,7 @@ def _against(found: Pairing) -> _Against:
     lost = [p.task for p in found.tasks if p.states[0] == FAILED and p.states[1] == OK]
     lost += [p.task for p in tasks if p.held[0] < p.held[1]]
     why = f"no score in some folds of {', '.join(lost)}" if lost else ""
-    each = [_on_task(paired, alone=len(tasks) == 1) for paired in tasks]
+    each = [task_difference(paired, alone=len(tasks) == 1) for paired in tasks]
     pooled = pool_tasks([gain for gain, _ in each])
     if len(tasks) >= FEWEST:
         return _Against(tasks, pooled, OVER_TASKS, why)
@@ -229,67 +227,6 @@ def _against(found: Pairing) -> _Against:
     if untested:
         return _Against(tasks, pooled, "", ", ".join(untested))
     return _Against(tasks, pooled, ", ".join(sorted({*tests.values()})), why)
-
-
-def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:
-    """Return the mean difference over tasks.
-
-    With six tasks or more, these are a sample of tasks, and the error is that of their mean. Fewer
-    are fixed, and the errors within tasks count.
-    """
-    pooled = MeanDifference.over_tasks(tasks)
-    if len(tasks) < FEWEST:
-        return pooled
-    error = float(np.std([task.mean for task in tasks], ddof=1)) / math.sqrt(len(tasks))
-    return replace(pooled, error=error, freedom=len(tasks) - 1)
-
-
-def _on_task(paired: Paired, alone: bool) -> tuple[MeanDifference, str]:
-    """Return the difference on a task, positive if the first is better, and its test.
-
-    As in a comparison of two models: on the items of a single task or of a single fold, if
-    predictions are stored, else over folds.
-    """
-    unit, width = 1.0, 1.0
-    if is_ratio(paired.metric, paired.own):
-        unit = float(np.mean([np.abs(paired.first).mean(), np.abs(paired.second).mean()])) or 1.0
-    else:
-        width = _range(paired.metric)
-    sign = 1 if paired.higher else -1
-    tested = corrected_t(subtract(paired.first, paired.second) / unit * sign, paired.ratio)
-    mean, folds = float(tested.mean), int(tested.folds)
-    if alone or folds == 1:
-        try:
-            test = compare_predictions(paired)
-        except (KaratError, ValueError, KeyError, TypeError):
-            pass
-        else:
-            step = width / test.independent
-            return MeanDifference(mean, test.error / unit, test.freedom, step), ON_ITEM
-    items = _count_items(paired)
-    same = folds > 1 and float(tested.p) == 1.0 and math.isnan(float(tested.error))
-    error = 0.0 if same else float(tested.error)
-    reason = CORRECTED if not math.isnan(error) else ONE_FOLD if folds == 1 else NO_SPREAD
-    return MeanDifference(mean, error, max(folds - 1, 1), width / items if items else 0.0), reason
-
-
-def _range(metric: str) -> float:
-    """Return the width of the range of a metric; 1 if it has none."""
-    try:
-        low, high = get_metric(metric).range
-    except KaratError:
-        return 1.0
-    return high - low if math.isfinite(high - low) else 1.0
-
-
-def _count_items(paired: Paired) -> int:
-    """Return the number of test items of the shared folds, of one repeat; 0 if unknown."""
-    if paired.sides is None:
-        return 0
-    side = paired.sides[0]
-    repeats, sizes = fold_repeats(side, paired.task), side.answered[paired.task][CLEAN]
-    first = min(repeats[fold] for fold, _ in paired.units)
-    return sum(sizes[unit].questions for unit in paired.units if repeats[unit[0]] == first)
 
 
 # -- the reference --------------------------------------------------------------------------

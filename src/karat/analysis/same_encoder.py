@@ -7,7 +7,8 @@ import hashlib
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from karat.analysis.formatting import records
+from karat.analysis.equivalence import Equivalence, equivalence
+from karat.analysis.formatting import count, interval, records
+from karat.analysis.items import compare_items
+from karat.analysis.pairing import pair
 from karat.analysis.vector_differences import (
     ROUNDING,
     NeighborAgreement,
@@ -28,10 +32,12 @@ from karat.analysis.vector_differences import (
 )
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
-from karat.core.files import write_atomic
+from karat.core.files import temporary_folder, write_atomic
 from karat.errors import DataError, DefinitionError
+from karat.execution.evaluation import evaluate
 from karat.models.model import Model
 from karat.models.vector_files import Lookup
+from karat.results.run import Run
 from karat.stats.paired_tests import ALPHA, check_rope
 
 #: exit code of each verdict
@@ -325,6 +331,60 @@ def noise_p(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> float:
     return float(np.mean(np.array(apart) >= observed * (1 - 1e-9)))
 
 
+# -- tasks ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Where the scores on tasks come from.
+
+    Attributes
+    ----------
+    runs
+        Stored runs in which both models are found by name, or None to run tasks.
+    suite, only
+        What to run: a suite, and which of its tasks. Default: all that both take.
+    output
+        Folder of new runs. Default: a temporary one.
+    workers
+        Number of worker processes of new runs.
+    """
+
+    runs: Any = None
+    suite: str = "quickstart"
+    only: tuple[str, ...] = ()
+    output: str | Path | None = None
+    workers: int = 0
+
+    def compare(
+        self, given: Sequence[Any], names: tuple[str, str], catalog: Catalog, margin: float
+    ) -> tuple[Equivalence, pd.DataFrame]:
+        """Return how the models compare on tasks, and the items whose answer flipped."""
+        if self.runs is not None:
+            return _on_runs(self.runs, *given, margin)
+        models = [replace(catalog.model(m), name=n) for m, n in zip(given, names, strict=True)]
+        suite = catalog.suite(self.suite)
+        with ExitStack() as stack:
+            output = self.output or stack.enter_context(temporary_folder())
+            options = {"only": self.only, "output": output, "workers": self.workers}
+            runs = evaluate(models, suite, **options)
+            return _on_runs(runs, *names, margin)
+
+
+def _on_runs(runs: Any, a: Any, b: Any, margin: float) -> tuple[Equivalence, pd.DataFrame]:
+    found = equivalence(pair(runs, a, b, None, "folds"), margin)
+    try:
+        flips = compare_items(runs, a, b).items
+    except DataError:  # no stored predictions
+        flips = pd.DataFrame()
+    return found, flips
+
+
+def _is_run(given: Any) -> bool:
+    path = Path(given) if isinstance(given, str | Path) else None
+    return isinstance(given, Run) or (path is not None and (path / "run.json").is_file())
+
+
 # -- the answer -----------------------------------------------------------------------------
 
 
@@ -349,7 +409,10 @@ class Same:
     facts
         The measured values, by level.
     tasks
-        One row per task with the difference, its interval and the verdict; None without level 3.
+        One row per task with the difference of B to A, its interval and the verdict; None without
+        level 3.
+    flips
+        The items whose answer became better or worse; None without level 3.
     notes
         What was left out, or depends on more than the items.
     """
@@ -363,6 +426,7 @@ class Same:
     margin: float
     facts: dict[str, dict[str, float]] = field(default_factory=dict)
     tasks: pd.DataFrame | None = None
+    flips: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -373,9 +437,10 @@ class Same:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         own = {name: getattr(self, name) for name in ("a", "b", "verdict", "cause", "sentence")}
-        tasks = None if self.tasks is None else records(self.tasks)
+        tables = {"tasks": self.tasks, "flips": self.flips}
+        shown = {name: None if t is None else records(t) for name, t in tables.items()}
         more = {"level": self.level, "margin": self.margin, "exit_code": self.exit_code}
-        return {**own, **more, "facts": self.facts, "tasks": tasks, "notes": list(self.notes)}
+        return {**own, **more, "facts": self.facts, **shown, "notes": list(self.notes)}
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Return the measured values as text: level, measure, value."""
@@ -383,6 +448,10 @@ class Same:
             (level, name.replace("_", " "), _number(value))
             for level, values in self.facts.items()
             for name, value in values.items()
+        ] + [
+            ("tasks", f"{row.task} ({row.metric})", interval(*bounds) + f"  {row.verdict}")
+            for row in (() if self.tasks is None else self.tasks.itertuples())
+            for bounds in [(row.difference, row.difference_low, row.difference_high)]
         ]
 
     def __str__(self) -> str:
@@ -402,6 +471,7 @@ def same(
     margin: float = MARGIN,
     rotations: bool | None = None,
     every_level: bool = False,
+    tasks: Tasks | None = None,
     catalog: Catalog | None = None,
 ) -> Same:
     """Return whether two encoders are the same.
@@ -423,10 +493,16 @@ def same(
         files, because two trainings of node vectors have arbitrary coordinates.
     every_level
         Measure all levels, also if the answer is settled before.
+    tasks
+        What to compare on tasks: stored runs of both, or what to run and where. Default: run the
+        tasks of the suite "quickstart" that both take.
     catalog
         Definitions of models. Default: the built-in ones.
     """
     check_rope(margin)
+    tasks, catalog = tasks or Tasks(), catalog or Catalog()
+    if all(_is_run(each) for each in (a, b)):
+        return _of_runs(a, b, margin)
     sides = first, second = _sides([a, b], items, catalog)
     files = [isinstance(s, LiveSide) and isinstance(s.model.prototype, Lookup) for s in sides]
     ignored = ROTATED if (all(files) if rotations is None else rotations) else ()
@@ -448,9 +524,40 @@ def same(
         measured["neighbors"] = _neighbor_facts(agreement)
     if settled is None and agreement is not None:
         settled = _by_neighbors(found, agreement, margin)
-    verdict, cause, why, level = settled or ("undecided", found.code, found.sentence, 2)
+    scores: tuple[Any, Any] = (None, None)
+    if (settled is None or every_level) and not any(isinstance(s, StoredSide) for s in sides):
+        scored, flips = tasks.compare([a, b], names, catalog, margin)
+        scores = scored.tasks, flips
+        settled = settled or _by_tasks(scored, found)
+    no_tasks = f"{found.sentence} Compare the encoders themselves to run tasks.", 2
+    verdict, cause, why, level = settled or ("undecided", found.code, *no_tasks)
     sentence = f"{_STATED[verdict].format(*names, margin)} {why}"
-    return Same(*names, verdict, cause, sentence, level, margin, measured)
+    return Same(*names, verdict, cause, sentence, level, margin, measured, *scores)
+
+
+def _of_runs(a: Any, b: Any, margin: float) -> Same:
+    """Compare two run folders by their scores only."""
+    runs = [each if isinstance(each, Run) else Run(Path(each)) for each in (a, b)]
+    scored, flips = _on_runs(runs, *runs, margin)
+    names = _numbered(runs[0].model, runs[1].model)
+    none = VectorDifference("none", "", np.empty(0), np.empty(0))
+    verdict, cause, why, level = _by_tasks(scored, none)
+    sentence = f"{_STATED[verdict].format(*names, margin)} {why.strip()}"
+    return Same(*names, verdict, cause, sentence, level, margin, {}, scored.tasks, flips)
+
+
+def _by_tasks(scored: Equivalence, found: VectorDifference) -> Settled:
+    """Return the answer that the scores give."""
+    low, high = scored.mean.interval()
+    mean = interval(scored.mean.mean, low, high)
+    on = f"{found.sentence} Mean difference on {count(len(scored.tasks), 'task')}: {mean}."
+    different = scored.tasks[scored.tasks["verdict"] == "different"]["task"]
+    if len(different):
+        on += f" Different by more than the margin: {', '.join(different)}."
+    if scored.verdict == "undecided":
+        needed = scored.needed_items
+        on += f" About {needed:,} more items are needed." if needed else ""
+    return scored.verdict, found.code, on, 3
 
 
 _STATED = {
@@ -479,7 +586,10 @@ def _has_vectors(side: Side) -> np.ndarray:
 
 def _names(sides: Sequence[Side]) -> tuple[str, str]:
     """Return the names of both sides; equal ones are numbered."""
-    first, second = (side.name for side in sides)
+    return _numbered(*(side.name for side in sides))
+
+
+def _numbered(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first != second else (f"{first} (1)", f"{second} (2)")
 
 

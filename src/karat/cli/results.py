@@ -568,6 +568,14 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     show_default=False,
 )
 @option("--all", "Measure all levels, also if the answer is settled.", dest="every", is_flag=True)
+@repeatable("--runs RUN", "Stored runs of A and B by name, instead of running tasks. Repeatable.")
+@option(
+    "--suite NAME",
+    "Suite whose tasks are run if the vectors do not settle the answer.",
+    default="quickstart",
+)
+@repeatable("-t, --task TASK", "Run only these tasks of the suite. Repeatable.", dest="only")
+@option("-o, --output DIR", "Where to write new run folders.", default="results")
 @option("--save FILE", "Write a fingerprint of A, to compare with later.", type=PATH)
 @define_option
 @format_option
@@ -576,8 +584,9 @@ def same(
 ) -> int:
     """Test whether B is still the same encoder as A.
 
-    A and B are models as for karat run, vector files, or fingerprints written with --save. Vectors
-    are compared first, then nearest neighbors, then scores on tasks, until the answer is settled.
+    A and B are models as for karat run, vector files, fingerprints written with --save, or two run
+    folders. Vectors are compared first, then nearest neighbors, then scores on tasks, until the
+    answer is settled.
 
     \b
     Examples:
@@ -588,7 +597,7 @@ def same(
 
     Exit code: 0 identical or equivalent, 1 different, 3 undecided, 2 invalid input.
     """
-    from karat.analysis.same_encoder import Fingerprint, read_items
+    from karat.analysis.same_encoder import Fingerprint, Tasks, read_items
     from karat.analysis.same_encoder import same as compare_encoders
     from karat.config.catalog import Catalog
     from karat.reporting.comparison_output import show_same
@@ -601,7 +610,9 @@ def same(
     if save:
         click.echo(Fingerprint.of(models[0], chosen, catalog).save(save))
         return 0
-    every = given.pop("every")
-    found = compare_encoders(*models, items=chosen, every_level=every, catalog=catalog, **given)
+    every, options = given.pop("every"), {k: given.pop(k) for k in ("suite", "only", "output")}
+    tasks = Tasks(list(given.pop("runs")) or None, **options)
+    more = {"every_level": every, "tasks": tasks, "catalog": catalog}
+    found = compare_encoders(*models, items=chosen, **more, **given)
     show_same(found, shape)
     return found.exit_code
