@@ -71,7 +71,9 @@ def test_the_length_at_which_texts_are_cut_is_estimated():
     assert " 80 words" in found.sentence  # the longest texts that are equal
 
 
-@pytest.mark.parametrize(("size", "name"), [(2e-4, "float16"), (4e-3, "bfloat16"), (0.3, "4-bit")])
+@pytest.mark.parametrize(
+    ("size", "name"), [(2e-4, "float16"), (0.01, "bfloat16"), (0.034, "8-bit"), (0.3, "4-bit")]
+)
 def test_noise_is_named_by_its_size(size, name):
     found = vector_difference(vectors(), noisy(size), ITEMS)
     assert found.code == "noise"

@@ -13,7 +13,7 @@ from karat.core.embeddings import unit_rows
 #: relative difference of vectors that are equal up to the rounding of 32-bit arithmetic
 ROUNDING = 1e-5
 #: relative differences of computing in a number format, largest first, and its name
-FORMATS = ((0.6, "4-bit weights"), (0.17, "8-bit weights"), (0.008, "bfloat16"), (6e-4, "float16"))
+FORMATS = ((0.6, "4-bit weights"), (0.1, "8-bit weights"), (0.018, "bfloat16"), (0.003, "float16"))
 #: number of neighbors whose overlap is measured
 NEIGHBORS = 10
 #: smallest factor between the differences of affected and unaffected items
