@@ -106,6 +106,17 @@ class LiveSide:
             made.fit(self.items.values)
         return made
 
+    @property
+    def is_lookup(self) -> bool:
+        """Whether it looks vectors up, so that they depend on nothing else."""
+        return isinstance(self.model.prototype, Lookup)
+
+    @property
+    def sample(self) -> np.ndarray:
+        """Places of some items, evenly spaced."""
+        count = len(self.items.values)
+        return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int))
+
     @cached_property
     def matrix(self) -> np.ndarray:
         """The vectors of all items."""
@@ -165,10 +176,13 @@ class Fingerprint:
 
     @classmethod
     def of(
-        cls, model: Any, items: Items | None = None, catalog: Catalog | None = None
+        cls,
+        model: Any,
+        items: Items | None = None,
+        define: Sequence[str | Path] | str | Path = (),
     ) -> Fingerprint:
         """Embed the items with a model."""
-        (side,) = _sides([model], items, catalog)
+        (side,) = _sides([model], items, Catalog(define))
         if not isinstance(side, LiveSide):
             raise DefinitionError(f"{side.name}: a fingerprint is made of a model.")
         matrix = side.matrix.astype(np.float32)
@@ -205,9 +219,8 @@ class Fingerprint:
         return cls(facts[0], facts[1], matrix, facts[2])
 
 
-def _sides(given: Sequence[Any], items: Items | None, catalog: Catalog | None) -> list[Side]:
+def _sides(given: Sequence[Any], items: Items | None, catalog: Catalog) -> list[Side]:
     """Return the sides of models, files and fingerprints, all on the same items."""
-    catalog = catalog or Catalog()
     loaded = [_loaded(each, catalog) for each in given]
     models = [each for each in loaded if isinstance(each, Model)]
     for model in models:
@@ -297,8 +310,7 @@ class Habits:
     @classmethod
     def of(cls, side: LiveSide) -> Habits:
         """Embed a sample of the items again."""
-        count = len(side.items.values)
-        sample = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int))
+        sample = side.sample
         first = side.embed(sample)
         others = side.embed(sample), side.embed(sample, 1), side.embed(sample[::-1])[::-1]
         return cls(*(_change(first, other) for other in others))
@@ -361,20 +373,19 @@ class Tasks:
     ) -> tuple[Equivalence, pd.DataFrame]:
         """Return how the models compare on tasks, and the items whose answer flipped."""
         if self.runs is not None:
-            return _on_runs(self.runs, *given, margin)
+            return _on_runs(self.runs, (given[0], given[1]), margin)
         models = [replace(catalog.model(m), name=n) for m, n in zip(given, names, strict=True)]
         suite = catalog.suite(self.suite)
         with ExitStack() as stack:
             output = self.output or stack.enter_context(temporary_folder())
-            options = {"only": self.only, "output": output, "workers": self.workers}
-            runs = evaluate(models, suite, **options)
-            return _on_runs(runs, *names, margin)
+            runs = evaluate(models, suite, only=self.only, output=output, workers=self.workers)
+            return _on_runs(runs, names, margin)
 
 
-def _on_runs(runs: Any, a: Any, b: Any, margin: float) -> tuple[Equivalence, pd.DataFrame]:
-    found = equivalence(pair(runs, a, b, None, "folds"), margin)
+def _on_runs(runs: Any, models: tuple[Any, Any], margin: float) -> tuple[Equivalence, pd.DataFrame]:
+    found = equivalence(pair(runs, *models, None, "folds"), margin)
     try:
-        flips = compare_items(runs, a, b).items
+        flips = compare_items(runs, *models).items
     except DataError:  # no stored predictions
         flips = pd.DataFrame()
     return found, flips
@@ -472,7 +483,7 @@ def same(
     rotations: bool | None = None,
     every_level: bool = False,
     tasks: Tasks | None = None,
-    catalog: Catalog | None = None,
+    define: Sequence[str | Path] | str | Path = (),
 ) -> Same:
     """Return whether two encoders are the same.
 
@@ -496,49 +507,32 @@ def same(
     tasks
         What to compare on tasks: stored runs of both, or what to run and where. Default: run the
         tasks of the suite "quickstart" that both take.
-    catalog
-        Definitions of models. Default: the built-in ones.
+    define
+        YAML or Python files that define models.
     """
     check_rope(margin)
-    tasks, catalog = tasks or Tasks(), catalog or Catalog()
     if all(_is_run(each) for each in (a, b)):
         return _of_runs(a, b, margin)
-    sides = first, second = _sides([a, b], items, catalog)
-    files = [isinstance(s, LiveSide) and isinstance(s.model.prototype, Lookup) for s in sides]
-    ignored = ROTATED if (all(files) if rotations is None else rotations) else ()
-    names = _names(sides)
-    given = {"rounding": max(side.rounding for side in sides), "names": names}
-    found = vector_difference(first.matrix, second.matrix, _facts(sides), **given)
-    if not (_has_vectors(first) & _has_vectors(second)).any():
-        raise DataError(f"{names[0]} and {names[1]} have no vector of the same item.")
-    habits = {
-        name: Habits.of(side)
-        for name, side, lookup in zip(names, sides, files, strict=True)
-        if isinstance(side, LiveSide) and not lookup
-    }
-    settled = _by_vectors(found, habits, sides, ignored)
-    measured = {"vectors": _vector_facts(found, habits)}
-    agreement = None
+    catalog = Catalog(define)
+    levels = _Levels(_sides([a, b], items, catalog), margin, rotations)
+    settled, measured = levels.by_vectors(), {"vectors": levels.vector_facts()}
     if settled is None or every_level:
-        agreement = neighbor_agreement(first.matrix, second.matrix)
-        measured["neighbors"] = _neighbor_facts(agreement)
-    if settled is None and agreement is not None:
-        settled = _by_neighbors(found, agreement, margin)
+        settled = settled or levels.by_neighbors()
+        measured["neighbors"] = levels.neighbor_facts()
     scores: tuple[Any, Any] = (None, None)
-    if (settled is None or every_level) and not any(isinstance(s, StoredSide) for s in sides):
-        scored, flips = tasks.compare([a, b], names, catalog, margin)
+    if (settled is None or every_level) and levels.can_run:
+        scored, flips = (tasks or Tasks()).compare([a, b], levels.names, catalog, margin)
         scores = scored.tasks, flips
-        settled = settled or _by_tasks(scored, found)
-    no_tasks = f"{found.sentence} Compare the encoders themselves to run tasks.", 2
-    verdict, cause, why, level = settled or ("undecided", found.code, *no_tasks)
-    sentence = f"{_STATED[verdict].format(*names, margin)} {why}"
-    return Same(*names, verdict, cause, sentence, level, margin, measured, *scores)
+        settled = settled or _by_tasks(scored, levels.found)
+    verdict, cause, why, level = settled or levels.unsettled()
+    sentence = f"{_STATED[verdict].format(*levels.names, margin)} {why}"
+    return Same(*levels.names, verdict, cause, sentence, level, margin, measured, *scores)
 
 
 def _of_runs(a: Any, b: Any, margin: float) -> Same:
     """Compare two run folders by their scores only."""
     runs = [each if isinstance(each, Run) else Run(Path(each)) for each in (a, b)]
-    scored, flips = _on_runs(runs, *runs, margin)
+    scored, flips = _on_runs(runs, (runs[0], runs[1]), margin)
     names = _numbered(runs[0].model, runs[1].model)
     none = VectorDifference("none", "", np.empty(0), np.empty(0))
     verdict, cause, why, level = _by_tasks(scored, none)
@@ -573,105 +567,137 @@ UNSPECIFIC = ("noise", "pooling", "model", "length")
 Settled = tuple[str, str, str, int]
 
 
-def _facts(sides: Sequence[Side]) -> ProbeItems:
-    for side in sides:
-        if isinstance(side, LiveSide):
-            return side.items.facts
-    return probe_texts().facts
+@dataclass(frozen=True)
+class _Levels:
+    """Two sides, what is measured of them, and which answers follow."""
 
+    sides: Sequence[Side]
+    margin: float
+    rotations: bool | None
 
-def _has_vectors(side: Side) -> np.ndarray:
-    return ~np.isnan(side.matrix).any(axis=1)
+    @cached_property
+    def names(self) -> tuple[str, str]:
+        return _numbered(*(side.name for side in self.sides))
 
+    @property
+    def can_run(self) -> bool:
+        """Whether both can run tasks."""
+        return not any(isinstance(side, StoredSide) for side in self.sides)
 
-def _names(sides: Sequence[Side]) -> tuple[str, str]:
-    """Return the names of both sides; equal ones are numbered."""
-    return _numbered(*(side.name for side in sides))
+    @cached_property
+    def found(self) -> VectorDifference:
+        """The difference of the vectors."""
+        a, b = (side.matrix for side in self.sides)
+        if (np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)).all():
+            raise DataError(f"{self.names[0]} and {self.names[1]} have no vector of the same item.")
+        live = [side.items.facts for side in self.sides if isinstance(side, LiveSide)]
+        rounding = max(side.rounding for side in self.sides)
+        facts = live[0] if live else ProbeItems.of([""] * len(a))
+        return vector_difference(a, b, facts, rounding=rounding, names=self.names)
+
+    @cached_property
+    def habits(self) -> dict[str, Habits]:
+        """What the vectors of each encoder depend on; a vector file has none."""
+        return {
+            name: Habits.of(side)
+            for name, side in zip(self.names, self.sides, strict=True)
+            if isinstance(side, LiveSide) and not side.is_lookup
+        }
+
+    @cached_property
+    def agreement(self) -> NeighborAgreement:
+        """The agreement of the nearest neighbors."""
+        first, second = self.sides
+        return neighbor_agreement(first.matrix, second.matrix)
+
+    def by_vectors(self) -> Settled | None:
+        """Return the answer if the vectors settle it."""
+        found = self.found
+        if found.code in ("none", "noise") and self._is_noise():
+            return "equivalent", "noise", "They differ by no more than their own noise.", 1
+        if found.code == "none":
+            return "identical", "none", found.sentence, 1
+        if found.code in UNSPECIFIC and (batch := self._depends_on_calls()):
+            return "different", "batch", batch, 1
+        lookups = all(isinstance(s, LiveSide) and s.is_lookup for s in self.sides)
+        ignored = ROTATED if (lookups if self.rotations is None else self.rotations) else ()
+        if found.is_structural and found.code not in ignored:
+            return "different", found.code, found.sentence, 1
+        return None
+
+    def _is_noise(self) -> bool:
+        """Return whether the sides differ by no more than from call to call."""
+        if not any(own.repeated > ROUNDING for own in self.habits.values()) or not self.can_run:
+            return False
+        live = [side for side in self.sides if isinstance(side, LiveSide)]
+        calls = ([side.embed(side.sample) for _ in range(CALLS)] for side in live)
+        return noise_p(*calls) > ALPHA
+
+    def _depends_on_calls(self) -> str:
+        """Return how vectors depend on the other items of a call, if that explains the size."""
+        known = self.found.relative[~np.isnan(self.found.relative)]
+        for name, own in self.habits.items():
+            change = max(own.alone, own.reversed)
+            if change > max(0.01, float(np.median(known)) / 3):
+                return (
+                    f"The vectors of {name} depend on the other items of a call: they change by "
+                    f"{100 * change:.2g} % if each is encoded alone."
+                )
+        return ""
+
+    def by_neighbors(self) -> Settled | None:
+        """Return the answer if the neighbors settle it.
+
+        The precision of the k nearest neighbors, whatever the labels, changes by at most the share
+        of neighbors that are not common.
+        """
+        low, _ = _mean_interval(self.agreement.overlap)
+        if low < 1 - self.margin:
+            return None
+        why = (
+            f"{self.found.sentence} At least {100 * low:.1f} % of the {self.agreement.k} nearest "
+            "neighbors are the same (95 % bound)."
+        )
+        return "equivalent", self.found.code, why, 2
+
+    def unsettled(self) -> Settled:
+        """Return the answer if no tasks can be run."""
+        why = f"{self.found.sentence} Compare the encoders themselves to run tasks."
+        return "undecided", self.found.code, why, 2
+
+    def vector_facts(self) -> dict[str, float]:
+        """Return the measured values of the vectors."""
+        cosine, relative = self.found.cosine, self.found.relative
+        known = ~np.isnan(cosine)
+        facts: dict[str, float] = {"items": len(cosine)}
+        if known.any():
+            facts["median_cosine"] = float(np.median(cosine[known]))
+            facts["lowest_cosine"] = float(cosine[known].min())
+            facts["relative_difference"] = float(np.median(relative[known]))
+        for name, own in self.habits.items():
+            facts[f"{name}_encoded_again"] = own.repeated
+            facts[f"{name}_one_item_per_call"] = own.alone
+            facts[f"{name}_in_reverse_order"] = own.reversed
+        return facts
+
+    def neighbor_facts(self) -> dict[str, float]:
+        """Return the measured values of the neighbors."""
+        name, (low, high) = f"overlap@{self.agreement.k}", _mean_interval(self.agreement.overlap)
+        return {
+            **{
+                name: float(self.agreement.overlap.mean()),
+                f"{name}_low": low,
+                f"{name}_high": high,
+            },
+            "rank_correlation": float(self.agreement.correlation.mean()),
+        }
 
 
 def _numbered(first: str, second: str) -> tuple[str, str]:
+    """Return two names; equal ones are numbered."""
     return (first, second) if first != second else (f"{first} (1)", f"{second} (2)")
-
-
-def _by_vectors(
-    found: VectorDifference,
-    habits: dict[str, Habits],
-    sides: Sequence[Side],
-    ignored: Sequence[str],
-) -> Settled | None:
-    """Return the answer if the vectors settle it."""
-    noisy = [name for name, own in habits.items() if own.repeated > ROUNDING]
-    if noisy and found.code in ("none", "noise"):
-        p = _noise_test(sides) if len(habits) == 2 else 0.0
-        if p > ALPHA:
-            why = f"They differ by no more than their own noise from call to call (p = {p:.2f})."
-            return "equivalent", "noise", why, 1
-    if found.code == "none":
-        return "identical", "none", found.sentence, 1
-    known = found.relative[~np.isnan(found.relative)]
-    size = float(np.median(known)) if len(known) else 0.0
-    for name, own in habits.items():
-        change = max(own.alone, own.reversed)
-        if found.code in UNSPECIFIC and change > max(0.01, size / 3):
-            why = (
-                f"The vectors of {name} depend on the other items of a call: they change by "
-                f"{100 * change:.2g} % if each is encoded alone."
-            )
-            return "different", "batch", why, 1
-    if found.is_structural and found.code not in ignored:
-        return "different", found.code, found.sentence, 1
-    return None
-
-
-def _noise_test(sides: Sequence[Side]) -> float:
-    first, second = (side for side in sides if isinstance(side, LiveSide))
-    count = len(first.items.values)
-    sample = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int))
-    return noise_p(*([side.embed(sample) for _ in range(CALLS)] for side in (first, second)))
-
-
-def _by_neighbors(
-    found: VectorDifference, agreement: NeighborAgreement, margin: float
-) -> Settled | None:
-    """Return the answer if the neighbors settle it.
-
-    The precision of the k nearest neighbors, whatever the labels, changes by at most the share of
-    neighbors that are not common.
-    """
-    low, _ = _mean_interval(agreement.overlap)
-    if low < 1 - margin:
-        return None
-    why = (
-        f"{found.sentence} At least {100 * low:.1f} % of the {agreement.k} nearest neighbors are "
-        "the same (95 % bound)."
-    )
-    return "equivalent", found.code, why, 2
 
 
 def _mean_interval(values: np.ndarray) -> tuple[float, float]:
     half = float(stdtrit(len(values) - 1, 0.975)) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - half), float(values.mean() + half)
-
-
-def _vector_facts(found: VectorDifference, habits: dict[str, Habits]) -> dict[str, float]:
-    known = ~np.isnan(found.cosine)
-    facts: dict[str, float] = {"items": int(len(found.cosine))}
-    if known.any():
-        facts["median_cosine"] = float(np.median(found.cosine[known]))
-        facts["lowest_cosine"] = float(found.cosine[known].min())
-        facts["relative_difference"] = float(np.median(found.relative[known]))
-    for name, own in habits.items():
-        facts[f"{name}_encoded_again"] = own.repeated
-        facts[f"{name}_one_item_per_call"] = own.alone
-        facts[f"{name}_in_reverse_order"] = own.reversed
-    return facts
-
-
-def _neighbor_facts(agreement: NeighborAgreement) -> dict[str, float]:
-    low, high = _mean_interval(agreement.overlap)
-    return {
-        f"overlap@{agreement.k}": float(agreement.overlap.mean()),
-        f"overlap@{agreement.k}_low": low,
-        f"overlap@{agreement.k}_high": high,
-        "rank_correlation": float(agreement.correlation.mean()),
-    }

@@ -599,20 +599,19 @@ def same(
     """
     from karat.analysis.same_encoder import Fingerprint, Tasks, read_items
     from karat.analysis.same_encoder import same as compare_encoders
-    from karat.config.catalog import Catalog
     from karat.reporting.comparison_output import show_same
 
-    catalog = Catalog(given.pop("define"))
+    define = given.pop("define")
     chosen = read_items(items) if items else None
     if len(models) != (1 if save else 2):
         needed = "one model" if save else "two models"
         raise DefinitionError(f"karat same needs {needed}, got {len(models)}.")
     if save:
-        click.echo(Fingerprint.of(models[0], chosen, catalog).save(save))
+        click.echo(Fingerprint.of(models[0], chosen, define).save(save))
         return 0
     every, options = given.pop("every"), {k: given.pop(k) for k in ("suite", "only", "output")}
     tasks = Tasks(list(given.pop("runs")) or None, **options)
-    more = {"every_level": every, "tasks": tasks, "catalog": catalog}
-    found = compare_encoders(*models, items=chosen, **more, **given)
+    more = {"every_level": every, "tasks": tasks, "define": define}
+    found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
     show_same(found, shape)
     return found.exit_code
