@@ -37,6 +37,7 @@ from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.models.model import Model
 from karat.models.vector_files import Lookup
+from karat.results.load import OK
 from karat.results.run import Run
 from karat.stats.paired_tests import ALPHA, check_rope
 
@@ -370,8 +371,11 @@ class Tasks:
 
     def compare(
         self, given: Sequence[Any], names: tuple[str, str], catalog: Catalog, margin: float
-    ) -> tuple[Equivalence, pd.DataFrame]:
-        """Return how the models compare on tasks, and the items whose answer flipped."""
+    ) -> tuple[Equivalence | None, pd.DataFrame]:
+        """Return how the models compare on tasks, and the items whose answer flipped.
+
+        None if no task of the suite can be run with both.
+        """
         if self.runs is not None:
             return _on_runs(self.runs, (given[0], given[1]), margin)
         models = [replace(catalog.model(m), name=n) for m, n in zip(given, names, strict=True)]
@@ -379,6 +383,8 @@ class Tasks:
         with ExitStack() as stack:
             output = self.output or stack.enter_context(temporary_folder())
             runs = evaluate(models, suite, only=self.only, output=output, workers=self.workers)
+            if not all(any(r["status"] == OK for r in run.records()) for run in runs):
+                return None, pd.DataFrame()
             return _on_runs(runs, names, margin)
 
 
@@ -522,8 +528,8 @@ def same(
     scores: tuple[Any, Any] = (None, None)
     if (settled is None or every_level) and levels.can_run:
         scored, flips = (tasks or Tasks()).compare([a, b], levels.names, catalog, margin)
-        scores = scored.tasks, flips
-        settled = settled or _by_tasks(scored, levels.found)
+        if scored is not None:
+            scores, settled = (scored.tasks, flips), settled or _by_tasks(scored, levels.found)
     verdict, cause, why, level = settled or levels.unsettled()
     sentence = f"{_STATED[verdict].format(*levels.names, margin)} {why}"
     return Same(*levels.names, verdict, cause, sentence, level, margin, measured, *scores)
@@ -662,7 +668,12 @@ class _Levels:
 
     def unsettled(self) -> Settled:
         """Return the answer if no tasks can be run."""
-        why = f"{self.found.sentence} Compare the encoders themselves to run tasks."
+        how = (
+            "Name tasks that both take with --suite."
+            if self.can_run
+            else ("Compare the encoders themselves to run tasks.")
+        )
+        why = f"{self.found.sentence} {how}"
         return "undecided", self.found.code, why, 2
 
     def vector_facts(self) -> dict[str, float]:
