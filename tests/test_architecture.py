@@ -53,6 +53,7 @@ RECORDS = {
     "execution/evaluation.py:evaluate",
     "analysis/leaderboard.py:leaderboard",
     "analysis/comparison.py:compare",
+    "analysis/same_encoder.py:same",
     "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
     "probes/heads/stacked_training_numba.py:epoch",

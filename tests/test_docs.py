@@ -91,9 +91,14 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     ),
     "runs until it is stopped": (4, ("karat serve *",)),
     "needs an optional library": (
-        12,
+        14,
         (
-            *("karat run * --engine dask*", "karat run wine-pl *carte*", "karat run foundation *"),
+            *(
+                "karat same minilm *",
+                "karat run * --engine dask*",
+                "karat run wine-pl *carte*",
+                "karat run foundation *",
+            ),
             *("karat run diabetes -m *tab*", "python -m karat.compat.amlb flaml *"),
             *("karat report * --umap", "karat run stsb *"),
         ),
@@ -114,9 +119,14 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "reads a run of another example or of earlier": (
-        19,
+        20,
         (
-            *("karat robustness adult *", "karat export adult *", "karat robustness encoders *"),
+            *(
+                "karat same old.txt *",
+                "karat robustness adult *",
+                "karat export adult *",
+                "karat robustness encoders *",
+            ),
             *("karat export results --as ulysses *", "karat report results/*.taco.* *"),
             *("karat compare imported *", "karat leaderboard imported *", "karat import *"),
             *("karat leaderboard links *", "karat leaderboard text-search *"),

@@ -13,11 +13,13 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 #: public names by the module that defines them; each is imported on first use
 _MODULES = {
     "karat.analysis.all_pairs": "AllPairs compare_all",
+    "karat.analysis.cheapest": "Cheapest cheapest",
     "karat.analysis.checks": "Finding Findings check_runs",
     "karat.analysis.comparison": "Comparison Overall compare",
     "karat.analysis.history": "History compare_to_history",
     "karat.analysis.items": "ItemComparison compare_items",
     "karat.analysis.robustness": "robustness",
+    "karat.analysis.same_encoder": "Fingerprint Same same",
     "karat.analysis.slices": "SliceComparison compare_slices",
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
@@ -43,6 +45,8 @@ __all__ = sorted(["__version__", *_PUBLIC])
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
     from karat.analysis.all_pairs import compare_all as compare_all
+    from karat.analysis.cheapest import Cheapest as Cheapest
+    from karat.analysis.cheapest import cheapest as cheapest
     from karat.analysis.checks import Finding as Finding
     from karat.analysis.checks import Findings as Findings
     from karat.analysis.checks import check_runs as check_runs
@@ -54,6 +58,9 @@ if TYPE_CHECKING:
     from karat.analysis.items import ItemComparison as ItemComparison
     from karat.analysis.items import compare_items as compare_items
     from karat.analysis.robustness import robustness as robustness
+    from karat.analysis.same_encoder import Fingerprint as Fingerprint
+    from karat.analysis.same_encoder import Same as Same
+    from karat.analysis.same_encoder import same as same
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
     from karat.compat.convert import Imported as Imported

@@ -262,13 +262,20 @@ def _value(metric: str, fold: Predictions, rows: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class ItemTest:
-    """A test on the items of a task: its name, the interval of the difference, p, item count."""
+    """A test on the items of a task: its name, the interval of the difference, p, item count.
+
+    ``error`` is the standard error of the difference and ``freedom`` its degrees of freedom;
+    ``independent`` is the number of items, where a group of rows is one.
+    """
 
     test: str
     low: float
     high: float
     p: float
     items: int
+    error: float
+    freedom: int
+    independent: int
 
 
 def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
@@ -293,17 +300,16 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     accuracy = is_accuracy(paired.metric)
     p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
     one, other = float(np.mean(paired.first)), float(np.mean(paired.second))
-    middle, half = one - other, _half_width(values[0] - values[1])
+    middle, freedom = one - other, values.shape[1] - 1
+    error = float((values[0] - values[1]).std(ddof=1)) / np.sqrt(freedom + 1)
     if paired.metric == "rmse":  # a difference of squares is the difference times the sum
-        half /= max(one + other, np.finfo(float).tiny)
+        error /= max(one + other, np.finfo(float).tiny)
+    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * error)
     items = sum(len(fold) for fold in both[0])
-    return ItemTest(test, middle - half, middle + half, p, items)
-
-
-def _half_width(apart: np.ndarray) -> float:
-    """Return half the t interval of a mean difference."""
-    error = apart.std(ddof=1) / np.sqrt(len(apart))
-    return float(stdtrit(len(apart) - 1, (1 + CONFIDENCE) / 2) * error)
+    grouped = [fold.group for fold in both[0] if fold.group is not None]
+    independent = sum(len(set(group.tolist())) for group in grouped) or items
+    found = (middle - half, middle + half, p, items)
+    return ItemTest(test, *found, error, freedom, independent)
 
 
 def _common_answers(paired: Paired) -> list[list[Predictions]]:
@@ -311,7 +317,7 @@ def _common_answers(paired: Paired) -> list[list[Predictions]]:
     if paired.sides is None or not paired.units:
         raise DataError("there are no stored predictions.")
     sides = paired.sides
-    repeats = _repeats(sides[0], paired.task)
+    repeats = fold_repeats(sides[0], paired.task)
     first = repeats[paired.units[0][0]]
     found: list[list[Predictions]] = [[], []]
     for unit in paired.units:
@@ -502,7 +508,8 @@ def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side,
     return {n: (s, task) for n, s in own.items() if s.answered.get(task, {}).get(CLEAN)}
 
 
-def _repeats(side: Side, task: str) -> dict[int, int]:
+def fold_repeats(side: Side, task: str) -> dict[int, int]:
+    """Return the repeat of each fold of a task."""
     return {r["fold"]: r["repeat"] for r in side.run.records() if r["task"] == task}
 
 
@@ -539,7 +546,7 @@ def _aligned(
 
 
 def _first_repeat(side: Side, task: str) -> dict[int, Predictions]:
-    repeats = _repeats(side, task)
+    repeats = fold_repeats(side, task)
     folds = sorted(fold for fold, _ in side.answered[task][CLEAN])
     first = min(repeats[fold] for fold in folds)
     kept = [fold for fold in folds if repeats[fold] == first]

@@ -6,7 +6,7 @@ question with the same seeds. Tasks that cannot be paired stay in the result, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,9 +24,23 @@ from karat.analysis.shared_items import (
 )
 from karat.corruptions.view import CLEAN
 from karat.errors import DefinitionError, did_you_mean
-from karat.results.load import NOT_RUN, OK, choose_metric, gather_scores, make_cells
+from karat.results.load import (
+    NOT_RUN,
+    OK,
+    choose_metric,
+    frozen_runs,
+    gather_scores,
+    make_cells,
+)
 from karat.results.pooling import question_difference
-from karat.results.selection import Answered, Side, Unit, find_two, unknown_model
+from karat.results.selection import (
+    Answered,
+    Side,
+    Unit,
+    find_two,
+    pooled_sides,
+    unknown_model,
+)
 from karat.stats.paired_tests import mean_of
 
 OTHER_SEED = "another seed"
@@ -85,6 +99,19 @@ def pair(
     notes: list[str] = []
     sides = find_two(runs, first, second, notes, pool)
     return _RunPairing(sides, metric, on, notes).done()
+
+
+def pair_with(
+    runs: Any, reference: str, others: Iterable[str], metric: str | None, pool: str = "variant"
+) -> dict[str, Pairing]:
+    """Return each of several models paired with a reference, all named as on the leaderboard."""
+    if isinstance(runs, pd.DataFrame):
+        return {name: _of_table(runs, name, reference, metric) for name in others}
+    sides = {side.model: side for side in pooled_sides(frozen_runs(runs), pool)}
+    return {
+        name: _RunPairing((sides[name], sides[reference]), metric, "folds", []).done()
+        for name in others
+    }
 
 
 # -- from a table of scores -----------------------------------------------------------------

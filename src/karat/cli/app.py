@@ -30,6 +30,7 @@ from karat.cli.options import (
     table_options,
 )
 from karat.cli.results import (
+    cheapest,
     compare,
     export,
     import_,
@@ -39,6 +40,7 @@ from karat.cli.results import (
     report,
     rescore,
     robustness,
+    same,
     status,
 )
 from karat.errors import DefinitionError, KaratError
@@ -276,8 +278,8 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 
 @click.group(
     commands=[
-        *(leaderboard, compare, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval),
+        *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
+        *(import_, rescore, status, geval, same),
     ],
     context_settings=SETTINGS,
 )
@@ -300,6 +302,8 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat check my_module:MyEncoder         check that a model can be evaluated
     karat leaderboard results               rank the models of all runs in a folder
     karat compare results                   test which models differ
+    karat cheapest results --cost bytes     find the cheapest model that is as good as the best
+    karat same minilm minilm-int8           test whether two encoders are the same
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results

@@ -208,6 +208,55 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
+@option(
+    "--cost",
+    "What a model costs: price (of endpoints), seconds (to encode and predict one question), bytes "
+    "(of a stored vector) or dimensions.",
+    type=click.Choice(["price", "seconds", "bytes", "dimensions"]),
+    required=True,
+)
+@option(
+    "--margin SIZE",
+    "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "
+    "upper bound, as a share.",
+    type=float,
+    default=0.01,
+)
+@option(
+    "--reference MODEL",
+    "Model to compare with.  [default: the one with the best mean score that is no variant of "
+    "another]",
+)
+@option("--metric NAME", "Compare on this metric only.  [default: each task's primary metric]")
+@pool_option
+@format_option
+@option("-o, --output FOLDER", "Also write the table as CSV into this folder.")
+def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **given: Any) -> int:
+    """Find the cheapest model that is as good as the best one.
+
+    A cheaper model is equivalent if its mean difference to the reference is within the margin, by
+    two one-sided tests at 5 %, corrected for the number of cheaper models.
+
+    \b
+    Examples:
+      karat cheapest results --cost bytes
+      karat cheapest results --cost seconds --margin 0.02 --reference minilm
+
+    Exit code: 0 a cheaper model can replace the reference, 1 none can, 2 invalid input,
+    3 undecided: neither equivalence nor a difference can be shown.
+    """
+    from karat.analysis.cheapest import cheapest as find
+    from karat.reporting.comparison_output import show_cheapest
+
+    found = find(runs, **given)
+    show_cheapest(found, shape)
+    for path in found.to_csv(output) if output else ():
+        click.echo(path, err=True)
+    return {"found": 0, "none": 1, "undecided": 3}[found.outcome]
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
 @option("-o, --output FILE", "Output file.", default="report.html")
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
@@ -505,3 +554,68 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     if problems:
         raise DefinitionError(*problems)
     return options
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("models", nargs=-1, required=True, metavar="A [B]")
+@option(
+    "--items FILE",
+    "Texts (.txt, one per line), ids of vector files (.txt), or rows of a table (.csv) to embed.  "
+    "[default: 500 texts that come with Karat, common ids, or rows of penguins]",
+    type=PATH,
+)
+@option("--margin SIZE", "Differences of scores up to this size count as equal.", default=0.01)
+@option(
+    "--rotations/--no-rotations",
+    "Whether rotated vectors count as the same.  [default: only for vector files]",
+    default=None,
+    show_default=False,
+)
+@option("--all", "Measure all levels, also if the answer is settled.", dest="every", is_flag=True)
+@repeatable("--runs RUN", "Stored runs of A and B by name, instead of running tasks. Repeatable.")
+@option(
+    "--suite NAME",
+    "Suite whose tasks are run if the vectors do not settle the answer.",
+    default="quickstart",
+)
+@repeatable("-t, --task TASK", "Run only these tasks of the suite. Repeatable.", dest="only")
+@option("-o, --output DIR", "Where to write new run folders.", default="results")
+@option("--save FILE", "Write a fingerprint of A, to compare with later.", type=PATH)
+@define_option
+@format_option
+def same(
+    models: tuple[str, ...], items: Path | None, save: Path | None, shape: str | None, **given: Any
+) -> int:
+    """Test whether B is still the same encoder as A.
+
+    A and B are models as for karat run, vector files, fingerprints written with --save, or two run
+    folders. Vectors are compared first, then nearest neighbors, then scores on tasks, until the
+    answer is settled.
+
+    \b
+    Examples:
+      karat same minilm minilm-int8
+      karat same minilm http://localhost:8080/v1#minilm
+      karat same --save minilm.json minilm
+      karat same minilm.json my_module:NewMiniLM --format markdown
+
+    Exit code: 0 identical or equivalent, 1 different, 3 undecided, 2 invalid input.
+    """
+    from karat.analysis.same_encoder import Fingerprint, Tasks, read_items
+    from karat.analysis.same_encoder import same as compare_encoders
+    from karat.reporting.comparison_output import show_same
+
+    define = given.pop("define")
+    chosen = read_items(items) if items else None
+    if len(models) != (1 if save else 2):
+        needed = "one model" if save else "two models"
+        raise DefinitionError(f"karat same needs {needed}, got {len(models)}.")
+    if save:
+        click.echo(Fingerprint.of(models[0], chosen, define).save(save))
+        return 0
+    every, options = given.pop("every"), {k: given.pop(k) for k in ("suite", "only", "output")}
+    tasks = Tasks(list(given.pop("runs")) or None, **options)
+    more = {"every_level": every, "tasks": tasks, "define": define}
+    found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
+    show_same(found, shape)
+    return found.exit_code

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
+from karat.analysis.cheapest import Cheapest, cheapest_rows
 from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.formatting import (
     count,
@@ -46,6 +47,9 @@ from karat.reporting.notes import SIGNS
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
 from karat.stats.ranking import FEWEST_TASKS
+
+if TYPE_CHECKING:
+    from karat.analysis.same_encoder import Same
 
 BRACKETS = (
     "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
@@ -217,6 +221,35 @@ def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:
     if len(signs) > MAX_LETTERS:
         return [", ".join(str(signs.index(sign) + 1) for sign in own) for own in each]
     return [" ".join(sign if sign in own else " " for sign in signs) for own in each]
+
+
+# -- the cheapest model ---------------------------------------------------------------------
+
+
+def show_cheapest(found: Cheapest, shape: str | None = None) -> None:
+    """Print the cheapest model that is not worse than the reference, and a row per model."""
+    lines = [plain(found.sentence)]
+    _show(cheapest_table(found), lines, shape, found.to_dict(), found.models)
+
+
+def cheapest_table(found: Cheapest) -> Table:
+    """Return one row per model, the cheapest first: cost, score, difference and verdict."""
+    rows = cheapest_rows(found)
+    verdicts = zip(rows["verdict"], rows["model"] == found.model, strict=True)
+    against = f"against {middle_cut(found.reference)}"
+    return Table(
+        groups=[],
+        model=text_column("model", map(middle_cut, rows["model"]), right=False),
+        columns=[
+            text_column(found.cost, rows[found.cost]),
+            text_column("score", rows["score"], part="task"),
+            text_column("difference", rows["difference"]),
+            Column("verdict", [Cell(text, best) for text, best in verdicts], right=False),
+        ],
+        starts=[0],
+        caption=f"{count(len(rows), 'model')} by {found.cost}, {against}",
+        notes=[*map(plain, found.notes)],
+    )
 
 
 # -- a run against earlier ones -------------------------------------------------------------
@@ -411,3 +444,21 @@ def _slice_legend(found: SliceComparison, top: int) -> str:
         f"Difference: {what}, with its 95 % interval. p is corrected for "
         f"{count(tested, 'slice')} (Benjamini-Hochberg).{shown}"
     )
+
+
+# -- two encoders ---------------------------------------------------------------------------
+
+
+def show_same(found: Same, shape: str | None = None) -> None:
+    """Print whether two encoders are the same, with the measured values."""
+    rows = found.lines()
+    table = Table(
+        groups=[text_column("level", [level for level, _, _ in rows], right=False)],
+        model=text_column("measure", [name for _, name, _ in rows], right=False),
+        columns=[text_column("value", [value for _, _, value in rows])],
+        starts=[0],
+        caption=f"{found.a} against {found.b}",
+        notes=list(found.notes),
+    )
+    frame = pd.DataFrame(rows, columns=["level", "measure", "value"])
+    _show(table, [found.sentence], shape, found.to_dict(), frame)

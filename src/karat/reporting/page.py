@@ -2,6 +2,7 @@
 
 Without JavaScript it shows tables. Names are escaped as HTML; inside the script element they are
 JSON without ``<``. The content security policy allows only the scripts of the page.
+import contextlib
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ COLUMNS = {
 }
 #: columns that a page has only if a model uses an endpoint
 OF_ENDPOINTS = ("tokens", "price")
+#: costs of the section on the cheapest model, the first one is shown first
+COST_ORDER = ("bytes", "dimensions", "price", "seconds")
 #: what the records of an endpoint's jobs hold about its requests
 LATENCY = ("request_seconds_median", "request_seconds_p95", "texts_per_second")
 
@@ -143,6 +146,7 @@ def make_bundle(
         **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
         **{"folds": folds, "states": states_of(cells, order)},
         "tests": make_tests(given, cells, order),
+        "cheapest": make_cheapest(found, given, parts),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
@@ -576,6 +580,51 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
         "pairs": {"p": p, "diff": difference} if 1 < models <= MAX_MODELS else None,
         "by_task": make_task_tests(given, cells, order),
         "groups": groups,
+    }
+
+
+#: maximum number of scores that are compared with those of a reference
+MAX_COMPARED = 2_000
+
+
+def make_cheapest(
+    runs: Any, given: Gathered, parts: Sequence[pd.DataFrame]
+) -> list[list[dict[str, Any]]]:
+    """Return the answers of ``cheapest`` for each group of models, one for each known cost.
+
+    Large groups have none.
+    """
+    found: list[list[dict[str, Any]]] = []
+    for part in parts:
+        found.append([])
+        names = [str(name) for name in part.index]
+        if len(names) * len(part.attrs["tasks"]) > MAX_COMPARED or not given.sources:
+            continue
+        differences = ModelDifferences(runs, None, given.pool, names)
+        for cost in COST_ORDER:
+            with contextlib.suppress(KaratError):  # fewer than two models have this cost
+                found[-1].append(_cheapest(differences.cheapest(cost, MARGIN)))
+    return found
+
+
+def _cheapest(found: Cheapest) -> dict[str, Any]:
+    """Return an answer with the curve, and with the table as it is printed."""
+    table = cheapest_rows(found)
+    table["model"] = table["model"].map(middle_cut)
+    names = ("model", "base", "cost", "difference", "difference_low", "difference_high", "score")
+    names = (*names, "verdict")
+    points = found.models[found.models["tasks"] > 0]
+    level = float(points.loc[points["model"] == found.reference, "score"].iloc[0])
+    # differences of other metrics are shares, which cannot be added to a score
+    apart = points["score"] - level - points["difference"]
+    level = level if (apart.abs().fillna(0.0) < 1e-9).all() else np.nan
+    return {
+        **{"cost": found.cost, "margin": found.margin, "sentence": found.sentence},
+        **{"reference": found.reference, "model": found.model, "notes": found.notes},
+        "level": level,
+        "points": [dict(zip(names, row, strict=True)) for row in points[[*names]].to_numpy()],
+        "columns": list(table.columns),
+        "rows": table.to_numpy().tolist(),
     }
 
 

@@ -617,7 +617,7 @@ EMPTY_BUNDLE: dict[str, Any] = {
     **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
     **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
     **{"folds": [], "states": [], "curves": [], "robustness": None, "learning": []},
-    **{"groups": [], "verdict": [], "partial": []},
+    **{"groups": [], "verdict": [], "partial": [], "cheapest": []},
     "tests": {
         **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
         **{"by_task": [], "groups": []},

@@ -10,6 +10,7 @@
   Karat.take = (bundle) => {
     const lists = ["models", "tasks", "scores", "spread", "states", "curves", "learning", "groups"];
     lists.push("failures", "maps", "cards", "checks", "runs", "cut", "notes", "verdict", "partial");
+    lists.push("cheapest");
     const whole = { tests: {}, details: {}, folds: null, ...bundle };
     for (const name of lists) whole[name] = whole[name] ?? [];
     whole.tests = whole.tests ?? {};

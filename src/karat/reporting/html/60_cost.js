@@ -141,20 +141,20 @@
       [x - 10 - wide, y + 4],
       [middle, y - 11],
       [middle, y + 20],
+      [x - wide, y - 11],
     ];
   }
 
-  /** Return names next to the points, as far as they have room. */
-  function labels(all, x, y, box) {
-    const front = new Set(Karat.front(all).map(([m]) => m));
-    const marks = new Set(Karat.marks());
-    const named = Karat.sortBy(all, ([m]) => (front.has(m) ? 0 : marks.has(m) ? 1 : null));
-    const taken = all.map(([, cost, rank]) => [x(cost) - 5, x(cost) + 5, y(rank)]);
+  /**
+   * Return names next to points, as far as they have room: `named` are [text, x, y], the most
+   * important first, `dots` the places [x, y] of all points.
+   */
+  Karat.pointNames = (named, dots, box) => {
+    const taken = dots.map(([x, y]) => [x - 5, x + 5, y]);
     const nodes = [];
-    for (const [m, cost, rank] of named.filter(([m]) => front.has(m) || marks.has(m))) {
-      const text = Karat.short(Karat.model(m), 24);
+    for (const [text, x, y] of named) {
       const wide = Karat.width(text);
-      const free = spots(x(cost), y(rank), wide).find(([left, at]) => {
+      const free = spots(x, y, wide).find(([left, at]) => {
         if (left < box.left || left + wide > box.right + 12) return false;
         return !taken.some(
           ([from, to, on]) => to > left && from < left + wide && Math.abs(on - at + 4) < 12,
@@ -165,6 +165,20 @@
       nodes.push(Karat.label(...free, text, { class: "name" }));
     }
     return nodes;
+  };
+
+  function labels(all, x, y, box) {
+    const front = new Set(Karat.front(all).map(([m]) => m));
+    const marks = new Set(Karat.marks());
+    const ordered = Karat.sortBy(all, ([m]) => (front.has(m) ? 0 : marks.has(m) ? 1 : null));
+    const named = ordered
+      .filter(([m]) => front.has(m) || marks.has(m))
+      .map(([m, cost, rank]) => [Karat.short(Karat.model(m), 24), x(cost), y(rank)]);
+    return Karat.pointNames(
+      named,
+      all.map(([, cost, rank]) => [x(cost), y(rank)]),
+      box,
+    );
   }
 
   function csv() {
