@@ -1,4 +1,4 @@
-"""Simulations with known truth of ``karat cheapest``: how often are its verdicts false?
+"""Simulations with known truth of ``karat cheapest``: the rate of false verdicts, and the power.
 
 Items: right and wrong answers of two models, which disagree on a share of the items; one task, or
 fixed tasks. Folds: scores whose noise is correlated, because folds share training rows. Over ten

@@ -69,6 +69,8 @@ def plain_sections(bundle: Bundle) -> list[str]:
     lines = verdict_lines(bundle.get("verdict", ()))
     found = [("Verdict", _paragraphs(lines))] if lines else []
     found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
+    answers = [each["sentence"] for group in bundle.get("cheapest", ()) for each in group]
+    found += [("Cheapest equivalent model", _paragraphs(answers))] if answers else []
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     if bundle["cut"]:
         items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
