@@ -588,8 +588,8 @@ def _cheapest(found: Cheapest) -> dict[str, Any]:
     """Return an answer with the curve, and with the table as it is printed."""
     table = cheapest_rows(found)
     table["model"] = table["model"].map(middle_cut)
-    names = ("model", "base", "cost", "difference", "difference_low", "difference_high", "score")
-    names = (*names, "verdict")
+    names = ["model", "base", "cost", "score", "verdict"]
+    names += ["difference", "difference_low", "difference_high"]
     points = found.models[found.models["tasks"] > 0]
     level = float(points.loc[points["model"] == found.reference, "score"].iloc[0])
     # differences of other metrics are shares, which cannot be added to a score
@@ -599,7 +599,7 @@ def _cheapest(found: Cheapest) -> dict[str, Any]:
         **{"cost": found.cost, "margin": found.margin, "sentence": found.sentence},
         **{"reference": found.reference, "model": found.model, "notes": found.notes},
         "level": level,
-        "points": [dict(zip(names, row, strict=True)) for row in points[[*names]].to_numpy()],
+        "points": [dict(zip(names, row, strict=True)) for row in points[names].to_numpy()],
         "columns": list(table.columns),
         "rows": table.to_numpy().tolist(),
     }
