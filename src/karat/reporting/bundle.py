@@ -67,6 +67,7 @@ RULE = "worst"
 FOLDS = 200_000
 #: with more models than this, Elo is left out
 MAX_RATED = 100
+NO_ELO = f"Elo is left out: there are more than {MAX_RATED} models."
 #: maximum number of suites in a title
 MAX_SUITES = 3
 #: columns of the leaderboard that a page has for each model
@@ -111,9 +112,7 @@ def make_bundle(
     compared = apply_missing_rule(cells, RULE)
     evidence = make_evidence(given, cells, compared, **_facts(found, shown))
     sections = _sections(found, shown, evidence, umap)
-    unrated = (
-        [] if "elo" in board else [f"Elo is left out: there are more than {MAX_RATED} models."]
-    )
+    unrated = [] if "elo" in board else [NO_ELO]
     bundle = {
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
         "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
