@@ -91,7 +91,7 @@ def _bundle(rng: Any, kinds: list[str], values: Any, scores: Any, states: Any) -
         **{name: [] for name in ("curves", "learning", "maps", "cards", "checks", "runs", "cut")},
         **{"failures": _failures(scores, states), "robustness": None, "details": {}},
         "groups": [_whole(models, tasks)],
-        **{"verdict": [make_verdict(0, 1)], "partial": []},
+        **{"verdict": [make_verdict(0, 1)], "partial": [], "cheapest": []},
     }
 
 
@@ -99,6 +99,30 @@ def _whole(models: int, tasks: int) -> dict[str, Any]:
     """Return the group of all models on all tasks."""
     whole = {"name": "", "models": list(range(models)), "tasks": list(range(tasks))}
     return {**whole, "rows": [{} for _ in range(models)]}
+
+
+def _cheapest(models: int, cost: str) -> dict[str, Any]:
+    """Return an answer in which the first model is the reference and the third the cheapest."""
+    names = [f"encoder-{m:03d}" for m in range(models)]
+    points = [
+        {
+            **{"model": name, "base": names[m % 2], "cost": 4096 / 4**m, "score": 0.8 - m / 100},
+            **{"difference": -m / 100 if m else None, "verdict": "worse" if m else "reference"},
+            **{f"difference_{end}": -m / 100 + d if m else None for end, d in ENDS.items()},
+        }
+        for m, name in enumerate(names)
+    ]
+    columns = ["model", cost, "score", "difference", "verdict"]
+    rows = [[name, "1,024", "0.800", "-0.010 [-0.020, 0.000]", "worse"] for name in names]
+    return {
+        **{"cost": cost, "margin": 0.025, "level": 0.8, "notes": [f"A note on {cost}."]},
+        **{"reference": names[0], "model": names[2], "points": points},
+        **{"sentence": f"{names[2]} is the cheapest by {cost}.", "columns": columns, "rows": rows},
+    }
+
+
+#: the ends of an interval
+ENDS = {"low": -0.01, "high": 0.01}
 
 
 def make_verdict(winner: int, other: int, **more: Any) -> dict[str, Any]:
@@ -182,6 +206,7 @@ def make_full(models: int = 12, tasks: int = 10) -> dict[str, Any]:
     clean = [(f"encoder-{m:03d}", f"{0.9 - m / 50:.3f}") for m in range(models)]
     rows = [["clas-000", "auc ↑", *each, *rest] for each in clean]
     bundle["robustness"] = {"columns": columns, "rows": rows}
+    bundle["cheapest"] = [[_cheapest(models, cost) for cost in ("bytes", "seconds")]]
     bundle["learning"] = [_learning(metric, models) for metric in ("train_loss", "score")]
     bundle["details"] = {"0": [_answers(rng, m) for m in range(4)], "4": [_numbers(rng)]}
     error = {"model": 1, "task": 0, "fold": 2, "status": "error", "info": "ValueError: 3 rows"}
@@ -300,6 +325,11 @@ def make_nasty() -> dict[str, Any]:
         for name in NASTY
     ]
     bundle["robustness"] = {"columns": ["model", *NASTY[:2]], "rows": [list(NASTY[:3])]}
+    answer = _cheapest(4, "bytes")
+    for point, name in zip(answer["points"], NASTY, strict=True):
+        point |= {"model": name, "base": name, "verdict": name}
+    answer |= {"reference": NASTY[0], "model": NASTY[1], "sentence": NASTY[0], "notes": [*NASTY]}
+    bundle["cheapest"] = [[{**answer, "rows": [[name] * 5 for name in NASTY]}]]
     bundle["details"]["0"][0]["confusion"]["classes"] = list(NASTY[:3])
     bundle["details"]["0"][0]["rows"] = [[0, 0, NASTY[0], NASTY[1], 0.5]]
     bundle["maps"][0]["labels"] = list(NASTY[:3])

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import karat
+from karat.analysis.cheapest import cheapest_rows
 from karat.analysis.comparison import compare
 from karat.analysis.formatting import format_p, rounded
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
@@ -226,9 +227,9 @@ def test_numbers_are_those_of_the_terminal(opened):
 def test_every_section_is_there_and_in_the_navigation(opened):
     ids = opened.run("return [...document.querySelectorAll('main > section')].map((s) => s.id)")
     expected = (
-        "verdict board heatmap differences folds corruption learning cost maps compare checks"
+        "verdict board heatmap differences folds corruption learning cost cheapest maps compare"
     )
-    assert ids == f"{expected} failures data origin".split()
+    assert ids == f"{expected} checks failures data origin".split()
     links = opened.run(
         "return [...document.querySelectorAll('.ways a')].map((a) => a.getAttribute('href'))"
     )
@@ -571,7 +572,7 @@ def draw_all(browser):
 
 def test_every_plot_is_saved_as_svg_png_and_csv(opened):
     figures = draw_all(opened)
-    assert len(figures) == 16
+    assert len(figures) == 17
     for kind in (
         "heatmap",
         "differences",
@@ -580,10 +581,11 @@ def test_every_plot_is_saved_as_svg_png_and_csv(opened):
         "corruption-0-0",
         "radar-0",
         "cost",
+        "cheapest",
         "map",
     ):
         assert f"figure-{kind}" in figures
-    for name in ("heatmap", "differences", "cost"):
+    for name in ("heatmap", "differences", "cost", "cheapest"):
         for place in (1, 2, 3):
             opened.click(f"#figure-{name} .saves button:nth-child({place})")
         root = ElementTree.parse(opened.saved(f"karat-{name}.svg")).getroot()
@@ -947,6 +949,39 @@ def test_a_free_model_is_in_the_cost_chart(browser, full, write_page, tmp_path):
         assert 46 <= free < others  # within the axes
     ticks = browser.texts("#figure-cost svg text")
     assert "0" in ticks
+
+
+def test_the_cheapest_model_is_as_python_found_it(browser, write_page, tmp_path):
+    for model, size, loss in (("big", 64, 0.0), ("big@8d", 8, 0.001), ("big@2d", 2, 0.03)):
+        scores = {f"t{t}": [0.8 - loss * (1 + t / 9), 0.7 - loss] for t in range(6)}
+        about = {"base": "big"} if "@" in model else {}
+        write_run(tmp_path, model, scores, record={"dimensions": size, "questions": 500}, **about)
+    found = karat.cheapest(tmp_path, cost="bytes")
+    assert found.model == "big@8d"
+    browser.open(write_page(make_bundle(tmp_path), tmp_path / "cheapest.html"))
+    browser.run("Karat.drawAll()")
+    assert browser.texts("#cheapest > p") == [found.sentence]
+    cells = browser.run(
+        "return [...document.querySelectorAll('#cheapest tbody tr')]"
+        ".map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+    assert cells == cheapest_rows(found).to_numpy().tolist()
+    dots = browser.run(
+        "return [...document.querySelectorAll('#figure-cheapest circle')]"
+        ".map((dot) => [dot.dataset.tip.split('\\n')[0], Number(dot.getAttribute('cx')), "
+        "Number(dot.getAttribute('cy'))])"
+    )
+    places = {name: (x, y) for name, x, y in dots}
+    assert places["big@2d"][0] < places["big@8d"][0] < places["big"][0]
+    assert places["big@2d"][1] > places["big@8d"][1] > places["big"][1]
+    band = browser.run(
+        "const r = document.querySelector('#figure-cheapest rect.band');"
+        "return [r.y.baseVal.value, r.y.baseVal.value + r.height.baseVal.value]"
+    )
+    # 0.01 up and down: the loss of 0.0013 is within the band, that of 0.037 is not
+    assert band[0] < places["big@8d"][1] < band[1] < places["big@2d"][1]
+    middle = sum(band) / 2
+    assert middle == pytest.approx(places["big"][1], abs=0.2)
 
 
 def test_the_title_does_not_scroll(browser, full, write_page, tmp_path):

@@ -340,7 +340,7 @@ KEYS = {
     "groups",
     *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
     *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
-    *("groups", "verdict", "partial"),
+    *("groups", "verdict", "partial", "cheapest"),
 }
 MODEL = {
     *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),

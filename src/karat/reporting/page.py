@@ -2,12 +2,12 @@
 
 Without JavaScript it shows tables. Names are escaped as HTML; inside the script element they are
 JSON without ``<``. The content security policy allows only the scripts of the page.
-import contextlib
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ from karat.analysis.all_pairs import (
     scale_scores,
     separate_models,
 )
+from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
-from karat.analysis.formatting import count, plain, rounded, short
+from karat.analysis.formatting import count, middle_cut, plain, rounded, short
 from karat.analysis.item_tests import CORRECTED, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
 from karat.analysis.robustness import curves
@@ -89,6 +90,7 @@ RULE = "worst"
 FOLDS = 200_000
 #: with more models than this, Elo is left out
 MAX_RATED = 100
+NO_ELO = f"Elo is left out: there are more than {MAX_RATED} models."
 #: maximum number of suites in a title
 MAX_SUITES = 3
 #: columns of the leaderboard that a page has for each model
@@ -133,9 +135,7 @@ def make_bundle(
     compared = apply_missing_rule(cells, RULE)
     evidence = make_evidence(given, cells, compared, **_facts(found, shown))
     sections = _sections(found, shown, evidence, umap)
-    unrated = (
-        [] if "elo" in board else [f"Elo is left out: there are more than {MAX_RATED} models."]
-    )
+    unrated = [] if "elo" in board else [NO_ELO]
     bundle = {
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
         "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
@@ -611,8 +611,8 @@ def _cheapest(found: Cheapest) -> dict[str, Any]:
     """Return an answer with the curve, and with the table as it is printed."""
     table = cheapest_rows(found)
     table["model"] = table["model"].map(middle_cut)
-    names = ("model", "base", "cost", "difference", "difference_low", "difference_high", "score")
-    names = (*names, "verdict")
+    names = ["model", "base", "cost", "score", "verdict"]
+    names += ["difference", "difference_low", "difference_high"]
     points = found.models[found.models["tasks"] > 0]
     level = float(points.loc[points["model"] == found.reference, "score"].iloc[0])
     # differences of other metrics are shares, which cannot be added to a score
@@ -622,7 +622,7 @@ def _cheapest(found: Cheapest) -> dict[str, Any]:
         **{"cost": found.cost, "margin": found.margin, "sentence": found.sentence},
         **{"reference": found.reference, "model": found.model, "notes": found.notes},
         "level": level,
-        "points": [dict(zip(names, row, strict=True)) for row in points[[*names]].to_numpy()],
+        "points": [dict(zip(names, row, strict=True)) for row in points[names].to_numpy()],
         "columns": list(table.columns),
         "rows": table.to_numpy().tolist(),
     }
@@ -816,6 +816,8 @@ def plain_sections(bundle: Bundle) -> list[str]:
     lines = verdict_lines(bundle.get("verdict", ()))
     found = [("Verdict", _paragraphs(lines))] if lines else []
     found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
+    answers = [each["sentence"] for group in bundle.get("cheapest", ()) for each in group]
+    found += [("Cheapest equivalent model", _paragraphs(answers))] if answers else []
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     if bundle["cut"]:
         items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
