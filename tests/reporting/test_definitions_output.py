@@ -5,6 +5,7 @@ import pytest
 
 import karat
 from karat.config.catalog import Catalog
+from karat.config.loading import Definitions
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import VectorCache
 from karat.reporting.definitions_output import list_kind, list_kinds, show_cache, show_name
@@ -19,7 +20,7 @@ def test_every_kind_is_counted(capsys):
     suites, splitters = (line.split() for line in lines(capsys))
     count = len(Catalog().definitions.names("suites"))
     assert suites[:4] == ["karat", "list", "suites", str(count)]
-    assert splitters[:5] == ["karat", "list", "splitters", "8", "all,"]
+    assert splitters[:5] == ["karat", "list", "splitters", "9", "all,"]
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,14 @@ def test_the_cache_is_shown_and_cleared(capsys, tmp_path, monkeypatch):
     assert total.startswith("1 entry, 0.0 MB")
     show_cache(True)
     assert list(VectorCache(tmp_path).entries()) == []
+
+
+def test_every_dataset_has_its_license_and_the_sha256_of_its_download(capsys):
+    list_kind("datasets", [])
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    definitions = Definitions.load()
+    for name in definitions.names("datasets"):
+        given = definitions.get("datasets", name)
+        remote = [s for s in given["sources"] or () if {"index", "url"} & set(s)]
+        assert given["license"] in lines[name], name
+        assert not remote or remote[0]["sha256"][:12] in lines[name], name

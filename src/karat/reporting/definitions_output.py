@@ -179,7 +179,7 @@ def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
             "models": given.get("extra") and f"pip install karat[{given['extra']}]",
             "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
             "suites": f"{len(given.get('tasks') or [])} tasks",
-            "datasets": given.get("license"),
+            "datasets": _license(given) if kind == "datasets" else "",
         }.get(kind)
         return about, more or ""
     part = _REGISTRIES[kind].get(name)
@@ -187,6 +187,13 @@ def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
         better = "higher is better" if part.higher_is_better else "lower is better"
         return part.about, better
     return _document(part).partition("\n")[0], ""
+
+
+def _license(given: Mapping[str, Any]) -> str:
+    """Return the license of a dataset, and the beginning of the SHA-256 of its download."""
+    remote = [each for each in given.get("sources") or () if "index" in each or "url" in each]
+    checksum = f"sha256 {remote[0]['sha256'][:12]}…" if remote else ""
+    return " · ".join(filter(None, (given.get("license"), checksum)))
 
 
 def _document(part: Any) -> str:
