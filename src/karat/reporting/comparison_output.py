@@ -452,11 +452,13 @@ def _slice_legend(found: SliceComparison, top: int) -> str:
 def show_same(found: Same, shape: str | None = None) -> None:
     """Print whether two encoders are the same, with the measured values."""
     rows = found.lines()
+    levels = [level for level, _, _ in rows]
+    place = pd.factorize(pd.Series(levels, dtype=object))[0]
     table = Table(
-        groups=[text_column("level", [level for level, _, _ in rows], right=False)],
+        groups=[text_column("level", levels, right=False)],
         model=text_column("measure", [name for _, name, _ in rows], right=False),
         columns=[text_column("value", [value for _, _, value in rows])],
-        starts=[0],
+        starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
         caption=f"{found.a} against {found.b}",
         notes=list(found.notes),
     )
