@@ -37,9 +37,9 @@ def always(monkeypatch):
 def reads(monkeypatch):
     """The names of the records that were read."""
     found = []
-    read = snapshots.read_record
+    read = snapshots.read_job_file
     monkeypatch.setattr(
-        snapshots, "read_record", lambda path: found.append(path.name) or read(path)
+        snapshots, "read_job_file", lambda path: found.append(path.name) or read(path)
     )
     return found
 

@@ -609,17 +609,24 @@ class FrozenRun(Run):
 
     @cached_property
     def stored(self) -> Compact | None:
-        """The records by column, from their file; None if there is none."""
-        return read_compact(self.folder, self.stamp)
+        """The records by column, from their file or made again; None if there are few."""
+        found = read_compact(self.folder, self.stamp)
+        if found is None:
+            stamp = stamp_records(self.folder)
+            found = write_compact(self.folder, stamp, self._listed)
+            if found is not None:
+                del self._listed  # the columns need less memory
+        return found
+
+    @cached_property
+    def _listed(self) -> list[dict[str, Any]]:
+        return super().records()
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        if self.stored is not None:
-            return cast(list[dict[str, Any]], self.stored.records)  # mappings, never changed
-        stamp = stamp_records(self.folder)
-        records = super().records()
-        write_compact(self.folder, stamp, records)
-        return records
+        if self.stored is None:
+            return self._listed
+        return cast(list[dict[str, Any]], self.stored.records)  # mappings, never changed
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
