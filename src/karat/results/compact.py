@@ -25,7 +25,7 @@ import pandas as pd
 
 from karat.core.files import write_atomic
 from karat.errors import KaratError
-from karat.results.tables import SCORE_COLUMNS, score_rows
+from karat.results.tables import SCORE_COLUMNS, check_record, score_rows
 
 FILE = "jobs.columns"
 #: the records of an imported run, in its folder ``jobs``, one per line
@@ -391,6 +391,23 @@ class Compact:
             table = table.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
         return table
 
+    def is_valid(self) -> bool:
+        """Return whether ``check_record`` finds nothing; each distinct value is checked once.
+
+        False too if records have several views, whose severities must differ.
+        """
+        for columns in self.groups:
+            base = {key: column[0] for key, column in columns.items()}
+            for key, column in columns.items():
+                values = [_filled(each, itertools.repeat(0.5)) for each in column.patterns]
+                if key == "views" and any(len(value) > 1 for value in values):
+                    return False
+                if any(check_record({**base, key: value}) for value in values):
+                    return False
+                if not np.isfinite(column.numbers).all():
+                    return False
+        return True
+
     def to_bytes(self, stamp: list[int]) -> bytes:
         """Return the content of the file; ``stamp`` is that of the records."""
         body = _Body()
@@ -521,22 +538,20 @@ class _Body:
         return found if kind == "<f8" else found.astype(np.uint32, copy=False)
 
 
-def write_compact(
-    folder: Path, stamp: list[int], records: Sequence[Mapping[str, Any]]
-) -> Compact | None:
-    """Write the file of a run, and return the records by column; None if there are few.
+def make_compact(records: Sequence[Mapping[str, Any]]) -> Compact | None:
+    """Return records by column; None if there are few, or deeply nested ones."""
+    if len(records) >= FEWEST_JOBS:
+        with contextlib.suppress(KaratError, RecursionError):
+            return Compact.of(records)
+    return None
 
-    ``stamp`` is that of the records when they were read.
-    """
-    if len(records) < FEWEST_JOBS:
-        return None
-    made = None
-    # with a read-only folder, a full disk or deeply nested records, the records are read again
-    with contextlib.suppress(OSError, KaratError, RecursionError):
-        made = Compact.of(records)
-        if stamp[0] == len(records):
+
+def write_compact(folder: Path, stamp: list[int], made: Compact | None) -> None:
+    """Write the file of a run; ``stamp`` is that of the records when they were read."""
+    if made is not None and stamp[0] == len(made):
+        # with a read-only folder or a full disk, the records are read again
+        with contextlib.suppress(OSError, RecursionError):
             write_atomic(folder / "scores" / FILE, made.to_bytes(stamp))
-    return made
 
 
 def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None:

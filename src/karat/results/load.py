@@ -27,7 +27,14 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
-from karat.results.compact import Compact, Listed, read_compact, stamp_records, write_compact
+from karat.results.compact import (
+    Compact,
+    Listed,
+    make_compact,
+    read_compact,
+    stamp_records,
+    write_compact,
+)
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, about_stamp, open_runs
 from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS, expand_folds, scores_table
@@ -613,7 +620,8 @@ class FrozenRun(Run):
         found = read_compact(self.folder, self.stamp)
         if found is None:
             stamp = stamp_records(self.folder)
-            found = write_compact(self.folder, stamp, self._listed)
+            found = make_compact(self._listed)
+            write_compact(self.folder, stamp, found)
             if found is not None:
                 del self._listed  # the columns need less memory
         return found

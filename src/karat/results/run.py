@@ -41,7 +41,7 @@ import pandas as pd
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
-from karat.results.compact import IMPORTED, stamp_records, write_compact
+from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
 from karat.results.tables import (
     FOLDER,
     NEEDED,
@@ -296,18 +296,26 @@ class Run:
                 except UnicodeEncodeError:
                     line, as_they_are = text.encode(errors="backslashreplace"), False
                 file.write(line + b"\n")
-        if as_they_are and not any(map(check_record, ordered)):
-            self._write_tables(stamp_records(self.folder), ordered)
+        made = make_compact(ordered)
+        valid = not any(map(check_record, ordered)) if made is None else made.is_valid()
+        if as_they_are and valid:
+            self._write_tables(ordered, made)
         else:
             self.finish()
 
     def finish(self) -> None:
         """Rebuild the tables from the records."""
         stamp = stamp_records(self.folder)
-        self._write_tables(stamp, self.records())
+        records = self.records()
+        self._write_tables(records, make_compact(records), stamp)
 
-    def _write_tables(self, stamp: list[int], records: list[dict[str, Any]]) -> None:
-        made = write_compact(self.folder, stamp, records)
+    def _write_tables(
+        self,
+        records: list[dict[str, Any]],
+        made: Compact | None,
+        stamp: list[int] | None = None,
+    ) -> None:
+        write_compact(self.folder, stamp or stamp_records(self.folder), made)
         scores = self.folder / "scores"
         text = csv_text(results_columns(self.about, records), WHOLE_COLUMNS)
         write_atomic(scores / "results.csv", text)
@@ -365,15 +373,17 @@ class Run:
     def read_records(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Return the records in the order of the plan, and what is wrong with damaged ones."""
         found, damaged = {}, {}
-        for path in job_files(self.folder):
-            for place, record in enumerate(read_job_file(path), start=1):
+        folder = self.folder / "jobs"
+        names = os.listdir(folder) if folder.is_dir() else []
+        # a record in its own file replaces an imported one
+        for name in sorted(filter(is_job_file, names), key=lambda name: name != IMPORTED):
+            for place, record in enumerate(read_job_file(os.path.join(folder, name)), start=1):
                 wrong = INCOMPLETE if record is None else check_record(record)
                 job = "" if wrong or record is None else _file_name(record)
-                if not wrong and path.name not in (job, IMPORTED):
+                if not wrong and name not in (job, IMPORTED):
                     wrong = "the name does not fit its task and fold"
                 if wrong:
-                    own = f"{path.name}, line {place}" if path.name == IMPORTED else path.name
-                    damaged[own] = wrong
+                    damaged[f"{name}, line {place}" if name == IMPORTED else name] = wrong
                 elif record is not None:
                     found[job] = record
         return self._sorted(found.values()), damaged
@@ -457,29 +467,23 @@ def about_stamp(folder: Path) -> tuple[int, int] | None:
     return None
 
 
-def job_files(folder: Path) -> list[Path]:
-    """Return the files with the records of a run; that of an import comes first."""
-    names: list[str] = []
-    with contextlib.suppress(OSError):
-        names = [name for name in os.listdir(folder / "jobs") if is_job_file(name)]
-    return [folder / "jobs" / name for name in sorted(names, key=lambda name: name != IMPORTED)]
-
-
 def is_job_file(name: str) -> bool:
     """Return whether a file in ``jobs`` has records."""
     return name.endswith(".json") or name == IMPORTED
 
 
-def read_job_file(path: Path) -> list[dict[str, Any] | None]:
+def read_job_file(path: str | Path) -> list[dict[str, Any] | None]:
     """Return the records in a file: one, or one per line if they were imported.
 
     None is one that is incomplete, for example after a power failure.
     """
     try:
-        content = path.read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
     except OSError:
         return [None]
-    return list(map(_parse, content.splitlines() if path.name == IMPORTED else [content]))
+    several = os.path.basename(path) == IMPORTED
+    return list(map(_parse, content.splitlines() if several else [content]))
 
 
 def _parse(content: bytes) -> dict[str, Any] | None:
