@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
 from karat.errors import DataError
 from karat.reporting.bundle import make_bundle
 from karat.results.run import Run, open_runs
@@ -540,3 +541,13 @@ def test_closing_ends_all_streams_and_allows_no_more():
             events.check("me")
 
     asyncio.run(follow())
+
+
+def test_an_imported_run_is_served_from_its_one_file_of_records(tmp_path):
+    (tmp_path / "results.csv").write_text(
+        "task,framework,fold,result,metric\niris,m,0,0.5,acc\niris,m,1,0.75,acc\n"
+    )
+    (run,) = karat.import_results(tmp_path / "results.csv", tmp_path / "runs").runs
+    served = snapshots.ServedRun(run.folder, tmp_path / "runs")
+    assert served.scores()["value"].tolist() == [0.5, 0.75]
+    assert served.status["ok"] == 2

@@ -224,7 +224,7 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
         try:
             file = _File(sample, log)
             # the metric of a task in one file also applies to the others
-            firsts |= {task: name for task, name in file.firsts().items() if name != UNKNOWN}
+            firsts |= {task: name for task, name in file.own.items() if name != UNKNOWN}
             files.append(file)
         except KaratError as error:
             log.problems.append(str(error))
@@ -246,7 +246,7 @@ class _File:
         self.metrics = [name for name in others if direction(name) is not None]
         self.rows = self._last(Table.read(sample))
         self.types = self._types()
-        self.own = self._own_firsts()
+        self.own = self._firsts()
         self.first: dict[str, str] = {}
         asked = set(map(_plain, set(self.rows.texts("metric")))) - {""}
         numbers = [name for name in others if name not in self.metrics and name not in asked]
@@ -283,11 +283,8 @@ class _File:
                 counts.setdefault(task, [0, 0])[auc is not None] += 1
         return {t: "binary" if two > more else "multiclass" for t, (more, two) in counts.items()}
 
-    def firsts(self) -> dict[str, str]:
+    def _firsts(self) -> dict[str, str]:
         """Return the primary metric of each task: as given, else the one equal to its results."""
-        return self.own
-
-    def _own_firsts(self) -> dict[str, str]:
         firsts: dict[str, str] = {}
         counts: dict[str, Counter[str]] = {}
         plain = {text: _plain(text) for text in set(self.rows.texts("metric"))}
