@@ -196,10 +196,13 @@ class Kernel:
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
         train = self.rows[rows]
-        halves, columns = _half_squares(train), np.ascontiguousarray(train.T)
+        # two more columns subtract half of the squares: fewer passes over the products
+        columns = np.vstack([train.T, -_half_squares(train), np.ones(len(train))])
         for start in range(0, len(X), height):
             other = self._scaled(np.asarray(X[start : start + height], dtype=np.float64))
-            yield _exponentials(other @ columns, _half_squares(other), halves)
+            other = np.column_stack([other, np.ones(len(other)), -_half_squares(other)])
+            kernel = other @ columns
+            yield np.exp(np.minimum(kernel, 0, out=kernel), out=kernel)
 
     def fit(self, machine: Any, y: np.ndarray) -> Any:
         """Fit a machine of scikit-learn on this kernel and return it."""
