@@ -121,13 +121,13 @@ def tree(
     min_samples_leaf: int = 1,
     random_state: int | None = None,
 ) -> Any:
-    """scikit-learn's decision tree (CART: binary splits), grown without pruning.
+    """scikit-learn's decision tree (CART: binary splits), without pruning.
 
     Classes are split by information gain (``entropy``) or ``gini``, numbers by variance
     (``squared_error``) or ``absolute_error``. ``random_state`` decides between equally good splits.
     This is not C4.5, which also has gain ratios and pruning.
     """
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from karat.probes.heads.decision_tree import ClassTree, NumberTree
 
     allowed = CRITERIA["classification" if kind == "classification" else "regression"]
     criterion = criterion or allowed[0]
@@ -136,8 +136,7 @@ def tree(
             f'head decision-tree: unknown criterion "{criterion}" for {kind}.'
             f"{did_you_mean(criterion, allowed)} Available: {', '.join(allowed)}."
         )
-    chosen = DecisionTreeClassifier if kind == "classification" else DecisionTreeRegressor
-    return chosen(
+    return (ClassTree if kind == "classification" else NumberTree)(
         criterion=criterion,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
