@@ -205,7 +205,9 @@ def grow(X, order, y, settings, tables, out):
         nodes[made, 3], numbers[made, 1] = size, _impurity(total, size, y[2])
         if level < depth and size >= max(2, 2 * leaf) and numbers[made, 1] > PURE:
             drawn = (features, constant, known, state)
-            feature, at, known = _best_split((X, order), (begin, end, leaf), y, tables, drawn, total)
+            feature, at, known = _best_split(
+                (X, order), (begin, end, leaf), y, tables, drawn, total
+            )
             middle, rows, values = begin + at, order[feature], X[feature]
             _add(left, rows, begin, middle, y)
             if at and not _is_worse(total, left, size, at, count, y[2]):

@@ -285,16 +285,16 @@ class Distance:
                 found = [checked_similarity(self.metric, one, other) for other in X[place + 1 :]]
                 yield np.maximum(0.0, 1.0 - np.array(found))
             return
-        from sklearn.metrics import pairwise_distances_chunked
+        from sklearn.metrics import pairwise_distances
 
-        place = 0
         options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
-        for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
+        height = max(1, MEMORY * 2**17 // len(X))
+        for start in range(0, len(X), height):
+            block = pairwise_distances(X[start : start + height], X[start:], **options)
             if not np.isfinite(block).all():
                 # a zero vector has the distance of an unrelated one
                 block = np.nan_to_num(block, nan=1.0)
-            for distances in block:
-                place += 1
+            for place, distances in enumerate(block, 1):
                 yield distances[place:]
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
