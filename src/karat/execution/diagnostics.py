@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from operator import itemgetter
 from types import FunctionType, ModuleType
 from typing import Any
 from zlib import crc32
@@ -75,6 +76,7 @@ WATCHED = ("numpy", "numpy.linalg", "numpy.random", "scipy.stats", "scipy.linalg
 TRUSTED = ("sklearn", "numpy", "scipy", "pandas", "joblib", "threadpoolctl", "karat")
 
 Side = tuple[Dataset, Vectors]
+Getter = Callable[[Mapping[str, Any]], Any]
 
 
 class LibraryGuard:
@@ -85,7 +87,8 @@ class LibraryGuard:
     """
 
     def __init__(self) -> None:
-        self._known: list[tuple[Mapping[str, Any], str, Any, str]] = []
+        #: a module or class, the full names of its functions, their getter, and the functions
+        self._known: list[tuple[Mapping[str, Any], list[str], Getter, tuple[Any, ...]]] = []
         self._spaces: dict[str, tuple[Mapping[str, Any], int]] = {}
         self._seen: set[str] = set()
         self._foreign: set[str] = set()
@@ -97,9 +100,7 @@ class LibraryGuard:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and name in WATCHED:
                 names: Mapping[str, Any] = vars(module)
-                self._known += [
-                    (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
-                ]
+                self._remember(name, names, [(k, v) for k, v in names.items() if callable(v)])
             elif isinstance(module, ModuleType) and name.startswith(GUARDED):
                 self._look_at(name, vars(module))
                 for value in list(vars(module).values()):
@@ -108,19 +109,39 @@ class LibraryGuard:
         for full, (names, size) in self._spaces.items():
             if len(names) != size:  # such as a method that overrides an inherited one
                 self._look_at(full, names)
-        changed = [full for names, key, was, full in self._known if names.get(key) is not was]
+        changed = [
+            full
+            for names, full_names, get, values in self._known
+            if not _unchanged(names, get, values)
+            for full, was in zip(full_names, values, strict=False)
+            if names.get(full.rpartition(".")[2]) is not was
+        ]
         return sorted({*self._foreign, *changed})
+
+    def _remember(self, full: str, names: Mapping[str, Any], found: list[tuple[str, Any]]) -> None:
+        if found:
+            keys, values = zip(*found, found[0], strict=True)  # of one key, no tuple is returned
+            full_names = [f"{full}.{key}" for key, _ in found]
+            self._known.append((names, full_names, itemgetter(*keys), values))
 
     def _look_at(self, full: str, names: Mapping[str, Any]) -> None:
         """Remember the functions of a module or class; find those of other files."""
         known = full in self._spaces
         self._spaces[full] = (names, len(names))
         functions = [(k, v) for k, v in list(names.items()) if isinstance(v, FunctionType)]
-        self._known += [] if known else [(names, k, v, f"{full}.{k}") for k, v in functions]
+        if not known:
+            self._remember(full, names, functions)
         homes = _homes(len(sys.modules))
         self._foreign.update(
             f"{full}.{k}" for k, v in functions if not v.__code__.co_filename.startswith(homes)
         )
+
+
+def _unchanged(names: Mapping[str, Any], get: Getter, values: tuple[Any, ...]) -> bool:
+    try:
+        return bool(get(names) == values)
+    except KeyError:
+        return False
 
 
 @functools.lru_cache(maxsize=1)

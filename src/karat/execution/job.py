@@ -275,9 +275,9 @@ class _Attempt:
         """Return all data, the train fold and the test fold."""
         job = self.job
         data: Dataset = self.shelf.get(job.dataset)
-        # one call makes all folds of a task, for all jobs of this process
+        # one call makes all folds, for all jobs of this process with the same data and split
         how: Any = self.task.split
-        key = f"folds-{job.task}-{job.seed}"
+        key = f"folds-{job.dataset}-{how}-{job.seed}"
         folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
         train, test = data.take(fold.train), data.take(fold.test)

@@ -121,13 +121,13 @@ def tree(
     min_samples_leaf: int = 1,
     random_state: int | None = None,
 ) -> Any:
-    """scikit-learn's decision tree (CART: binary splits), grown without pruning.
+    """scikit-learn's decision tree (CART: binary splits), without pruning.
 
     Classes are split by information gain (``entropy``) or ``gini``, numbers by variance
     (``squared_error``) or ``absolute_error``. ``random_state`` decides between equally good splits.
     This is not C4.5, which also has gain ratios and pruning.
     """
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from karat.probes.heads.decision_tree import ClassTree, NumberTree
 
     allowed = CRITERIA["classification" if kind == "classification" else "regression"]
     criterion = criterion or allowed[0]
@@ -136,8 +136,7 @@ def tree(
             f'head decision-tree: unknown criterion "{criterion}" for {kind}.'
             f"{did_you_mean(criterion, allowed)} Available: {', '.join(allowed)}."
         )
-    chosen = DecisionTreeClassifier if kind == "classification" else DecisionTreeRegressor
-    return chosen(
+    return (ClassTree if kind == "classification" else NumberTree)(
         criterion=criterion,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
@@ -286,16 +285,16 @@ class Distance:
                 found = [checked_similarity(self.metric, one, other) for other in X[place + 1 :]]
                 yield np.maximum(0.0, 1.0 - np.array(found))
             return
-        from sklearn.metrics import pairwise_distances_chunked
+        from sklearn.metrics import pairwise_distances
 
-        place = 0
         options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
-        for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
+        height = max(1, MEMORY * 2**17 // len(X))
+        for start in range(0, len(X), height):
+            block = pairwise_distances(X[start : start + height], X[start:], **options)
             if not np.isfinite(block).all():
                 # a zero vector has the distance of an unrelated one
                 block = np.nan_to_num(block, nan=1.0)
-            for distances in block:
-                place += 1
+            for place, distances in enumerate(block, 1):
                 yield distances[place:]
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
