@@ -256,7 +256,9 @@ def test_commands_of_a_page_run(
             assert done.returncode == 0, (command, done.stderr)
         else:
             result = cli(*arguments)
-            assert result.code == 0, (command, result.err)
+            # the exit code of karat cheapest is its answer
+            codes = (0, 1, 3) if arguments[0] == "cheapest" else (0,)
+            assert result.code in codes, (command, result.err)
 
 
 def test_commands_that_are_not_run_are_counted():

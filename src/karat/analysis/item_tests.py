@@ -262,20 +262,13 @@ def _value(metric: str, fold: Predictions, rows: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class ItemTest:
-    """A test on the items of a task: its name, the interval of the difference, p, item count.
-
-    ``error`` is the standard error of the difference and ``freedom`` its degrees of freedom;
-    ``independent`` is the number of items, where a group of rows is one.
-    """
+    """A test on the items of a task: its name, the interval of the difference, p, item count."""
 
     test: str
     low: float
     high: float
     p: float
     items: int
-    error: float
-    freedom: int
-    independent: int
 
 
 def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
@@ -285,6 +278,28 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
+    both, values = _paired_values(paired, common)
+    accuracy = is_accuracy(paired.metric)
+    p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
+    middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
+    half = float(stdtrit(values.shape[1] - 1, (1 + CONFIDENCE) / 2) * _error(paired, values))
+    items = sum(len(fold) for fold in both[0])
+    return ItemTest(test, middle - half, middle + half, p, items)
+
+
+def item_error(paired: Paired) -> tuple[float, int, int]:
+    """Return the standard error of a difference over items, its degrees of freedom, and the items.
+
+    A group of rows is one item. Raises as ``compare_predictions``.
+    """
+    both, values = _paired_values(paired, common=False)
+    groups = [fold.group for fold in both[0] if fold.group is not None]
+    items = sum(len(set(group.tolist())) for group in groups) or sum(map(len, both[0]))
+    return _error(paired, values), values.shape[1] - 1, items
+
+
+def _paired_values(paired: Paired, common: bool) -> tuple[list[list[Predictions]], np.ndarray]:
+    """Return the predictions of both by fold, and what each item adds to their scores."""
     if common:
         both = _common_answers(paired)
     elif paired.sides is None or not paired.units:
@@ -297,19 +312,16 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     values = np.array([contributions(paired.metric, folds) for folds in both])
     if values.shape[1] < FEWEST_ITEMS:
         raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
-    accuracy = is_accuracy(paired.metric)
-    p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
-    one, other = float(np.mean(paired.first)), float(np.mean(paired.second))
-    middle, freedom = one - other, values.shape[1] - 1
-    error = float((values[0] - values[1]).std(ddof=1)) / np.sqrt(freedom + 1)
+    return both, values
+
+
+def _error(paired: Paired, values: np.ndarray) -> float:
+    """Return the standard error of the mean difference of two models over items."""
+    error = (values[0] - values[1]).std(ddof=1) / np.sqrt(values.shape[1])
     if paired.metric == "rmse":  # a difference of squares is the difference times the sum
-        error /= max(one + other, np.finfo(float).tiny)
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * error)
-    items = sum(len(fold) for fold in both[0])
-    grouped = [fold.group for fold in both[0] if fold.group is not None]
-    independent = sum(len(set(group.tolist())) for group in grouped) or items
-    found = (middle - half, middle + half, p, items)
-    return ItemTest(test, *found, error, freedom, independent)
+        both = float(np.mean(paired.first)) + float(np.mean(paired.second))
+        error /= max(both, np.finfo(float).tiny)
+    return float(error)
 
 
 def _common_answers(paired: Paired) -> list[list[Predictions]]:
