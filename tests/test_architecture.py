@@ -232,7 +232,7 @@ def test_the_tree_stays_small():
 
 def test_module_names_are_unique():
     #: every folder of compat/ has the same files, so that one knows where to look
-    shared = {"__init__", "__main__", "readers", "result_files", "tasks"}
+    shared = {"__init__", "__main__", "readers", "result_files"}
     names = Counter(Path(module.place).stem for module in modules())
     assert {name for name, count in names.items() if count > 1} <= shared
 
@@ -254,7 +254,7 @@ import os, sys, threading
 root, seen = os.environ["KARAT_ROOT"] + os.sep, set()
 def hook(frame, event, argument):
     code = frame.f_code
-    if event != "call" or not code.co_flags & 1 or not code.co_filename.startswith(root):
+    if not code.co_filename.startswith(root) or not code.co_flags & 1:
         return  # flag 1: a function, not the body of a module or a class
     file = code.co_filename.removeprefix(root)
     while file not in seen and frame is not None:
@@ -265,8 +265,8 @@ def hook(frame, event, argument):
         seen.add(file)
         with open(os.environ["KARAT_ENTERED"], "a") as log:
             print(file, file=log)
-threading.setprofile(hook)
-sys.setprofile(hook)
+threading.settrace(hook)  # returns None: called at calls only, not at lines and returns
+sys.settrace(hook)
 """
 
 
