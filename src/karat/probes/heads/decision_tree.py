@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 #: numbers of train vectors in a process for which scikit-learn takes about as long as loading numba
-PATIENCE = 2**19
+PATIENCE = 2**21
 #: integers up to this size are exact as float64
 EXACT = 2**53
 _seen = [0]
@@ -120,9 +120,10 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
         (parts, np.diff(parts), scale, shift),
         (nodes, numbers, sums),
     )
-    nodes, numbers, sums = nodes[:made].copy(), numbers[:made].copy(), sums[:made]
-    shares = sums[:, : classes or 1, None] / nodes[:, 3, None, None]
-    return Grown(*nodes.T, *numbers.T, shares.transpose(0, 2, 1))
+    feature, left, right, rows = nodes[:made].T.copy()
+    threshold, impurity = numbers[:made].T.copy()
+    shares = sums[:made, None, : classes or 1] / rows[:, None, None]
+    return Grown(feature, left, right, rows, threshold, impurity, shares)
 
 
 def _loops(size: int) -> Any:

@@ -121,12 +121,10 @@ def _best_split(columns, span, y, tables, drawn, total):
 
     ``drawn`` are all features in their present order, those known to be constant and how many.
     """
-    begin, end, _ = span
-    features, constant, known, state = drawn
+    (begin, end, _), (features, constant, known, state) = span, drawn
     counts = np.zeros((3, len(total)), dtype=np.int64)
     counts[0] = total
-    chosen, position, best = -1, 0, -np.inf
-    left, found, passed = len(features), 0, 0
+    chosen, position, best, left, found, passed = -1, 0, -np.inf, len(features), 0, 0
     while left > known + found:
         j = _random(state, passed, left - found)
         if j < known:
@@ -187,14 +185,12 @@ def grow(X, order, y, settings, tables, out):
 
     ``X`` and ``order``, which is changed, have one row per feature. Returns the number of nodes.
     """
-    leaf, depth, seed = settings
-    nodes, numbers, sums = out
+    (leaf, depth, seed), (nodes, numbers, sums) = settings, out
     width, count = order.shape
     features, constant, state = np.arange(width), np.empty(width, dtype=np.int64), np.array([seed])
     is_left, spare = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32)
     left, waiting = np.empty(sums.shape[1]), np.zeros((count + 1, 5), dtype=np.int64)
-    waiting[0, 1], waiting[0, 4] = count, -1
-    last, made = 0, 0
+    waiting[0, 1], waiting[0, 4], last, made = count, -1, 0, 0
     while last >= 0:
         begin, end, level, known, parent = waiting[last]
         last -= 1
@@ -211,10 +207,9 @@ def grow(X, order, y, settings, tables, out):
             middle, rows, values = begin + at, order[feature], X[feature]
             _add(left, rows, begin, middle, y)
             if at and not _is_worse(total, left, size, at, count, y[2]):
-                nodes[made, 0] = feature
+                nodes[made, 0], divided = feature, width if size > 2 else 1
                 numbers[made, 0] = values[rows[middle - 1]] / 2.0 + values[rows[middle]] / 2.0
-                moved = width if size > 2 else 1
-                _divide(order, (begin, middle, end), feature, moved, is_left, spare)
+                _divide(order, (begin, middle, end), feature, divided, is_left, spare)
                 waiting[last + 1] = middle, end, level + 1, known, made
                 waiting[last + 2] = begin, middle, level + 1, known, made
                 last += 2
