@@ -61,7 +61,9 @@ def measure(folds: int = FOLDS) -> Iterator[tuple[str, float, float, str, str]]:
             )
             if hidden:
                 bare = _products(width, hidden) * _steps(X, y, parts[0], hidden)
-                print(f"  {name}: {1e3 * bare:.0f} ms are the first layer's products, measured alone")
+                print(
+                    f"  {name}: {1e3 * bare:.0f} ms are the first layer's products, measured alone"
+                )
             yield f"a head on {name}, CPU", ours / plain, 1 / limit, "×", "a plain PyTorch loop"
     yield from _workers()
 
