@@ -73,7 +73,7 @@ class Column:
         first = values[0]
         if not first:
             return cls([first], np.zeros(len(values), np.uint32), np.zeros(0))
-        keys = list(first) if isinstance(first, dict) else range(len(first))
+        keys: Sequence[Any] = list(first) if isinstance(first, dict) else range(len(first))
         inside = [cls.of([value[key] for value in values]) for key in keys]
         codes = np.zeros(len(values), dtype=np.int64)
         for column in inside:

@@ -89,10 +89,11 @@ def results_columns(
     about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[Any]]:
     """Return the columns of ``results_table``; empty cells are None."""
-    pairs = [
+    none: list[Mapping[str, Any]] = [{"corruption": "", "severity": 0.0, "scores": {}}]
+    pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (record, view)
         for record in expand_folds(about, records)
-        for view in record["views"] or ({"corruption": "", "severity": 0.0, "scores": {}},)
+        for view in record["views"] or none
     ]
     batches = sorted({int(size) for r in records for size in r.get("inference", {})})
     planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
