@@ -91,7 +91,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     ),
     "runs until it is stopped": (4, ("karat serve *",)),
     "needs an optional library": (
-        12,
+        14,
         (
             *("karat run * --engine dask*", "karat run wine-pl *carte*", "karat run foundation *"),
             *("karat run diabetes -m *tab*", "python -m karat.compat.amlb flaml *"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import operator
 import os
 import re
 import sys
@@ -85,7 +86,8 @@ class LibraryGuard:
     """
 
     def __init__(self) -> None:
-        self._known: list[tuple[Mapping[str, Any], str, Any, str]] = []
+        #: namespaces with the names and values of their functions
+        self._known: list[tuple[Mapping[str, Any], str, dict[str, Any]]] = []
         self._spaces: dict[str, tuple[Mapping[str, Any], int]] = {}
         self._seen: set[str] = set()
         self._foreign: set[str] = set()
@@ -97,9 +99,8 @@ class LibraryGuard:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and name in WATCHED:
                 names: Mapping[str, Any] = vars(module)
-                self._known += [
-                    (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
-                ]
+                found = {key: value for key, value in names.items() if callable(value)}
+                self._known.append((names, name, found))
             elif isinstance(module, ModuleType) and name.startswith(GUARDED):
                 self._look_at(name, vars(module))
                 for value in list(vars(module).values()):
@@ -108,7 +109,13 @@ class LibraryGuard:
         for full, (names, size) in self._spaces.items():
             if len(names) != size:  # such as a method that overrides an inherited one
                 self._look_at(full, names)
-        changed = [full for names, key, was, full in self._known if names.get(key) is not was]
+        changed = [
+            f"{full}.{key}"
+            for names, full, found in self._known
+            if not _same_values(names, found)
+            for key, was in found.items()
+            if names.get(key) is not was
+        ]
         return sorted({*self._foreign, *changed})
 
     def _look_at(self, full: str, names: Mapping[str, Any]) -> None:
@@ -116,11 +123,17 @@ class LibraryGuard:
         known = full in self._spaces
         self._spaces[full] = (names, len(names))
         functions = [(k, v) for k, v in list(names.items()) if isinstance(v, FunctionType)]
-        self._known += [] if known else [(names, k, v, f"{full}.{k}") for k, v in functions]
+        if functions and not known:
+            self._known.append((names, full, dict(functions)))
         homes = _homes(len(sys.modules))
         self._foreign.update(
             f"{full}.{k}" for k, v in functions if not v.__code__.co_filename.startswith(homes)
         )
+
+
+def _same_values(names: Mapping[str, Any], found: dict[str, Any]) -> bool:
+    """Return whether names still have these values; without a step of Python per name."""
+    return all(map(operator.is_, map(names.get, found), found.values()))
 
 
 @functools.lru_cache(maxsize=1)
