@@ -592,7 +592,7 @@ def make_variants(dimensions: Any = (), precision: Any = (), rescore: Any = Fals
     messages += [
         f"precision must be one of {', '.join(BITS)}, got {each!r}.{did_you_mean(str(each), BITS)}"
         for each in bits
-        if each not in BITS
+        if not isinstance(each, str) or each not in BITS
     ]
     again = RESCORED if rescore is True else int(rescore) if _is_count(rescore) else None
     if again is None:

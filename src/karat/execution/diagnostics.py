@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import operator
 import os
 import re
 import sys
