@@ -269,7 +269,7 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
         return found | {"why": "too few tasks"}
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
-    found |= {"queries": own.queries} if own.queries else {}
+    found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
     return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
 
 
