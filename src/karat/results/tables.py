@@ -43,6 +43,8 @@ USAGE_COLUMNS = (
     *("tokens", "price", "embed_tokens", "tokens_estimated", "truncated", "texts", "requests"),
     *("request_seconds_median", "request_seconds_p95", "texts_per_second"),
 )
+#: columns of jobs of a limited encoder in the same process, and of rerankers
+COUNT_COLUMNS = ("truncated", "texts", "pairs")
 SCORE_COLUMNS = (
     *("task", "model", "repeat", "fold", "corruption", "severity", "draw", "epoch", "metric"),
     "value",
@@ -86,6 +88,8 @@ def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
     metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
     timings = [f"inference_{size}_seconds" for size in batches]
     usage = USAGE_COLUMNS if any("tokens" in record for record in records) else ()
+    counts = [n for n in COUNT_COLUMNS if n not in usage and any(n in r for r in records)]
+    usage = (*usage, *counts)
     columns = [*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings]
     table = pd.DataFrame(rows, columns=columns)
     whole = ["fold", "seed", "repeat", "dimensions", "train_questions", "questions"]
@@ -105,7 +109,7 @@ def expand_folds(
 
 
 def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    own = {name: record.get(name) for name in (*KARAT_COLUMNS, *USAGE_COLUMNS)}
+    own = {name: record.get(name) for name in (*KARAT_COLUMNS, *USAGE_COLUMNS, "pairs")}
     return {
         **own,
         "id": dataset,

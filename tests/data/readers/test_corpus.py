@@ -12,8 +12,8 @@ import pytest
 
 import karat
 from karat.core.dataset import Dataset
-from karat.data.load_dataset import load_dataset
-from karat.data.readers.corpus import corpus_layout
+from karat.data.load_dataset import DataSpec, load_dataset
+from karat.data.readers.corpus import corpus_layout, read_corpus
 from karat.errors import DataError, DefinitionError
 
 DOCUMENTS = {"a": "how to bake bread", "b": "how to plant trees", "c": "flat tires"}
@@ -230,3 +230,23 @@ def test_a_document_has_the_score_of_its_best_passage(tmp_path):
     task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
     (run,) = karat.evaluate({"words": Words()}, task, output=tmp_path / "last")
     assert run.results()["mrr"].item() == 1.0
+
+
+def test_a_question_without_a_file_is_counted(tmp_path):
+    (tmp_path / "bread.md").write_text("flour and water")
+    (tmp_path / "questions.csv").write_text("question,file\nbread,bread.md\nwhy,\n,bread.md\n")
+    with pytest.warns(UserWarning, match="1 query without a relevant document"):
+        data = read_corpus(tmp_path, DataSpec("c"))
+    assert data.items.loc["query 1"] == "bread" and len(data) == 1
+
+
+def test_a_long_document_is_read_whole(tmp_path):
+    """Two megabytes: kept as it is, counted as long, and found by its last word."""
+    (tmp_path / "long.md").write_text("word " * 420_000 + "end")
+    (tmp_path / "short.md").write_text("word")
+    (tmp_path / "questions.csv").write_text("question,file\nend,long.md\n")
+    with pytest.warns(UserWarning, match="1 document with more than 400 words"):
+        data = read_corpus(tmp_path, DataSpec("c"))
+    assert len(data.items.loc["long.md"]) > 2_000_000
+    parts = read_corpus(tmp_path, DataSpec("c", options={"passages": 10_000}))
+    assert len(parts.items) == 1 + 43 + 1 and parts.items.iloc[-2].endswith("end")
