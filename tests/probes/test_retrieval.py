@@ -851,3 +851,8 @@ def test_the_query_and_columns_of_its_table_are_left_out():
         assert rank == 1 + (scores > scores[answer]).sum()
         assert found.first[place] == scores.argmax()
     assert found.candidates.tolist() == [36, 36] and found.ranks[0] == np.inf
+
+
+def test_counts_of_wide_rows():
+    scores = np.ones((2, 5000), dtype=np.float32)
+    assert retrieval._count(scores, np.array([0.5, 2.0])).tolist() == [5000, 0]

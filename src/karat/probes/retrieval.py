@@ -179,6 +179,8 @@ def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
     no byte overflows.
     """
     height, width = scores.shape
+    if width > 255 * 8:
+        return _count(scores[:, : 255 * 8], lines) + _count(scores[:, 255 * 8 :], lines)
     reached = np.zeros((height, -(-width // 8) * 8), dtype=bool)
     np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=reached[:, :width])
     eights = np.add.reduce(reached.view(np.uint64), axis=1)
@@ -527,11 +529,11 @@ class _TiledSearch:
         """Read the scores of a tile."""
         tile.hide(self.hidden)
         floor = self.floor[tile.queries]
-        reached = tile.groups.max(axis=1) >= floor
-        dense = np.flatnonzero(reached.sum(axis=0) * DENSE > len(reached))
-        reached[:, dense] = False
-        group, row = np.nonzero(reached)
-        values = tile.groups[group, :, row]
+        group, row = np.nonzero(tile.groups.max(axis=1) >= floor)
+        many = np.bincount(row, minlength=len(floor)) * DENSE > len(tile.scores) // GROUP
+        dense, sparse = np.flatnonzero(many), ~many[row]
+        group, row = group[sparse], row[sparse]
+        values = tile.members(group, row)
         which, within = np.nonzero(values >= floor[row, None])
         places, rows = group[which] * GROUP + within, row[which]
         columns = np.ascontiguousarray(tile.scores[:, dense].T)
@@ -579,15 +581,28 @@ class _TiledSearch:
 
     def _count(self, tile: _Tile, rows: np.ndarray) -> None:
         """Count the scores that reach the lines of queries of which many do."""
-        lines, unclear = [rows[:0]], [rows[:0]]
-        for row, scores in zip(rows, np.ascontiguousarray(tile.scores[:, rows].T), strict=True):
-            own = np.arange(*np.searchsorted(self.rows, tile.first + row + np.arange(2)))
-            certain, near = _certain(scores, self.lines[own], self.slack)
+        columns = np.ascontiguousarray(tile.scores[:, rows].T)
+        begin, end = (np.searchsorted(self.rows, tile.first + rows, side) for side in _SIDES)
+        for row in np.flatnonzero(end - begin > FEW):
+            own = np.arange(begin[row], end[row])
+            certain, near = _certain(columns[row], self.lines[own], self.slack)
             self.ahead[own] += certain
-            lines.append(np.repeat(own, [len(each) for each in near]))
-            unclear += near
-        line = np.concatenate(lines)
-        self._decide(tile, line, self.rows[line] - tile.first, np.concatenate(unclear))
+            line = np.repeat(own, [len(each) for each in near])
+            self._decide(tile, line, np.full(len(line), rows[row]), np.concatenate(near))
+        for number in range(FEW):
+            chosen = np.flatnonzero((begin + number < end) & (end - begin <= FEW))
+            if len(chosen):
+                self._reach(tile, rows[chosen], columns[chosen], begin[chosen] + number)
+
+    def _reach(self, tile: _Tile, rows: np.ndarray, scores: np.ndarray, lines: np.ndarray) -> None:
+        """Count the scores of some queries that reach one line each."""
+        low, high = ((self.lines[lines] + s).astype(np.float32) for s in (-self.slack, self.slack))
+        certain, possible = _count(scores, high), _count(scores, low)
+        self.ahead[lines] += certain
+        unclear = np.flatnonzero(certain < possible)
+        values = scores[unclear]
+        row, place = np.nonzero((values >= low[unclear, None]) & (values < high[unclear, None]))
+        self._decide(tile, lines[unclear[row]], rows[unclear[row]], place)
 
     def _decide(self, tile: _Tile, lines: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
         """Count those candidates of a tile that reach a line in 64 bits."""
@@ -625,6 +640,12 @@ class _Tile:
     def groups(self) -> np.ndarray:
         """The scores with ``GROUP`` candidates in the second axis."""
         return self.scores.reshape(-1, GROUP, self.scores.shape[1])
+
+    def members(self, groups: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the scores of some groups for one query each."""
+        width = self.scores.shape[1]
+        first = groups * (GROUP * width) + rows
+        return self.scores.ravel().take(first[:, None] + np.arange(0, GROUP * width, width))
 
     def hide(self, pairs: tuple[np.ndarray, np.ndarray]) -> None:
         """Set the scores of pairs of query and candidate to minus infinity."""
@@ -709,12 +730,19 @@ def _certain(
     (array([1, 1]), [array([], dtype=int64), array([2])])
     """
     low, high = ((lines + each).astype(scores.dtype) for each in (-slack, slack))
+    if len(lines) <= FEW:
+        certain, possible = (
+            np.array([np.count_nonzero(scores >= line) for line in each]) for each in (high, low)
+        )
+        near = [
+            np.flatnonzero((scores >= low[i]) & (scores < high[i]))
+            if certain[i] < possible[i]
+            else np.empty(0, dtype=np.intp)
+            for i in range(len(lines))
+        ]
+        return certain, near
     places = np.flatnonzero(scores >= low[-1])
     values = scores[places]
-    if len(lines) <= FEW:
-        bounds = zip(low, high, strict=True)
-        near = [places[(values >= least) & (values < most)] for least, most in bounds]
-        return np.array([np.count_nonzero(values >= line) for line in high]), near
     order = np.argsort(values)
     places, values = places[order], values[order]
     # searching in ascending order is faster
