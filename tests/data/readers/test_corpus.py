@@ -250,3 +250,28 @@ def test_a_long_document_is_read_whole(tmp_path):
     assert len(data.items.loc["long.md"]) > 2_000_000
     parts = read_corpus(tmp_path, DataSpec("c", options={"passages": 10_000}))
     assert len(parts.items) == 1 + 43 + 1 and parts.items.iloc[-2].endswith("end")
+
+
+def test_the_leaderboard_of_a_corpus_has_all_metrics(tmp_path, cli):
+    """A plan states how many queries are needed, before a run and from its differences."""
+    folder = beir(tmp_path / "c", documents={**DOCUMENTS, "x": "bread bread", "y": "trees"})
+    empty = cli("plan", str(folder), "-m", "tfidf", "--detect", "0.1", "--runs", str(tmp_path))
+    # (2.8016 * 0.3 / 0.1) ** 2 + 1.92 = 72.6
+    assert "about 73 are needed" in empty.out and "0.3" in empty.out
+    runs = karat.evaluate(
+        {"words": Words(), "other": Lengths()}, str(folder), output=tmp_path / "r"
+    )
+    board = karat.leaderboard(runs)
+    for run in runs:
+        row = run.results().iloc[0]
+        for name in ("mrr@10", "recall@1", "recall@10", "recall@100", "map"):
+            assert board.loc[run.model, name] == row[name]
+        assert board.loc[run.model, "c"] == row["ndcg@10"]
+    assert list(board.attrs["further"]) == ["mrr@10", "recall@1", "recall@10", "recall@100", "map"]
+    shown = cli("leaderboard", str(tmp_path / "r"))
+    assert all(name in shown.out for name in board.attrs["further"])
+
+
+class Lengths:
+    def encode(self, texts):
+        return np.array([[len(text), 1.0] for text in texts])
