@@ -7,12 +7,13 @@ the models as they were fitted, on new items; tests over folds hold for the lear
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, chdtrc, ndtri, stdtrit
+from scipy.special import bdtr, chdtrc, stdtrit
 from threadpoolctl import threadpool_limits
 
 from karat.analysis.shared_items import CannotCompare, common_rows
@@ -20,9 +21,9 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import MTEB, get_metric, score
-from karat.results.load import Gathered, as_runs
+from karat.results.load import Gathered, as_runs, gather_scores
 from karat.results.selection import Side, pooled_sides
-from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, subtract
+from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, needed_pairs, subtract
 
 if TYPE_CHECKING:
     from karat.analysis.pairing import Paired
@@ -365,6 +366,8 @@ class Separation:
     queries
         Number of queries, and about how many would be needed to detect a difference of
         ``DETECTED`` between the two best models in 80 % of cases; if the items are ranked lists.
+    spread
+        Standard deviation of the differences of the two best models over queries.
     """
 
     p: np.ndarray
@@ -372,6 +375,7 @@ class Separation:
     why: str = ""
     items: int = 0
     queries: tuple[int, int] | None = None
+    spread: float = 0.0
 
 
 def needed_queries(apart: np.ndarray, queries: int, difference: float = DETECTED) -> int:
@@ -381,11 +385,30 @@ def needed_queries(apart: np.ndarray, queries: int, difference: float = DETECTED
     on blocks of queries, ``queries`` is the number of all.
 
     >>> needed_queries(np.array([0.1, -0.1] * 50), 100)
-    32
+    34
     """
+    return needed_pairs(_query_spread(apart, queries), difference)
+
+
+def _query_spread(apart: np.ndarray, queries: int) -> float:
+    """Return the standard deviation of a query's difference, from those of blocks of queries."""
     # the mean of a block of queries varies less than a query
-    spread = float(np.std(apart, ddof=1)) * np.sqrt(queries / len(apart))
-    return max(2, int(np.ceil(((ndtri(0.975) + ndtri(0.8)) * spread / difference) ** 2)))
+    return float(np.std(apart, ddof=1) * np.sqrt(queries / len(apart)))
+
+
+def earlier_spread(folder: Path, task: str) -> float | None:
+    """Return how much the two best models of earlier runs differ from query to query of a task.
+
+    None if the folder has no two models with predictions of the task, or they are equal.
+    """
+    try:
+        given = gather_scores([folder])
+    except (KaratError, OSError):
+        return None
+    if task not in given.metrics:
+        return None
+    models = list(dict.fromkeys(given.scores.loc[given.scores["task"] == task, "model"]))
+    return item_separation(given, task, given.metrics[task], models).spread or None
 
 
 def item_separation(
@@ -428,10 +451,12 @@ def item_separation(
     places = [list(models).index(name) for name in names]
     p[np.ix_(places, places)] = found
     best = np.argsort(-values.mean(axis=1), kind="stable")[:2]
-    queries = None
-    if lists and len(best) == 2:
-        queries = lists, needed_queries(values[best[0]] - values[best[1]], lists)
-    return Separation(p, test, items=items, queries=queries)
+    found = Separation(p, test, items=items)
+    if not lists or len(best) < 2:
+        return found
+    apart = values[best[0]] - values[best[1]]
+    spread = _query_spread(apart, lists)
+    return replace(found, queries=(lists, needed_pairs(spread, DETECTED)), spread=spread)
 
 
 def _read_values(

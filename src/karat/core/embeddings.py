@@ -58,6 +58,17 @@ class Vectors:
         """Return the vectors of items by their position in the dataset, or those as queries."""
         return np.asarray(self.matrix[self._places_in_role(positions, query)])
 
+    def rows_at(self, positions: np.ndarray) -> np.ndarray:
+        """Return the same without a copy if the items follow each other; only to be read."""
+        places = self._places(positions)
+        if (
+            len(places)
+            and places[-1] - places[0] == len(places) - 1
+            and (np.diff(places) == 1).all()
+        ):
+            return np.asarray(self.matrix[places[0] : places[-1] + 1])
+        return np.asarray(self.matrix[places])
+
     def units(
         self, positions: np.ndarray, dtype: Any = np.float32, *, query: bool = False
     ) -> np.ndarray:

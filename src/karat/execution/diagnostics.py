@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import functools
 import io
-import operator
 import os
 import re
 import sys

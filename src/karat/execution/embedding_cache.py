@@ -241,6 +241,19 @@ def _bytes_in(folder: Path) -> int:
     return size
 
 
+def _truncation(encoder: Any, data: Dataset, order: RoleOrder) -> dict[str, int]:
+    """Return how many of the texts are over the encoder's limit; empty if it has none."""
+    count = getattr(encoder, "count_truncated", None)
+    if not callable(count):
+        return {}
+    found = {"truncated": 0, "texts": 0}
+    for role in dict.fromkeys(order.roles):
+        texts = distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
+        found["truncated"] += count(texts, role)
+        found["texts"] += len(texts)
+    return found
+
+
 class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
@@ -339,7 +352,8 @@ class VectorStage:
                 )
                 seconds = time.perf_counter() - begun
         # stored, because jobs that take the vectors from the cache report it too
-        facts = {**known, "seconds": seconds, **({"usage": f} if (f := used.facts()) else {})}
+        usage = used.facts() or _truncation(encoder, *what)
+        facts = {**known, "seconds": seconds, **({"usage": usage} if usage else {})}
         return self._put(key, matrix, facts, marks)
 
     def _texts(

@@ -45,6 +45,8 @@ USAGE_COLUMNS = (
     *("tokens", "price", "embed_tokens", "tokens_estimated", "truncated", "texts", "requests"),
     *("request_seconds_median", "request_seconds_p95", "texts_per_second"),
 )
+#: columns of jobs of a limited encoder in the same process, and of rerankers
+COUNT_COLUMNS = ("truncated", "texts", "pairs")
 SCORE_COLUMNS = (
     *("task", "model", "repeat", "fold", "corruption", "severity", "draw", "epoch", "metric"),
     "value",
@@ -100,6 +102,8 @@ def results_columns(
     scores = [view["scores"] for _, view in pairs]
     metrics = sorted(planned.union(*set(map(tuple, scores))))
     usage = USAGE_COLUMNS if any("tokens" in record for record in records) else ()
+    counts = [n for n in COUNT_COLUMNS if n not in usage and any(n in r for r in records)]
+    usage = (*usage, *counts)
     found = {
         **_of_jobs(about, [record for record, _ in pairs], usage),
         **_of_views(pairs),
