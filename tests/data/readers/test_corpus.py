@@ -275,3 +275,8 @@ def test_the_leaderboard_of_a_corpus_has_all_metrics(tmp_path, cli):
 class Lengths:
     def encode(self, texts):
         return np.array([[len(text), 1.0] for text in texts])
+
+
+def test_an_empty_folder_is_reported_as_such(tmp_path, cli):
+    result = cli("run", f"{tmp_path}/", "-m", "tfidf")
+    assert result.code == 2 and "is not a corpus" in result.err

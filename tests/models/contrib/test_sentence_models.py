@@ -348,8 +348,9 @@ def test_texts_over_the_limit_are_counted():
 
 def test_the_real_one_counts_texts_over_its_limit(real, tmp_path):
     assert real.count_truncated(TEXTS) == 1
-    frame = pd.DataFrame({"text": [*TEXTS[:3], TEXTS[-1]] * 5, "label": ["x", "y"] * 10})
+    texts = [f"{number} {text}" for number in range(5) for text in TEXTS if text]
+    frame = pd.DataFrame({"text": texts, "label": ["x", "y"] * 10})
     data = karat.Dataset.from_columns(frame, ["text"], "label", name="d")
     (run,) = karat.evaluate({"real": real}, karat.Task("d", data), output=tmp_path)
     row = run.results().iloc[0]
-    assert (row["truncated"], row["texts"]) == (1, 4) and "1 of 4 texts" in str(row["notes"])
+    assert (row["truncated"], row["texts"]) == (5, 20) and "5 of 20 texts" in str(row["notes"])

@@ -112,6 +112,8 @@ def _bytes(text: str) -> int:
 def count_over_limit(model: Any, texts: list[str], prompt: str) -> int:
     """Return how many texts have more tokens than a SentenceTransformer reads."""
     limit, tokenizer = getattr(model, "max_seq_length", None), getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        return 0
     if not limit or not hasattr(tokenizer, "backend_tokenizer"):
         return 0
     # a token has at least one byte, and special tokens are few
