@@ -451,12 +451,12 @@ def item_separation(
     places = [list(models).index(name) for name in names]
     p[np.ix_(places, places)] = found
     best = np.argsort(-values.mean(axis=1), kind="stable")[:2]
-    found = Separation(p, test, items=items)
+    separated = Separation(p, test, items=items)
     if not lists or len(best) < 2:
-        return found
+        return separated
     apart = values[best[0]] - values[best[1]]
     spread = _query_spread(apart, lists)
-    return replace(found, queries=(lists, needed_pairs(spread, DETECTED)), spread=spread)
+    return replace(separated, queries=(lists, needed_pairs(spread, DETECTED)), spread=spread)
 
 
 def _read_values(
