@@ -25,17 +25,19 @@ from karat.execution.splits import split
 from karat.models import predictors
 from karat.models.adapters import adapt
 from karat.models.predictors import (
-    ConstantPredictor,
     Kernel,
-    MatrixPredictor,
     OrderedForestClassifier,
     OrderedForestRegressor,
-    PredictionCache,
-    PreparedRows,
-    PreparedTable,
     RbfClassifier,
     RbfLabels,
     RbfRegressor,
+)
+from karat.models.table_predictors import (
+    ConstantPredictor,
+    MatrixPredictor,
+    PredictionCache,
+    PreparedRows,
+    PreparedTable,
     TablePredictor,
 )
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 
 from karat.core.registry import build
-from karat.models.predictors import ConstantPredictor
+from karat.models.model import Parameterized, available_if
+from karat.models.table_predictors import ConstantPredictor
 from karat.models.tabular_encoders import TypedColumns, as_float32
 
 #: the next step is expected to cost as much as the worst of this many before it
@@ -86,7 +85,7 @@ def _memory() -> float:
     return float(psutil.Process().memory_info().rss)
 
 
-class PreparedTrees(BaseEstimator):
+class PreparedTrees(Parameterized):
     """Base of tree models: words are encoded ordinally, missing numbers become the mean.
 
     Words are numbered in alphabetical order, −1 for an unseen one. ``trees_`` is the fitted model.

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from karat.errors import ContractError, Declined
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
-from karat.models.model import Model, assign_folds, sklearn_tags, target_kind
+from karat.models.model import FittedEncoder, Model, assign_folds, sklearn_tags, target_kind
 from karat.models.tabular_encoders import (
     FittedInTransform,
     TypedColumns,
@@ -66,7 +65,7 @@ class ForestLeaves(FittedInTransform):
 
 
 @dataclass(eq=False, repr=False)
-class ForestScores(TransformerMixin, BaseEstimator):
+class ForestScores(FittedEncoder):
     """The class probabilities or the prediction of a random forest.
 
     It overfits training rows, so use it inside ``OutOfFold``. It declines tasks without a target.
@@ -104,10 +103,10 @@ class ForestScores(TransformerMixin, BaseEstimator):
             return np.asarray(self.forest_.predict_proba(rows))
         return np.asarray(self.forest_.predict(rows)).reshape(-1, 1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    @property
+    def requires_target(self) -> bool:
+        """The forest needs the target."""
+        return True
 
 
 def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) -> Any:
@@ -121,7 +120,7 @@ def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) ->
 
 
 @dataclass(eq=False, repr=False)
-class OutOfFold(TransformerMixin, BaseEstimator):
+class OutOfFold(FittedEncoder):
     """Embed each fold of the training rows with an encoder fitted on the other folds.
 
     All other rows are embedded by an encoder fitted on all training rows. Dimensions must have the
@@ -218,11 +217,11 @@ class OutOfFold(TransformerMixin, BaseEstimator):
         """Return the identity of the encoder and the parameters."""
         return wrapped_fingerprint(self._model(), self.folds, self.kind, self.random_state)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    @property
+    def requires_target(self) -> bool:
+        """Whether the encoder needs the target."""
         inner = sklearn_tags(self._model().prototype)
-        tags.target_tags.required = inner is not None and inner.target_tags.required
-        return tags
+        return inner is not None and bool(inner.target_tags.required)
 
 
 def _fitted(encoder: Any, items: Any, y: Any) -> Any:

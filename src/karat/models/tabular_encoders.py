@@ -18,17 +18,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.core.columns import rows_as_sentences
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.errors import DefinitionError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
-from karat.models.model import Model, StatelessEncoder, import_extra, target_kind
+from karat.models.model import (
+    FittedEncoder,
+    Model,
+    StatelessEncoder,
+    import_extra,
+    target_kind,
+)
 
 
 @dataclass(eq=False, repr=False)
-class OneHotWords(TransformerMixin, BaseEstimator):
+class OneHotWords(FittedEncoder):
     """One dimension per level of every column in sorted order; rare levels share the last one.
 
     Levels in fewer rows than ``min_frequency``, a count or a share, are rare. An unseen level is
@@ -127,7 +132,7 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class MinHashes(TransformerMixin, StatelessEncoder):
+class MinHashes(FittedEncoder, StatelessEncoder):
     """Concatenated min-hashes of the columns of a frame of strings."""
 
     dimensions: int = 30
@@ -219,7 +224,7 @@ def table_to_numbers(
     return TypedColumns(OneHotWords(min_frequency, missing_category))
 
 
-class FittedInTransform(TransformerMixin, BaseEstimator):
+class FittedInTransform(FittedEncoder):
     """Base of encoders whose ``fit`` is part of ``fit_transform``."""
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> Any:
@@ -248,6 +253,8 @@ class TypedColumns(FittedInTransform):
 
     def fit_transform(self, table: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform; words may be encoded out of fold."""
+        from sklearn.base import clone
+
         numbers, dates = numeric_columns(table), date_columns(table)
         words = [column for column in table.columns if column not in {*numbers, *dates}]
         steps: list[tuple[list[Any], Callable[[pd.DataFrame], Any], Any]] = [
@@ -265,6 +272,8 @@ class TypedColumns(FittedInTransform):
         return np.hstack([step.transform(read(table[names])) for names, read, step in self.steps_])
 
     def _step(self) -> Any:
+        from sklearn.base import clone
+
         return scaled_numbers() if self.numbers is None else clone(self.numbers)
 
 
@@ -458,7 +467,7 @@ class HashedTable(ColumnEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class HashedWords(TransformerMixin, StatelessEncoder):
+class HashedWords(FittedEncoder, StatelessEncoder):
     """Hash the cells of a frame of strings with scikit-learn's FeatureHasher."""
 
     dimensions: int = 128
@@ -578,7 +587,7 @@ def _components(centered: np.ndarray, dimensions: int) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class RowSentences(TransformerMixin, BaseEstimator):
+class RowSentences(FittedEncoder):
     """Write each row as a sentence and embed it with a sentence encoder.
 
     It needs a fit only if the sentence encoder does.
@@ -598,6 +607,8 @@ class RowSentences(TransformerMixin, BaseEstimator):
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> RowSentences:
         """Fit the sentence encoder on the rows' sentences, unless it is pretrained."""
+        from sklearn.base import clone
+
         model = self._model()
         self.encoder_ = model.prototype
         if not model.stateless:
@@ -640,7 +651,7 @@ class RowSentences(TransformerMixin, BaseEstimator):
         """Return the identity of the sentence encoder."""
         return wrapped_fingerprint(self._model())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = not self._model().stateless
-        return tags
+    @property
+    def requires_fit(self) -> bool:
+        """Whether the sentence encoder is fitted."""
+        return not self._model().stateless
