@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, chdtrc, ndtri, stdtrit
+import scipy
 from threadpoolctl import threadpool_limits
 
 from karat.analysis.shared_items import CannotCompare, common_rows
@@ -70,10 +70,10 @@ def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
     left, right = int((one & ~other).sum()), int((other & ~one).sum())
     count = left + right
     if not count or (count < EXACT if exact is None else exact):
-        p = min(2 * float(bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
+        p = min(2 * float(scipy.special.bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
         return McNemar(left, right, float(min(left, right)), p, True)
     statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(chdtrc(1, statistic)), False)
+    return McNemar(left, right, statistic, float(scipy.special.chdtrc(1, statistic)), False)
 
 
 def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> np.ndarray:
@@ -303,7 +303,7 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
 def _half_width(apart: np.ndarray) -> float:
     """Return half the t interval of a mean difference."""
     error = apart.std(ddof=1) / np.sqrt(len(apart))
-    return float(stdtrit(len(apart) - 1, (1 + CONFIDENCE) / 2) * error)
+    return float(scipy.special.stdtrit(len(apart) - 1, (1 + CONFIDENCE) / 2) * error)
 
 
 def _common_answers(paired: Paired) -> list[list[Predictions]]:
@@ -367,7 +367,8 @@ def needed_queries(apart: np.ndarray, queries: int, difference: float = DETECTED
     """
     # the mean of a block of queries varies less than a query
     spread = float(np.std(apart, ddof=1)) * np.sqrt(queries / len(apart))
-    return max(2, int(np.ceil(((ndtri(0.975) + ndtri(0.8)) * spread / difference) ** 2)))
+    quantiles = scipy.special.ndtri(0.975) + scipy.special.ndtri(0.8)
+    return max(2, int(np.ceil((quantiles * spread / difference) ** 2)))
 
 
 def item_separation(

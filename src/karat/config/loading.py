@@ -6,23 +6,38 @@ The files are built in, of installed packages (entry points ``karat.definitions`
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
 from importlib.metadata import entry_points
 from importlib.resources import files as package_files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from karat.config.inheritance import SECTIONS, Entries, Entry, Inheritance, Resolved, singular
-from karat.config.schema import NOT_INHERITED, Problem, check
+from karat import __version__
+from karat.config.inheritance import (
+    NOT_INHERITED,
+    SECTIONS,
+    Entries,
+    Entry,
+    Inheritance,
+    Problem,
+    Resolved,
+    singular,
+)
 from karat.config.yaml_files import (
     Key,
     Mistake,
     Node,
     SourceFile,
     format_mistakes,
+    keep,
     mistake_at,
+    read_kept,
     show,
 )
 from karat.core import registry
@@ -107,11 +122,12 @@ class Definitions:
     """Models, tasks, suites, datasets and constraints defined in YAML, by name.
 
     The user's entries are checked on loading, those of the library and of installed packages on
-    first use.
+    first use; ``key`` is a hash of their files, for which the checked entries are kept.
     """
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: Entries, key: str = "") -> None:
         self._entries = entries
+        self._key = key
         self._inheritance = Inheritance(entries)
         self._checked: dict[tuple[str, str], tuple[dict[str, Any], list[Mistake]]] = {}
 
@@ -130,13 +146,15 @@ class Definitions:
         """
         entries = Entries()
         labels = []
+        digest = hashlib.sha256(__version__.encode())
         for found, mistakes in (builtin_files(), installed_files(), user_files(files)):
             entries.mistakes += mistakes
             entries.lost |= bool(mistakes)
             for file, content in found:
                 labels.append(file.label)
                 entries.add_file(file, content)
-        definitions = cls(entries)
+                digest.update(f"\n{file.label}\n".encode() + content if file.supplied else b"")
+        definitions = cls(entries, "" if entries.mistakes else digest.hexdigest())
         given = [entry for entry in entries.found.values() if not entry.node.file.supplied]
         _raise([*entries.mistakes, *definitions._mistakes(given)], labels)
         return definitions
@@ -217,17 +235,39 @@ class Definitions:
 
     def _check(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
         key = (entry.section, entry.name)
-        if key not in self._checked:
-            resolved = self._resolved(entry)
-            complete = resolved.sound and not entry.abstract and not self._refused(resolved)
-            values, problems = check(entry.section, resolved.node, complete=complete)
-            problems += self._unknown_names(entry, resolved.node)
-            mistakes = list(resolved.mistakes)
-            for problem in problems:
-                node, _ = resolved.node.nearest(problem.path)
-                mistakes.append(mistake_at(node, (*key, *problem.path), problem.text, key=True))
-            self._checked[key] = values, mistakes
+        if key not in self._checked and self._key and entry.node.file.supplied:
+            values = self._kept.get("/".join(key))
+            self._checked[key] = (values, []) if values is not None else self._compute(entry)
+        elif key not in self._checked:
+            self._checked[key] = self._compute(entry)
         return self._checked[key]
+
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        """The supplied entries as they were checked before; those with mistakes are not kept."""
+        kept = read_kept("checked", self._key)
+        if not isinstance(kept, dict):
+            supplied = [e for e in self._entries.found.values() if e.node.file.supplied]
+            found = {f"{each.section}/{each.name}": self._compute(each) for each in supplied}
+            kept = {name: values for name, (values, mistakes) in found.items() if not mistakes}
+            with suppress(TypeError, ValueError):
+                if json.loads(json.dumps(kept)) == kept:
+                    keep("checked", self._key, kept)
+        return kept
+
+    def _compute(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
+        """Return the values of an entry and its mistakes."""
+        from karat.config.schema import check  # it imports pydantic
+
+        key, resolved = (entry.section, entry.name), self._resolved(entry)
+        complete = resolved.sound and not entry.abstract and not self._refused(resolved)
+        values, problems = check(entry.section, resolved.node, complete=complete)
+        problems += self._unknown_names(entry, resolved.node)
+        mistakes = list(resolved.mistakes)
+        for problem in problems:
+            node, _ = resolved.node.nearest(problem.path)
+            mistakes.append(mistake_at(node, (*key, *problem.path), problem.text, key=True))
+        return values, mistakes
 
     def _mistakes(self, entries: Iterable[Entry]) -> list[Mistake]:
         """Return all mistakes, parents first: an inherited mistake is reported at its parent."""

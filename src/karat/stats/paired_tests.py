@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, ndtr, stdtr, stdtrit
+import scipy
 
 from karat.errors import DefinitionError
 
@@ -127,8 +127,8 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
         size = np.abs(np.where(known, given, 0)).max(axis=-1, initial=0)
         error = np.where((folds > 1) & (np.sqrt(variance) > EQUAL * size), error, np.nan)
         t = mean / error
-        half = stdtrit(folds - 1, (1 + confidence) / 2) * error
-        p = 2 * stdtr(folds - 1, -np.abs(t))
+        half = scipy.special.stdtrit(folds - 1, (1 + confidence) / 2) * error
+        p = 2 * scipy.special.stdtr(folds - 1, -np.abs(t))
     same = (folds > 0) & (size == 0)
     return Corrected(mean, error, mean - half, mean + half, t, np.where(same, 1.0, p), folds)
 
@@ -173,7 +173,7 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = np.sqrt((ranks**2).sum(axis=1) / 4)
         z = (positive - negative) / 2 / spread
-    p = np.where(spread > 0, 2 * ndtr(-np.abs(z)), 1.0)
+    p = np.where(spread > 0, 2 * scipy.special.ndtr(-np.abs(z)), 1.0)
     few = (counts <= EXACT) & (spread > 0)
     p[few] = _exact(ranks[few], np.minimum(positive, negative)[few])
     tasks = (~np.isnan(given)).sum(axis=-1)
@@ -255,7 +255,7 @@ def skillings_mack(values: Any) -> tuple[float, float, int]:
     if not freedom:
         return 0.0, 1.0, tasks
     statistic = float(sums @ np.linalg.pinv(together, hermitian=True) @ sums)
-    return statistic, float(chdtrc(freedom, statistic)), tasks
+    return statistic, float(scipy.special.chdtrc(freedom, statistic)), tasks
 
 
 def average_ranks(values: Any) -> np.ndarray:
@@ -400,8 +400,8 @@ def correlated_t(differences: Any, ratio: Any, rope: float) -> Chances:
     found = corrected_t(differences, ratio)
     freedom = found.folds - 1
     with np.errstate(invalid="ignore", divide="ignore"):
-        better = stdtr(freedom, (found.mean - rope) / found.error)
-        worse = stdtr(freedom, (-rope - found.mean) / found.error)
+        better = scipy.special.stdtr(freedom, (found.mean - rope) / found.error)
+        worse = scipy.special.stdtr(freedom, (-rope - found.mean) / found.error)
     same = np.isnan(better) & (found.p == 1)
     better, worse = np.where(same, 0.0, better), np.where(same, 0.0, worse)
     return Chances(better, 1 - better - worse, worse)
