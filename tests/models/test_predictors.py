@@ -24,6 +24,14 @@ from karat.execution.solvers import PredictorSolver
 from karat.execution.splits import split
 from karat.models import predictors
 from karat.models.adapters import adapt
+from karat.models.automl import (
+    ConstantPredictor,
+    MatrixPredictor,
+    PredictionCache,
+    PreparedRows,
+    PreparedTable,
+    TablePredictor,
+)
 from karat.models.predictors import (
     Kernel,
     OrderedForestClassifier,
@@ -31,14 +39,6 @@ from karat.models.predictors import (
     RbfClassifier,
     RbfLabels,
     RbfRegressor,
-)
-from karat.models.table_predictors import (
-    ConstantPredictor,
-    MatrixPredictor,
-    PredictionCache,
-    PreparedRows,
-    PreparedTable,
-    TablePredictor,
 )
 
 

@@ -42,7 +42,7 @@ PRELOADED = (
     "sklearn.preprocessing",
 )
 #: modules that the main process and workers use
-SHARED = ("joblib", "karat.models.table_predictors", "pydantic_core", "scipy.special")
+SHARED = ("joblib", "karat.models.automl", "pydantic_core", "scipy.special")
 _START = (
     "from karat.execution.template import serve_template; serve_template({}); "
     "from karat.execution.workers import serve; serve()"
@@ -231,9 +231,7 @@ def serve_template(descriptor: int) -> None:
     awake, alarm = _wakeup_pipe()
     end_with_parent(signal.SIGTERM)
     adopt_orphans()
-    list(map(importlib.import_module, PRELOADED))
-    _use_libraries()
-    gc.freeze()  # workers share the memory of these objects with this process
+    _load_libraries()
     workers: dict[int, int] = {}
     while os.getppid() == parent:
         readable = select.select([control.fileno(), awake], [], [])[0]
@@ -259,14 +257,16 @@ def serve_template(descriptor: int) -> None:
     os._exit(0)
 
 
-def _use_libraries() -> None:
-    """Let libraries and Karat compute once what they would compute in the first job of a worker."""
+def _load_libraries() -> None:
+    """Load what jobs use, and compute what every worker would compute in its first job."""
+    list(map(importlib.import_module, PRELOADED))
     from sklearn.dummy import DummyClassifier
 
     from karat.execution.diagnostics import guard
 
     DummyClassifier().fit([[0.0], [1.0]], [0, 1])  # it looks for plugins of dataframes
     guard.prepare()
+    gc.freeze()  # workers share the memory of these objects with this process
 
 
 def _wakeup_pipe() -> tuple[int, int]:

@@ -130,7 +130,7 @@ class StatelessEncoder(Parameterized):
     """
 
     takes: tuple[str, ...] | None = None
-    requires_fit = False  # type: ignore[assignment]
+    requires_fit = False
 
     def fit(self, items: Any, y: Any = None) -> StatelessEncoder:
         """Do nothing."""

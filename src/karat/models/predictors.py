@@ -21,10 +21,9 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from karat.models.model import assign_folds, available_if
-
 # their place in definitions of earlier versions
-from karat.models.table_predictors import ConstantPredictor, TablePredictor  # noqa: F401
+from karat.models.automl import ConstantPredictor, TablePredictor  # noqa: F401
+from karat.models.model import assign_folds, available_if
 
 #: rows per block
 BLOCK = 2**14
