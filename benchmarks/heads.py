@@ -28,8 +28,8 @@ from karat.probes.heads.stacked_training import kernels
 
 #: rows, dimensions, classes, hidden units, required speedup in CPU time
 SIZES = [
-    (1000, 384, 2, None, 100),
-    (1000, 384, 8, None, 40),
+    (1000, 384, 2, None, 50),
+    (1000, 384, 8, None, 30),
     (4000, 1536, 2, None, 30),
     (4000, 1536, 8, None, 10),
     (1000, 384, 2, 256, 5),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, chdtrc, stdtrit
+import scipy
 from threadpoolctl import threadpool_limits
 
 from karat.analysis.shared_items import CannotCompare, common_rows
@@ -71,10 +71,10 @@ def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
     left, right = int((one & ~other).sum()), int((other & ~one).sum())
     count = left + right
     if not count or (count < EXACT if exact is None else exact):
-        p = min(2 * float(bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
+        p = min(2 * float(scipy.special.bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
         return McNemar(left, right, float(min(left, right)), p, True)
     statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(chdtrc(1, statistic)), False)
+    return McNemar(left, right, statistic, float(scipy.special.chdtrc(1, statistic)), False)
 
 
 def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> np.ndarray:
@@ -283,7 +283,9 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     accuracy = is_accuracy(paired.metric)
     p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
     middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
-    half = float(stdtrit(values.shape[1] - 1, (1 + CONFIDENCE) / 2) * _error(paired, values))
+    half = float(
+        scipy.special.stdtrit(values.shape[1] - 1, (1 + CONFIDENCE) / 2) * _error(paired, values)
+    )
     items = sum(len(fold) for fold in both[0])
     return ItemTest(test, middle - half, middle + half, p, items)
 

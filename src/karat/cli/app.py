@@ -393,7 +393,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     named = given["models"]
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
-        Template.current()  # loads its libraries while this process plans
+        Template.copy_this_process()  # it loads its libraries while this process plans
     models, tasks, catalog, options = _resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
 

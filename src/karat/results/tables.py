@@ -515,7 +515,9 @@ def item_keys(data: Dataset) -> np.ndarray:
     names = data.questions.index
     if data.modality in ("entity", *ITEM_TYPES) and has_one_item_each(data):
         names = data.items.index[data.mentions(data.fields[0]).rows]
-    texts = np.array([encodable(text) for text in as_text(names.to_numpy())], dtype=object)
+    texts = as_text(names.to_numpy())
+    if not "".join(texts).isascii():
+        texts = np.array([encodable(text) for text in texts], dtype=object)
     if len(set(texts.tolist())) < len(texts):
         texts = as_text(np.arange(len(texts)))
     return texts
@@ -617,7 +619,7 @@ def _texts(data: Dataset, field: str) -> list[str]:
 def _named(data: Dataset, places: np.ndarray) -> list[str]:
     if data.modality == "table":
         return [str(name) for name in data.items.index[places]]
-    items = data.items.iloc[places]
+    items = data.items.iloc[places].to_numpy(dtype=object)
     return [item_text(item) if data.modality in ITEM_TYPES else str(item) for item in items]
 
 
@@ -627,8 +629,17 @@ def _written(column: pd.Series) -> Any:
         return column.to_numpy()
     missing = column.isna().tolist()
     cells = column.astype(object).tolist()
+    if _is_plain(cells):
+        return np.array(cells, dtype=object)
     texts = [None if lost else cut(encodable(str(cell))) for lost, cell in zip(missing, cells, strict=True)]
     return np.array(texts, dtype=object)
+
+
+def _is_plain(cells: Sequence[Any]) -> bool:
+    """Return whether all cells are texts that need not be changed."""
+    if not all(type(cell) is str for cell in cells):
+        return False
+    return "".join(cells).isascii() and max(map(len, cells), default=0) <= TEXT_LENGTH
 
 
 def cut(text: str, length: int = TEXT_LENGTH) -> str:
