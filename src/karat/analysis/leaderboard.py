@@ -733,9 +733,8 @@ def leaderboard(
     else:
         groups = split_kinds(given, cells, groups)
         frame = by_group(given, compared, groups, asked.look_up(cells.models), tests)
-        scores = mean_scores(cells, groups, chosen)
-        if by == "language" and "score" not in frame and scores.notna().any():
-            frame.insert(frame.columns.get_loc("tasks"), "score", scores)
+        if by == "language":
+            _add_mean_scores(frame, mean_scores(cells, groups, chosen))
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor, "further": further}
@@ -743,6 +742,12 @@ def leaderboard(
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
+
+
+def _add_mean_scores(frame: pd.DataFrame, scores: pd.Series) -> None:
+    """Add the mean score of each group, if the user did not ask for another score."""
+    if "score" not in frame and scores.notna().any():
+        frame.insert(int(frame.columns.get_loc("tasks")), "score", scores)
 
 
 def _add_further_metrics(

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
 
 from karat.core.dataset import sample_rows
 from karat.core.registry import build, load_object
@@ -639,7 +638,7 @@ TARGET = "__target__"
 
 
 @dataclass(eq=False, repr=False)
-class AutoMLPredictor(BaseEstimator):
+class AutoMLPredictor(Parameterized):
     """Base of AutoML systems on the raw table: limits, target codes and predictions."""
 
     takes = ("table",)
