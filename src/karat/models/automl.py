@@ -669,13 +669,15 @@ class AutoMLPredictor(Parameterized):
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         """Return a label or number per row."""
-        predictions = np.asarray(self.fitted_.predict(table_for_automl(X)))
+        fitted: Any = vars(self)["fitted_"]
+        predictions = np.asarray(fitted.predict(table_for_automl(X)))
         return predictions if self.kind == "regression" else self.classes_[predictions.astype(int)]
 
     @available_if(lambda self: self.kind != "regression")
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities; 0 for a class that was dropped as too rare."""
-        found = pd.DataFrame(self.fitted_.predict_proba(table_for_automl(X)))
+        fitted: Any = vars(self)["fitted_"]
+        found = pd.DataFrame(fitted.predict_proba(table_for_automl(X)))
         return found.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(float)
 
 
