@@ -524,7 +524,7 @@ def _aligned(
     read: dict[int, dict[int, Predictions]] = {}
     for place, (side, task) in enumerate(sides):
         try:
-            read[place] = _first_repeat(side, task)
+            read[place] = first_repeat(side, task)
         except (KaratError, ValueError, KeyError, TypeError):
             left_out[place] = f"predictions of {side.model} are not stored"
     keys = {p: {f: _keys(each, by_group) for f, each in folds.items()} for p, folds in read.items()}
@@ -545,7 +545,8 @@ def _aligned(
     return [found[place] for place in kept if place not in left_out], left_out
 
 
-def _first_repeat(side: Side, task: str) -> dict[int, Predictions]:
+def first_repeat(side: Side, task: str) -> dict[int, Predictions]:
+    """Return the predictions of a task by fold, of the first repeat, so that no item is twice."""
     repeats = fold_repeats(side, task)
     folds = sorted(fold for fold, _ in side.answered[task][CLEAN])
     first = min(repeats[fold] for fold in folds)
