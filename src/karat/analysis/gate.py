@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from karat.analysis.equivalence import (
     pool_tasks,
     task_difference,
 )
-from karat.analysis.formatting import count, format_p, interval, records, rounded
+from karat.analysis.formatting import count, format_p, interval, records, rounded, short
 from karat.analysis.item_tests import GAINS, contributions, first_repeat, is_accuracy
 from karat.analysis.items import compare_items
 from karat.analysis.pairing import Paired, Pairing, pair
@@ -60,8 +60,12 @@ SIMULATIONS = 1000
 LOSSES = (0, 1, 2, 3)
 #: items from which the mean of a simulated sample is normal, unless answers are right or wrong
 MANY = 5000
+#: p below which the means of runs differ by more than their items explain
+UNLIKELY = 0.01
 #: flips that are listed
 FLIPS = 5
+#: characters of an item in a list
+ITEM_WIDTH = 60
 
 
 # -- the decision ---------------------------------------------------------------------------
@@ -164,8 +168,8 @@ class FoldNoise:
     def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
         """Return the difference over new folds, which share training rows."""
         shared = self.ratio / (1 + self.ratio) if self.folds > 1 else 0.0
-        noise = math.sqrt(shared) * rng.standard_normal()
-        noise = noise + math.sqrt(1 - shared) * rng.standard_normal(self.folds)
+        noise = math.sqrt(1 - shared) * rng.standard_normal(self.folds)
+        noise += math.sqrt(shared) * rng.standard_normal()
         found = corrected_t(self.spread * noise - loss, self.ratio)
         freedom = max(self.folds - 1, 1)
         return MeanDifference(float(found.mean), float(found.error), freedom, self.step)
@@ -188,39 +192,42 @@ def simulate_gates(
     return pd.DataFrame(rows)
 
 
-def item_noises(gains: Sequence[np.ndarray], units: Sequence[tuple[float, float, bool]]) -> Any:
+def item_noises(
+    gains: Sequence[np.ndarray], units: Sequence[tuple[float, float, bool]]
+) -> list[ItemNoise]:
     """Return the noise of tasks, from what each item adds to the score in several runs.
 
     ``gains`` are runs × items of each task; ``units`` their number of score units per gain, the
     largest step of one item, and whether answers are right or wrong. With one run, the noise is
     that of two models with unrelated errors. With several, it is how much these differ; and if
-    their means differ by more than the items explain (5 %), the rest is that of retraining.
+    their means differ by more than the items explain (1 %), the rest is that of retraining.
     """
-    pools, statistic, freedom, expected = [], 0.0, 0, []
-    for own, (unit, _, _) in zip(gains, units, strict=True):
-        scaled = np.asarray(own, dtype=float) * unit
-        if len(scaled) == 1:
-            order = np.random.default_rng(0).permutation(scaled.shape[1])
-            pools.append(scaled[0] - scaled[0][order])
-            expected.append(0.0)
-            continue
-        apart = np.concatenate([a - b for a, b in combinations(scaled, 2)])
-        pools.append(apart)
-        # variance of the mean of one run, from the differences of two
-        expected.append(float(np.mean(apart**2)) / scaled.shape[1] / 2)
-        between = float(scaled.mean(axis=1).var(ddof=1))
-        if expected[-1] > 0:
-            statistic += (len(scaled) - 1) * between / expected[-1]
-            freedom += len(scaled) - 1
-    more = 0.0
-    if freedom and chdtrc(freedom, statistic) < ALPHA:
-        more = statistic / freedom - 1
+    scaled = [np.asarray(own) * unit for own, (unit, _, _) in zip(gains, units, strict=True)]
+    pools = [_differences(own) for own in scaled]
+    # variance of the mean of one run, from the differences of two
+    expected = [
+        float(np.mean(pool**2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
+        for own, pool in zip(scaled, pools, strict=True)
+    ]
+    known = [(own, e) for own, e in zip(scaled, expected, strict=True) if e > 0]
+    freedom = sum(len(own) - 1 for own, _ in known)
+    statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
+    unlikely = bool(freedom) and chdtrc(freedom, statistic) < UNLIKELY
+    more = statistic / freedom - 1 if unlikely else 0.0
     return [
-        ItemNoise(pool, np.shape(own)[1], step, binary, math.sqrt(2 * more * variance))
+        ItemNoise(pool, own.shape[1], step, binary, math.sqrt(2 * more * variance))
         for pool, own, (_, step, binary), variance in zip(
-            pools, gains, units, expected, strict=True
+            pools, scaled, units, expected, strict=True
         )
     ]
+
+
+def _differences(gains: np.ndarray) -> np.ndarray:
+    """Return the differences of every two runs, or of one run with its own items mixed."""
+    if len(gains) > 1:
+        return np.concatenate([a - b for a, b in combinations(gains, 2)])
+    order = np.random.default_rng(0).permutation(gains.shape[1])
+    return np.asarray(gains[0] - gains[0][order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,74 +346,88 @@ def calibrate_gate(
     runs = _one_model(_stored_runs(baseline), None, baseline)
     names = _chosen_tasks([t["name"] for run in runs for t in run.about["tasks"]], tasks)
     sides = [Side(run, run.folder.name, run.model) for run in runs]
-    noises, disagreements = _task_noises(sides, names)
+    measured = [_TaskNoise.of(sides, name) for name in names]
+    noises = _all_noises(measured)
     found = simulate_gates(noises, check_rope(margin), simulations=simulations, seed=seed)
-    noise = _noise_text(runs, disagreements, noises)
+    noise = _noise_text(runs, measured, noises)
     return GateRates(margin, noise, found, tuple(names), simulations)
 
 
-def _noise_text(runs: Sequence[Run], disagreements: Sequence[float], noises: Any) -> str:
-    if len(runs) == 1:
-        return (
-            "one run, as if the errors of both models were unrelated; other seeds of the baseline "
-            "would show how much two trainings differ"
-        )
-    seeds = ", ".join(dict.fromkeys(str(run.about.get("seed")) for run in runs))
-    text = f"{len(runs)} runs of the baseline (seeds {seeds})"
-    if disagreements:
-        text += f", which disagree on {_percent(float(np.mean(disagreements)))} of the items"
-    if any(getattr(noise, "retraining", 0.0) for noise in noises):
-        text += " and vary by more than the items explain"
-    return text
+@dataclass(frozen=True)
+class _TaskNoise:
+    """What is known of the noise of a task: gains of items with their units, or that of folds."""
 
+    task: str
+    gains: np.ndarray | None = None
+    units: tuple[float, float, bool] = (1.0, 0.0, False)
+    folds: FoldNoise | None = None
 
-def _task_noises(sides: Sequence[Side], tasks: Sequence[str]) -> tuple[list[Noise], list[float]]:
-    """Return the noise of each task, and the shares of items on which runs disagree."""
-    found: dict[str, Noise] = {}
-    gains: dict[str, np.ndarray] = {}
-    units = {}
-    for task in tasks:
+    @classmethod
+    def of(cls, sides: Sequence[Side], task: str) -> _TaskNoise:
         own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
         if not own:
             raise DataError(f"the baseline has no score of {task}.")
         metric = str(own[0].tasks[task]["metrics"][0])
         try:
-            gains[task] = _gains(own, task, metric)
-            units[task] = _units(own[0], task, metric)
+            return cls(task, _gains(own, task, metric), _units(own[0], task, metric))
         except (KaratError, ValueError, KeyError, TypeError):
-            found[task] = _fold_noise(own, task, metric)
-    made = item_noises(list(gains.values()), [units[task] for task in gains])
-    found |= dict(zip(gains, made, strict=True))
-    shares = [
-        float(np.mean(noise.differences != 0))
-        for task, noise in zip(gains, made, strict=True)
-        if units[task][2] and len(gains[task]) > 1
-    ]
-    return [found[task] for task in tasks], shares
+            return cls(task, folds=_fold_noise(own, task, metric))
+
+    @property
+    def disagreement(self) -> float:
+        """The share of items that two runs do not both answer correctly, or both wrongly."""
+        if self.gains is None or len(self.gains) < 2 or not self.units[2]:
+            return math.nan
+        return float(np.mean(_differences(self.gains) != 0))
+
+
+def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
+    known = [each for each in measured if each.gains is not None]
+    made = iter(
+        item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
+    )
+    return [each.folds or next(made) for each in measured]
+
+
+def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
+    """Return where the noise comes from."""
+    unrelated = "as if the errors of both models were unrelated"
+    if len(runs) == 1:
+        return f"one run, {unrelated}; runs with other seeds would show how much trainings differ"
+    seeds = ", ".join(dict.fromkeys(str(run.about.get("seed")) for run in runs))
+    text = f"{len(runs)} runs of the baseline (seeds {seeds})"
+    shares = [each.disagreement for each in measured if not math.isnan(each.disagreement)]
+    if shares:
+        text += f", which disagree on {_percent(float(np.mean(shares)))} of the items"
+    if any(getattr(noise, "retraining", 0.0) for noise in noises):
+        text += " and vary by more than the items explain"
+    alone = [each.task for each in measured if each.gains is not None and len(each.gains) == 1]
+    return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
 def _gains(sides: Sequence[Side], task: str, metric: str) -> np.ndarray:
-    """Return what each item adds to the score, runs × the items that all have."""
-    read = [first_repeat(side, task) for side in sides]
-    if MTEB.get(metric, metric) not in GAINS:
-        same = all(_same_items(each, read[0]) for each in read)
-        return np.array(
-            [contributions(metric, list(f.values())) for f in (read if same else read[:1])]
-        )
-    each = []
-    for folds in read:
-        keys = [k for f in folds for k in (folds[f].key if folds[f].key is not None else ())]
-        own = pd.Series(contributions(metric, list(folds.values())))
-        if len(keys) != len(own) or len({*keys}) < len(keys):
-            return np.array([contributions(metric, list(read[0].values()))])
-        each.append(own.set_axis(keys))
+    """Return what each item adds to the score, runs × the items that all have.
+
+    Of one run only, if the items of the others cannot be matched.
+    """
+    read = [list(first_repeat(side, task).values()) for side in sides]
+    keys = [_all_keys(folds) for folds in read]
+    gains = [contributions(metric, folds) for folds in read]
+    if MTEB.get(metric, metric) not in GAINS:  # values of blocks of items
+        matched = all(own is not None and own == keys[0] for own in keys)
+        return np.array(gains if matched else gains[:1])
+    if any(own is None or len({*own}) < len(own) for own in keys):
+        return np.array(gains[:1])
+    each = [pd.Series(own, index=list(k or ())) for own, k in zip(gains, keys, strict=True)]
     return pd.concat(each, axis=1, join="inner").to_numpy().T
 
 
-def _same_items(one: dict[int, Predictions], other: dict[int, Predictions]) -> bool:
-    return list(one) == list(other) and all(
-        one[f].key is not None and np.array_equal(one[f].key, other[f].key) for f in one
-    )
+def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
+    """Return the keys of the items of all folds; None if they were not stored."""
+    keys = [fold.key for fold in folds]
+    if any(own is None for own in keys):
+        return None
+    return [key for own in keys if own is not None for key in own.tolist()]
 
 
 def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
@@ -431,22 +452,32 @@ def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
 
 
 def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
-    """Return the noise of the scores of folds: between runs, or of unrelated folds of one."""
     scores = [np.array(_fold_scores(side, task, metric)) for side in sides]
     folds = min(map(len, scores))
     if len(scores) == 1 and folds < 2:
         raise DataError(
             f"{task} has one fold and no stored predictions; run the baseline with other seeds."
         )
-    if len(scores) > 1:
-        apart = [a[:folds] - b[:folds] for a, b in combinations(scores, 2)]
-        spread = math.sqrt(float(np.mean(np.concatenate(apart) ** 2)))
-    else:
-        spread = math.sqrt(2) * float(scores[0].std(ddof=1))
     sizes = [each.sizes for each in sides[0].answered[task][CLEAN].values()]
     ratio = fold_ratio([n for n, _ in sizes], [n for _, n in sizes], folds)
     unit = float(np.abs(np.concatenate(scores)).mean()) if is_ratio(metric, scores[0]) else 1.0
-    return FoldNoise(spread / (unit or 1.0), folds, 0.0 if math.isnan(ratio) else ratio)
+    scaled = np.array([own[:folds] for own in scores]) / (unit or 1.0)
+    return fold_noise(scaled, 0.0 if math.isnan(ratio) else ratio)
+
+
+def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
+    """Return the noise of the scores of folds, runs × folds.
+
+    Between runs; if there is one, that of two models whose folds are unrelated.
+    """
+    folds = scores.shape[1]
+    apart = np.array([a - b for a, b in combinations(scores, 2)])
+    if folds == 1:
+        return FoldNoise(math.sqrt(float(np.mean(apart**2))), 1, ratio)
+    variance = float((apart if len(apart) else scores).var(axis=1, ddof=1).mean())
+    # folds that share training rows differ less from each other than from new ones
+    variance *= (1 + ratio) * (1 if len(apart) else 2)
+    return FoldNoise(math.sqrt(variance), folds, ratio)
 
 
 # -- stored and new results -----------------------------------------------------------------
@@ -599,9 +630,8 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        names = ("new", "baseline", "outcome", "margin", "difference")
-        names += ("difference_low", "difference_high", "p", "exit_code")
-        own = {name: getattr(self, name) for name in names}
+        names = "new baseline outcome margin difference difference_low difference_high p exit_code"
+        own = {name: getattr(self, name) for name in names.split()}
         own = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in own.items()}
         tables = {"tasks": records(self.tasks), "flips": records(self.flips)}
         rates = None if self.rates is None else self.rates.to_dict()
@@ -624,8 +654,8 @@ class Gate:
     def flip_lines(self) -> list[str]:
         """Return the flips as text: task, key, target, answers of the baseline and the new."""
         return [
-            f"  {row.task} {row.key}: target {row.target}, {row.second} → {row.first}"
-            + (f"  {row.item}" if row.item else "")
+            f"{row.task} {row.key}: target {row.target}, {row.second} → {row.first}"
+            + (f" ({short(row.item, ITEM_WIDTH)})" if row.item else "")
             for row in self.flips.itertuples()
         ]
 
@@ -754,10 +784,22 @@ class _Evidence:
         mean, p = (decided.mean.mean, decided.p_margin) if decided else (nan, nan)
         kept, notes = self._fitting(rates)
         flips = pd.DataFrame() if self.outcome == PASSED else self._flips()
-        names = (self.found.first, self.found.second)
-        facts = (tuple(self._reasons()), self.margin, mean, *bounds, p, self._table())
-        runs = (self.new, self.baseline)
-        return Gate(*names, self.outcome, *facts, flips, kept, tuple(notes), runs)
+        return Gate(
+            new=self.found.first,
+            baseline=self.found.second,
+            outcome=self.outcome,
+            reasons=tuple(self._reasons()),
+            margin=self.margin,
+            difference=mean,
+            difference_low=bounds[0],
+            difference_high=bounds[1],
+            p=p,
+            tasks=self._table(),
+            flips=flips,
+            rates=kept,
+            notes=tuple(notes),
+            runs=(self.new, self.baseline),
+        )
 
     def _table(self) -> pd.DataFrame:
         """Return one row per task."""
@@ -823,8 +865,9 @@ class _Evidence:
     def _flips(self) -> pd.DataFrame:
         """Return the items that became worse most."""
         names = [paired.task for paired in self.compared]
+        new, baseline = cast(Any, self.new), cast(Any, self.baseline)
         try:
-            found = compare_items([], self.new, self.baseline, tasks=names).items
+            found = compare_items([], new, baseline, tasks=names).items
         except KaratError:  # no stored predictions of the same items
             return pd.DataFrame()
         worse = found[found["better"] == self.found.second]

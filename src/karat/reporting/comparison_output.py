@@ -42,6 +42,7 @@ from karat.reporting.formats import (
     Column,
     Table,
     dump_json,
+    escape_markdown,
     metric_label,
     text_column,
 )
@@ -490,18 +491,20 @@ def gate_table(found: Gate) -> Table:
 
 def gate_markdown(found: Gate) -> str:
     """Return the comment of a gate: outcome, leaderboard, robustness, checks, flips, rates."""
-    parts = [f"### Gate: {found.outcome}", plain(found.sentence)]
-    parts += ["#### Leaderboard", DOCUMENTS["markdown"](replace(gate_table(found), notes=[]))]
+    parts = [f"### Gate: {found.outcome}", escape_markdown(plain(found.sentence))]
+    table = replace(gate_table(found), notes=[], caption="")
+    parts += ["#### Leaderboard", DOCUMENTS["markdown"](table)]
     changed = robustness_change(*found.runs)
     if len(changed):
         parts += ["#### Robustness", render_frame(changed)]
     findings = new_findings(*found.runs)
     parts += ["#### Checks", "\n".join(findings) or "No new finding."]
     if len(found.flips):
-        parts += ["#### Items that became worse most"]
-        parts.append("\n".join(f"- {plain(line.strip())}" for line in found.flip_lines()))
-    rates = [found.rates.sentence] if found.rates else []
-    return "\n\n".join(part.strip() for part in [*parts, *rates, *found.notes]) + "\n"
+        flips = (escape_markdown(plain(line)) for line in found.flip_lines())
+        parts += ["#### Items that became worse most", "\n".join(f"- {line}" for line in flips)]
+    parts += [found.rates.sentence] if found.rates else []
+    parts += [escape_markdown(plain(note)) for note in found.notes]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def render_frame(frame: pd.DataFrame) -> str:
@@ -527,7 +530,7 @@ def new_findings(new: list[Run], baseline: list[Run]) -> list[str]:
     """Return the findings of the checks on the new runs that those of the baseline have not."""
     known = {(each.code, each.task) for each in check_runs(baseline, pool="model")}
     found = [e for e in check_runs(new, pool="model") if (e.code, e.task) not in known]
-    return [f"- {e.code} ({e.level}): {plain(e.message)}" for e in found]
+    return [f"- {e.code} ({e.level}): {escape_markdown(plain(e.message))}" for e in found]
 
 
 def show_rates(found: GateRates, shape: str | None = None) -> None:
