@@ -23,7 +23,7 @@ ROOT = Path(karat.__file__).parent
 ORDER = [
     *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
     *("results", "execution", "analysis", "reporting", "testing", "serve", "compat", "cli"),
-    *("__init__", "__main__"),
+    *("__init__", "testing_plugin", "__main__"),
 ]
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 
@@ -215,7 +215,7 @@ def test_every_module_says_what_it_is():
 
 def test_the_tree_stays_small():
     flat = {m.place for m in MODULES if "/" not in m.place} - {"__init__.py", "__main__.py"}
-    assert len(MODULES) <= 168 and len(flat) <= 6
+    assert len(MODULES) <= 169 and len(flat) <= 6
     # the goal is 44,000; lower this number with every module that gets shorter
     assert sum(len(module.text.splitlines()) for module in MODULES) <= 66_500
 

@@ -43,7 +43,6 @@ from karat.results.selection import Side
 from karat.stats.paired_tests import (
     ALPHA,
     MeanDifference,
-    check_rope,
     corrected_t,
     fold_ratio,
     holm,
@@ -343,12 +342,13 @@ def calibrate_gate(
     DataError
         If a task has neither stored predictions nor several folds or runs.
     """
+    _check_margin(margin)
     runs = _one_model(_stored_runs(baseline), None, baseline)
     names = _chosen_tasks([t["name"] for run in runs for t in run.about["tasks"]], tasks)
     sides = [Side(run, run.folder.name, run.model) for run in runs]
     measured = [_TaskNoise.of(sides, name) for name in names]
     noises = _all_noises(measured)
-    found = simulate_gates(noises, check_rope(margin), simulations=simulations, seed=seed)
+    found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
     return GateRates(margin, noise, found, tuple(names), simulations)
 
@@ -483,6 +483,11 @@ def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
 # -- stored and new results -----------------------------------------------------------------
 
 
+def _check_margin(margin: float) -> None:
+    if not (math.isfinite(margin) and margin > 0):
+        raise DefinitionError(f"margin must be a number above 0, such as 0.01, got {margin!r}.")
+
+
 def _stored_runs(given: Any) -> list[Run]:
     if isinstance(given, Run):
         return [given]
@@ -498,7 +503,7 @@ def _is_stored(given: Any) -> bool:
 
 def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
     """Return the runs of one model: the only one, or the one with this name."""
-    models = list(dict.fromkeys(run.model for run in runs))
+    models = sorted({run.model for run in runs})
     chosen = models[0] if len(models) == 1 else name
     if chosen not in models:
         raise DefinitionError(
@@ -529,7 +534,7 @@ class NewRuns:
     Attributes
     ----------
     suite
-        The suite. Default: that of the baseline.
+        The suite, or its name. Default: that of the baseline.
     output
         Folder of the new run.
     workers
@@ -538,7 +543,7 @@ class NewRuns:
         YAML or Python files with definitions.
     """
 
-    suite: str | None = None
+    suite: Any = None
     output: str | Path = "results"
     workers: int = 0
     define: Sequence[str | Path] | str | Path = ()
@@ -701,7 +706,7 @@ def gate(
     DefinitionError
         If a folder has runs of several models, or a task is unknown.
     """
-    check_rope(margin)
+    _check_margin(margin)
     stored = _stored_runs(baseline)
     chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
     if _is_stored(new):
