@@ -344,8 +344,11 @@ def calibrate_gate(
     """
     _check_margin(margin)
     runs = _one_model(_stored_runs(baseline), None, baseline)
-    names = _chosen_tasks([t["name"] for run in runs for t in run.about["tasks"]], tasks)
     sides = [Side(run, run.folder.name, run.model) for run in runs]
+    scored = [task for side in sides for task in side.tasks if side.state(task) == OK]
+    names = _chosen_tasks(scored, tasks)
+    if not names:
+        raise DataError(f"{baseline} has no scores.")
     measured = [_TaskNoise.of(sides, name) for name in names]
     noises = _all_noises(measured)
     found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
@@ -365,8 +368,6 @@ class _TaskNoise:
     @classmethod
     def of(cls, sides: Sequence[Side], task: str) -> _TaskNoise:
         own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
-        if not own:
-            raise DataError(f"the baseline has no score of {task}.")
         metric = str(own[0].tasks[task]["metrics"][0])
         try:
             return cls(task, _gains(own, task, metric), _units(own[0], task, metric))
