@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from karat.analysis.gate import (
     FoldNoise,
     GateRates,
     ItemNoise,
+    _Evidence,
     calibrate_gate,
     decide,
     fold_noise,
@@ -24,6 +26,7 @@ from karat.analysis.gate import (
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
 from karat.stats.paired_tests import MeanDifference
+from karat.stats.sequential import loss_e_process
 
 from ..score_data import write_run
 
@@ -153,19 +156,47 @@ def test_folders_of_several_models(tmp_path):
         gate(new.folder, tmp_path / "nowhere")
 
 
-def test_a_model_is_run_as_the_baseline_was(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(400, 2))
+@pytest.fixture
+def suite():
+    """Return two tasks that onehot solves and dummy does not."""
+    x = np.random.default_rng(0).normal(size=(400, 2))
     table = pd.DataFrame(x, columns=["x", "z"]).assign(y=np.where(x[:, 0] > 0, "yes", "no"))
     data = karat.Dataset.from_table(table, target="y")
-    suite = karat.Suite("s", (karat.Task("t", data), karat.Task("u", data)))
-    (base,) = karat.evaluate("onehot", suite, only="t", seed=7, folds=[0, 1], output=tmp_path / "b")
+    return karat.Suite("s", tuple(karat.Task(name, data, metrics=["acc"]) for name in "tuv"))
+
+
+def test_a_model_is_run_as_the_baseline_was(tmp_path, suite):
+    about = {"only": ["t", "u"], "seed": 7, "folds": [0, 1], "output": tmp_path / "base"}
+    (base,) = karat.evaluate("onehot", suite, **about)
     run = karat.NewRuns(suite=suite, output=tmp_path / "new")
     found = karat.gate("onehot", base, run=run)
-    assert list(found.tasks["task"]) == ["t"] and found.difference == 0
+    assert list(found.tasks["task"]) == ["t", "u"] and found.difference == 0
     (new,) = found.runs[0]
-    assert new.about["seed"] == 7 and new.about["tasks"][0]["folds"] == [0, 1]
-    assert karat.gate("dummy", base, run=run).outcome == "failed"
+    assert new.about["seed"] == 7 and [t["folds"] for t in new.about["tasks"]] == [[0, 1]] * 2
+    assert [path.name for path in (tmp_path / "new").glob("*")] == [new.folder.name], "one run"
+
+
+def test_a_clear_case_ends_early(tmp_path, suite):
+    (base,) = karat.evaluate("onehot", suite, output=tmp_path / "base")
+    run = karat.NewRuns(suite=suite, output=tmp_path / "new")
+    found = karat.gate("dummy", base, run=run)
+    assert found.outcome == "failed" and list(found.tasks["task"]) == ["t"]
+    assert "1 of 3 tasks" in found.sentence
+    whole = karat.gate("dummy", base, run=replace(run, all_tasks=True))
+    assert whole.outcome == "failed" and list(whole.tasks["task"]) == ["t", "u", "v"]
+
+
+def test_the_items_of_several_tasks_end_a_run(answered):
+    """On no task alone the loss is certain, but on the items of three it is."""
+    names = "tuv"
+    base = answered("base", 400, **{name: range(40) for name in names}, w=range(40))
+    new = answered("new", 400, **{name: range(52) for name in names})
+    some = _Evidence([new], [base], 0.01, ["t"], ("u", "v", "w"))
+    assert not some.is_certain
+    found = _Evidence([new], [base], 0.01, list(names), ("w",))
+    # 36 of 1,200 items are lost
+    assert found.evidence == pytest.approx(loss_e_process([-1.0] * 36 + [0.0] * 1164, 0.01)[-1])
+    assert found.evidence > 100 and found.is_certain and found.judged(None).outcome == "failed"
 
 
 # -- error rates ----------------------------------------------------------------------------

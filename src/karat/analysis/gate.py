@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -27,7 +28,13 @@ from karat.analysis.equivalence import (
     task_difference,
 )
 from karat.analysis.formatting import count, format_p, interval, records, rounded, short
-from karat.analysis.item_tests import GAINS, contributions, first_repeat, is_accuracy
+from karat.analysis.item_tests import (
+    GAINS,
+    contributions,
+    first_repeat,
+    is_accuracy,
+    paired_contributions,
+)
 from karat.analysis.items import compare_items
 from karat.analysis.pairing import Paired, Pairing, pair
 from karat.core.files import write_atomic
@@ -47,6 +54,7 @@ from karat.stats.paired_tests import (
     fold_ratio,
     holm,
 )
+from karat.stats.sequential import loss_e_process
 
 MARGIN = 0.01
 PASSED, FAILED, CANNOT_TELL = OUTCOMES = ("passed", "failed", "cannot tell")
@@ -61,6 +69,8 @@ LOSSES = (0, 1, 2, 3)
 MANY = 5000
 #: p below which the means of runs differ by more than their items explain
 UNLIKELY = 0.01
+#: level of the test that may be read after every task
+ANYTIME = 0.01
 #: flips that are listed
 FLIPS = 5
 #: characters of an item in a list
@@ -345,8 +355,7 @@ def calibrate_gate(
     _check_margin(margin)
     runs = _one_model(_stored_runs(baseline), None, baseline)
     sides = [Side(run, run.folder.name, run.model) for run in runs]
-    scored = [task for side in sides for task in side.tasks if side.state(task) == OK]
-    names = _chosen_tasks(scored, tasks)
+    names = _chosen_tasks(_scored_tasks(sides), tasks)
     if not names:
         raise DataError(f"{baseline} has no scores.")
     measured = [_TaskNoise.of(sides, name) for name in names]
@@ -514,6 +523,10 @@ def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
     return [run for run in runs if run.model == chosen]
 
 
+def _scored_tasks(sides: Sequence[Side]) -> list[str]:
+    return [task for side in sides for task in side.tasks if side.state(task) == OK]
+
+
 def _chosen_tasks(known: Iterable[str], asked: str | Sequence[str]) -> list[str]:
     """Return the tasks that fit names or patterns, or all; raise if one fits nothing."""
     names = list(dict.fromkeys(known))
@@ -542,30 +555,39 @@ class NewRuns:
         Number of worker processes.
     define
         YAML or Python files with definitions.
+    all_tasks
+        Run all tasks at once. Default: task by task, until the gate has failed.
     """
 
     suite: Any = None
     output: str | Path = "results"
     workers: int = 0
     define: Sequence[str | Path] | str | Path = ()
+    all_tasks: bool = False
 
-    def run(self, model: Any, baseline: Run, tasks: Sequence[str]) -> Run:
-        """Run a model on tasks as the baseline was run: same seed, folds and constraint."""
-        about = baseline.about
+    def run(self, model: Any, baseline: Run, tasks: Sequence[str]) -> Iterator[tuple[Run, int]]:
+        """Run a model as the baseline was: same seed, folds and constraint.
+
+        Yields the run and the number of tasks that are done, after each task or at the end.
+        """
+        about, start = baseline.about, 0
         folds = [task["folds"] for task in about["tasks"] if task["name"] in tasks]
         same = folds[0] if folds and all(each == folds[0] for each in folds) else None
-        (made,) = evaluate(
-            [model],
-            self.suite or about["suite"],
-            only=tasks,
-            seed=about.get("seed", 42),
-            constraint=about.get("constraint", "default"),
-            folds=same,
-            output=self.output,
-            workers=self.workers,
-            define=self.define,
-        )
-        return made
+        for end in [len(tasks)] if self.all_tasks else range(1, len(tasks) + 1):
+            (made,) = evaluate(
+                [model],
+                self.suite or about["suite"],
+                only=tasks[start:end],
+                seed=about.get("seed", 42),
+                constraint=about.get("constraint", "default"),
+                folds=same,
+                resume=start > 0,
+                output=self.output,
+                workers=self.workers,
+                define=self.define,
+            )
+            start = end
+            yield made, end
 
 
 # -- the answer -----------------------------------------------------------------------------
@@ -710,15 +732,22 @@ def gate(
     _check_margin(margin)
     stored = _stored_runs(baseline)
     chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
+    folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
+    rates = GateRates.load(folder)
     if _is_stored(new):
         fresh = _one_model(_stored_runs(new), None, new)
         base = _one_model(stored, fresh[0].model, baseline)
-    else:
-        base = _one_model(stored, str(new), baseline)
-        own = {t["name"] for each in base for t in each.about["tasks"]}
-        fresh = [(run or NewRuns()).run(new, base[0], [n for n in chosen if n in own])]
-    folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
-    return _Evidence(fresh, base, margin, chosen).judged(GateRates.load(folder))
+        return _Evidence(fresh, base, margin, chosen).judged(rates)
+    base = _one_model(stored, str(new), baseline)
+    scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
+    wanted = [name for name in chosen if name in scored]
+    if not wanted:
+        raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
+    for made, done in (run or NewRuns()).run(new, base[0], wanted):
+        evidence = _Evidence([made], base, margin, wanted[:done], tuple(wanted[done:]))
+        if not evidence.later or evidence.is_certain:
+            break
+    return evidence.judged(rates)
 
 
 @dataclass(frozen=True)
@@ -729,6 +758,37 @@ class _Evidence:
     baseline: list[Run]
     margin: float
     tasks: Sequence[str]
+    #: tasks that were not run yet
+    later: tuple[str, ...] = ()
+
+    @cached_property
+    def is_certain(self) -> bool:
+        """Whether the gate fails, whatever the tasks that were not run would bring.
+
+        A score is missing; a task is worse by more than the margin, corrected for all tasks; or the
+        items of the tasks so far show it, by a test that may be read after every task.
+        """
+        if self.missing:
+            return True
+        every = len(self.tasks) + len(self.later)
+        each = [found.p_below(-self.margin) for found, _ in self.differences.values()]
+        return any(every * p < ALPHA for p in each) or self.evidence >= 1 / ANYTIME
+
+    @cached_property
+    def evidence(self) -> float:
+        """The e-value that a task is worse by more than the margin, from right and wrong answers.
+
+        It counts only while tasks are left: then nothing else could stop the run. It is read after
+        whole tasks, where the order of the items does not matter.
+        """
+        parts = []
+        for paired in self.compared if self.later else ():
+            with contextlib.suppress(KaratError, ValueError, KeyError, TypeError):
+                values, both = paired_contributions(paired)
+                independent = all(fold.group is None for fold in both[0])
+                if is_accuracy(paired.metric) and independent:
+                    parts.append(values[0] - values[1])
+        return float(loss_e_process(np.concatenate(parts), self.margin)[-1]) if parts else 0.0
 
     @cached_property
     def found(self) -> Pairing:
@@ -777,7 +837,7 @@ class _Evidence:
 
     @property
     def outcome(self) -> str:
-        if self.missing:
+        if self.missing or self.later:
             return FAILED
         found = self.decided.outcome if self.decided else CANNOT_TELL
         return CANNOT_TELL if found == PASSED and self.not_comparable else found
@@ -833,6 +893,11 @@ class _Evidence:
     def _reasons(self) -> list[str]:
         """Return why it failed, or what would decide."""
         reasons = [*self.missing, *self.not_comparable]
+        if self.later:
+            every = len(self.tasks) + len(self.later)
+            reasons.append(f"Stopped after {len(self.tasks)} of {every} tasks.")
+        if self.evidence >= 1 / ANYTIME:
+            reasons.append(f"Items show a loss of more than the margin (e {self.evidence:,.0f}).")
         if self.decided is None:
             return reasons
         worse = [
@@ -844,7 +909,7 @@ class _Evidence:
             reasons.append(f"Worse by more than the margin: {', '.join(worse)}.")
         elif self.decided.outcome == FAILED:
             reasons.append(f"It is significantly worse (p {format_p(self.decided.p_worse)}).")
-        elif self.decided.outcome == CANNOT_TELL and not self.missing:
+        elif self.decided.outcome == CANNOT_TELL and not self.missing and not self.later:
             reasons.append(self._needed())
         return reasons
 
@@ -884,7 +949,8 @@ class _Evidence:
         notes = list(self.found.notes)
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
-        if rates.margin == self.margin and {*rates.tasks} == {_own_name(p) for p in self.wanted}:
+        own = {*self.later, *(_own_name(p) for p in self.wanted)}
+        if rates.margin == self.margin and {*rates.tasks} == own:
             return rates, notes
         about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
         return None, [

@@ -285,16 +285,7 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
-    if common:
-        both = _common_answers(paired)
-    elif paired.sides is None or not paired.units:
-        raise DataError("there are no stored predictions.")
-    else:
-        sides = [(side, paired.task) for side in paired.sides]
-        both, left_out = _aligned(sides, get_metric(paired.metric).by_group)
-        if left_out:
-            raise DataError(next(iter(left_out.values())))
-    values = np.array([contributions(paired.metric, folds) for folds in both])
+    values, both = paired_contributions(paired, common)
     if values.shape[1] < FEWEST_ITEMS:
         raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
     accuracy = is_accuracy(paired.metric)
@@ -310,6 +301,23 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     independent = sum(len(set(group.tolist())) for group in grouped) or items
     found = (middle - half, middle + half, p, items)
     return ItemTest(test, *found, error, freedom, independent)
+
+
+def paired_contributions(
+    paired: Paired, common: bool = False
+) -> tuple[np.ndarray, list[list[Predictions]]]:
+    """Return what each item adds to the scores of two models, 2 × items, and the predictions."""
+    if common:
+        both = _common_answers(paired)
+    elif paired.sides is None or not paired.units:
+        raise DataError("there are no stored predictions.")
+    else:
+        sides = [(side, paired.task) for side in paired.sides]
+        both, left_out = _aligned(sides, get_metric(paired.metric).by_group)
+        if left_out:
+            raise DataError(next(iter(left_out.values())))
+    values = np.array([contributions(paired.metric, folds) for folds in both])
+    return values, both
 
 
 def _common_answers(paired: Paired) -> list[list[Predictions]]:

@@ -634,6 +634,7 @@ def same(
 )
 @option("-o, --output DIR", "Where to write the run of a new model.", default="results")
 @option("-w, --workers N", "Number of worker processes of this run.", type=int, default=0)
+@option("--all-tasks", "Run all tasks, also if the gate has failed before.", is_flag=True)
 @define_option
 @option(
     "--calibrate BASELINE",
@@ -671,7 +672,8 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
         return 0
     if not new or against is None:
         raise DefinitionError("karat gate needs NEW and --against BASELINE, or --calibrate.")
-    how = NewRuns(*(given[name] for name in ("suite", "output", "workers", "define")))
+    names = ("suite", "output", "workers", "define", "all_tasks")
+    how = NewRuns(**{name: given[name] for name in names})
     found = compare_to_baseline(new, against, **chosen, run=how)
     show_gate(found, shape)
     mapped = {"pass": 0, "fail": 1}.get(given["undecided"], found.exit_code)
