@@ -140,6 +140,17 @@ def test_other_data_is_not_a_loss(tmp_path):
     assert found.outcome == "cannot tell" and "other data" in found.sentence
 
 
+def test_another_seed_cannot_be_compared(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path / "base", "m", {"t": [0.8, 0.9]}, seed=seed)
+    new = write_run(tmp_path / "new", "m", {"t": [0.8, 0.9]}, seed=3)
+    found = gate(new.folder, tmp_path / "base")
+    assert found.outcome == "cannot tell" and list(found.tasks["task"]) == ["t"]
+    assert "another seed" in found.sentence
+    with pytest.raises(DefinitionError, match="suite"):
+        gate(new.folder, tmp_path / "base", run=karat.NewRuns(suite="quickstart"))
+
+
 def test_folders_of_several_models(tmp_path):
     for model, score in (("a", 0.8), ("b", 0.5)):
         write_run(tmp_path / "base", model, {"t": [score, score + 0.1]})

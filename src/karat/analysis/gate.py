@@ -43,7 +43,7 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
 from karat.metrics.metric import MTEB
-from karat.results.load import OK
+from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
@@ -735,6 +735,8 @@ def gate(
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
     if _is_stored(new):
+        if run is not None and run.suite is not None:
+            raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh = _one_model(_stored_runs(new), None, new)
         base = _one_model(stored, fresh[0].model, baseline)
         return _Evidence(fresh, base, margin, chosen).judged(rates)
@@ -798,6 +800,9 @@ class _Evidence:
     def wanted(self) -> list[Paired]:
         """The chosen tasks of which the baseline has a score."""
         found = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
+        # of a task with another seed, the other seeds of the baseline are not missing
+        run = {_own_name(p) for p in found if p.states[0] == OK}
+        found = [p for p in found if p.states[0] != NOT_RUN or _own_name(p) not in run]
         if not found:
             raise DataError(f"{self.found.second} has no score of {', '.join(self.tasks)}.")
         return found
