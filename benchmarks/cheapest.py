@@ -108,7 +108,8 @@ def main() -> None:
         found = rates(tasks, draw, runs if tasks < 6 else runs // 2)
         shares = " | ".join(f"{100 * share:.1f} %" for share in found)
         print(f"| {tasks} | {name} | {shares} |", flush=True)
-    print("\n| models | items | gaps to the best | equal is worse | false accepted |")
+    heads = ("models", "items", "gap of the others", "an equal one is worse")
+    print(f"\n| {' | '.join(heads)} | one at the margin is accepted |")
     print("| --- | --- | --- | --- | --- |")
     for models in (2, 5, 13):
         for items in (1000, 20_000):

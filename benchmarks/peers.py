@@ -124,7 +124,9 @@ def filled(command: list[str], python: Path, source: Path | None) -> list[str]:
 
 def difference(ours: dict[str, float], theirs: dict[str, float]) -> float:
     """Return the largest difference of the scores that both sides printed."""
-    return max((abs(ours[key] - theirs[key]) for key in ours.keys() & theirs.keys()), default=0.0)
+    both = ours.keys() & theirs.keys()
+    nothing_shared = float("inf") if ours and theirs else 0.0
+    return max((abs(ours[key] - theirs[key]) for key in both), default=nothing_shared)
 
 
 def measured_rows(

@@ -15,6 +15,7 @@ PARTS = (
     "significance",
     "pairs",
     "ranking",
+    "search",
     "analogies",
     "against_mteb",
     "encoding",

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +27,16 @@ def commands(page: Path = PAGE) -> list[str]:
     return [line for line in lines if " landing/" in line]
 
 
-def build(target: Path = REPORTS, options: Sequence[str] = ()) -> list[Path]:
+def run_python(*arguments: str, cwd: Path) -> None:
+    """Run Python in a folder; a failure is an error."""
+    subprocess.run([sys.executable, *arguments], cwd=cwd, check=True)
+
+
+def build(
+    target: Path = REPORTS,
+    options: Sequence[str] = (),
+    run: Callable[..., object] = run_python,
+) -> list[Path]:
     """Run the commands in an empty folder and return the reports, moved to ``target``.
 
     ``options`` are added to every ``karat run``, for example to use fewer rows.
@@ -38,8 +47,7 @@ def build(target: Path = REPORTS, options: Sequence[str] = ()) -> list[Path]:
         for command in commands():
             _, verb, *words = shlex.split(command)
             more = options if verb == "run" else ()
-            call = [sys.executable, "-m", "karat", verb, *words, *more]
-            subprocess.run(call, cwd=folder, check=True)
+            run("-m", "karat", verb, *words, *more, cwd=Path(folder))
         found = sorted((Path(folder) / "reports").glob("*.html"))
         return [Path(shutil.move(path, target / path.name)) for path in found]
 

@@ -83,6 +83,7 @@ COMMANDS = (
     "compare RUN",
     "lint RUN",
     "report RUN -o page.html",
+    "plan SUITE -m dummy -m onehot -m random-forest -m tfidf -m forest-scores",
 )
 WATCH = """
 import contextlib, io, json, sys
@@ -155,7 +156,7 @@ def small_run(tmp_path_factory):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_that_fit_nothing_load_no_estimators(command, small_run):
-    words = command.replace("RUN", "run").split()
+    words = command.replace("RUN", "run").replace("SUITE", "table.csv --target y").split()
     done = subprocess.run(
         [sys.executable, "-c", WATCH, *words], capture_output=True, text=True, cwd=small_run
     )

@@ -78,20 +78,25 @@ def test_the_landing_page_is_in_the_look_of_the_reports(site):
     assert re.findall(r'<iframe src="reports/([\w.]+)"', text) == shown_reports()
 
 
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory) -> dict[str, dict[str, Any]]:
+def make_reports(script, folder: Path) -> dict[str, dict[str, Any]]:
     """Run the commands of the landing page with few rows; return the data of the reports."""
     for dataset in ("taco_adult", "arxiv_abstracts", "bitext_german", "vader_tweets"):
         original_file(dataset)
+
+    def run(*arguments: str, cwd: Path) -> None:
+        done = script(*arguments, cwd=cwd)
+        assert done.returncode == 0, (arguments, done.stderr)
+
     landing = runpy.run_path(str(ROOT / "scripts" / "landing.py"))
     with original_data():
-        made = landing["build"](tmp_path_factory.mktemp("reports"), ["--max-rows", "200"])
+        made = landing["build"](folder, ["--max-rows", "200"], run)
     pattern = r'<script type="application/json" id="bundle">(.*?)</script>'
     texts = {path.name: path.read_text(encoding="utf-8") for path in made}
     return {name: json.loads(re.search(pattern, text, re.S)[1]) for name, text in texts.items()}
 
 
-def test_the_commands_of_the_landing_page_make_its_reports(reports):
+def test_the_commands_of_the_landing_page_make_its_reports(script, tmp_path):
+    reports = make_reports(script, tmp_path / "reports")
     assert (
         sorted(reports) == sorted(shown_reports()) == ["amlb.html", "sentences.html", "taco.html"]
     )

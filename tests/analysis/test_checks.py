@@ -436,7 +436,7 @@ def test_pages_state_the_thresholds():
         "KRT004": [_percent(checks.LOPSIDED), str(diagnostics.MOST_CLASSES), *checks.HIDING],
         "KRT103": [f"{diagnostics.NEARLY:.4f}"],
         "KRT104": [_percent(checks.COLLAPSED), f"{diagnostics.MOST_COMPARED:,}"],
-        "KRT105": [_percent(checks.COVERED)],
+        "KRT105": [_percent(checks.LOW_COVERAGE)],
         "KRT106": [f"{checks.UNLIKE:,}"],
         "KRT301": [f"{checks.CEILING:g}", f"at least {checks.FEWEST_THERE} models"],
         "KRT302": [*map(_percent, power), f"{(1 + checks.CONFIDENCE) / 2:g}"],

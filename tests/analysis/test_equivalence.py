@@ -1,43 +1,85 @@
-"""Two models are equivalent within a margin, different, or neither is shown."""
+"""Two models on tasks: differences within a margin, beyond it, or neither."""
 
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
 import pytest
 
-from karat.analysis.equivalence import equivalence, pool_tasks
+from karat.analysis.equivalence import Equivalence, equivalence, pool_tasks
 from karat.analysis.pairing import pair
 from karat.errors import DataError
 from karat.stats.paired_tests import MeanDifference
 
-from ..score_data import score_table
-
-BASE = [0.80, 0.82, 0.81, 0.79, 0.78]
+FOLDS = 10
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict"),
-    [
-        ([0.001, 0.0, -0.001, 0.001, 0.0], "equivalent"),
-        ([-0.05, -0.06, -0.05, -0.05, -0.06], "different"),
-        ([0.05, 0.06, 0.05, 0.05, 0.06], "different"),
-        ([-0.05, 0.06, 0.0, 0.02, -0.03], "undecided"),
-    ],
-)
-def test_verdicts(change, verdict):
-    new = [a + b for a, b in zip(BASE, change, strict=True)]
-    found = equivalence(
-        pair(score_table({"t": {"a": BASE, "b": new}}), "a", "b", None, "folds"), 0.01
-    )
-    assert found.verdict == verdict
-    assert found.mean.mean == pytest.approx(sum(change) / 5), "of the second, against the first"
+def scores(differences, folds=FOLDS, noise=0.001, seed=0):
+    """Return a table of scores of two models; the second differs by this much on each task."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number, difference in enumerate(differences):
+        for fold in range(folds):
+            common = 0.8 + 0.01 * rng.standard_normal()
+            for model, shift in (("a", 0.0), ("b", difference + noise * rng.standard_normal())):
+                row = {"task": f"t{number}", "model": model, "fold": fold, "metric": "acc"}
+                row |= {"repeat": 0, "corruption": "", "severity": 0.0, "epoch": -1}
+                rows.append({**row, "value": common + shift})
+    return pd.DataFrame(rows)
+
+
+def compared(differences, margin=0.01, **given):
+    return equivalence(pair(scores(differences, **given), "a", "b", None, "folds"), margin)
+
+
+def test_equal_models_are_equivalent_and_worse_ones_different():
+    assert compared([0.0] * 3).verdict == "equivalent"
+    assert compared([-0.05] * 3).verdict == "different"
+    assert compared([0.0] * 3, noise=0.05).verdict == "undecided"
+
+
+def test_differences_are_those_of_the_second_model():
+    found = compared([-0.05, 0.02], noise=0.0001)
+    assert found.tasks["difference"].tolist() == pytest.approx([-0.05, 0.02], abs=2e-4)
+    assert found.mean.mean == pytest.approx(-0.015, abs=2e-4)
+    assert (found.tasks["difference_low"] < found.tasks["difference"]).all()
+
+
+def test_one_task_beyond_the_margin_decides():
+    found = compared([0.0] * 7 + [-0.04])
+    assert abs(found.mean.mean) < 0.01
+    assert found.verdict == "different"
+    assert found.tasks["verdict"].tolist()[-1] == "different"
 
 
 def test_six_tasks_are_a_sample_of_tasks():
-    each = [MeanDifference(mean, 0.1, 9) for mean in (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)]
-    # the standard deviation of 0 to 5 is the root of 3.5
-    assert pool_tasks(each).error == pytest.approx(0.01 * (3.5 / 6) ** 0.5)
-    assert pool_tasks(each[:2]).error == pytest.approx(0.1 / 2**0.5)
+    tasks = [MeanDifference(value, 0.001, 9) for value in (0.01, -0.01, 0.02, 0.0, 0.03, 0.01)]
+    pooled = pool_tasks(tasks)
+    assert pooled.mean == pytest.approx(0.01)
+    # the standard deviation of the six is √(0.001 / 5)
+    assert pooled.error == pytest.approx(np.sqrt(0.001 / 5) / np.sqrt(6))
+    assert pooled.freedom == 5
+    assert pool_tasks(tasks[:2]).error == pytest.approx(0.001 / np.sqrt(2))
 
 
-def test_no_common_task():
-    table = score_table({"t": {"a": BASE}, "u": {"b": BASE}})
+def test_needed_items_by_hand():
+    # (1.645 + 1.282) × 0.02 / 0.01 = 5.854, squared 34.27, times 100 items
+    found = Equivalence(pd.DataFrame({"verdict": []}), MeanDifference(0.0, 0.02, 99), 0.01, 100)
+    assert found.needed_items == pytest.approx(3427 - 100, abs=2)
+    near = Equivalence(found.tasks, MeanDifference(0.02, 0.02, 99), 0.01, 100)
+    assert near.needed_items == 0
+
+
+def test_false_equivalence_is_rare():
+    """Models exactly at the margin are called equivalent in at most 5 % of cases."""
+    verdicts = [
+        compared([-0.01] * 8, folds=3, noise=0.004, seed=seed).verdict for seed in range(60)
+    ]
+    assert verdicts.count("equivalent") <= 8  # 5 % of 60 are 3; P(> 8) < 0.01
+
+
+def test_no_common_task_is_an_error():
+    table = scores([0.0])
+    table.loc[table["model"] == "b", "task"] = "other"
     with pytest.raises(DataError, match="no task in common"):
         equivalence(pair(table, "a", "b", None, "folds"), 0.01)

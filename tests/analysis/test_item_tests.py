@@ -260,6 +260,22 @@ def test_the_needed_number_of_queries_has_the_stated_power():
     assert found == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.parametrize("difference", [0.02, 0.1, 0.2])
+def test_the_needed_number_holds_for_scores_of_few_values(difference):
+    """Differences of reciprocal ranks: most are 0, and the others far apart."""
+    from scipy.stats import ttest_1samp
+
+    from karat.stats.paired_tests import detectable_difference, needed_pairs
+
+    rng = np.random.default_rng(2)
+    values = np.array([-1, -0.5, 0, 0, 0, 0, 0.5, 1])
+    needed = needed_pairs(values.std(), difference)
+    drawn = rng.choice(values, (3000, needed)) + difference
+    found = np.mean(ttest_1samp(drawn, 0, axis=1).pvalue < 0.05)
+    assert found == pytest.approx(0.8, abs=0.03)
+    assert detectable_difference(values.std(), needed) == pytest.approx(difference, rel=0.02)
+
+
 def test_blocks_of_queries_need_as_many_queries_as_single_ones():
     rng = np.random.default_rng(1)
     single = rng.normal(0, 0.3, 8000)

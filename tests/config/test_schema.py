@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.config.schema import Modality, check, merge, merge_entry
+from karat.config.loading import merge, merge_entry
+from karat.config.schema import Modality, check
 from karat.config.yaml_files import Node, SourceFile, read_yaml
 from karat.core.dataset import MODALITIES
 

@@ -359,7 +359,7 @@ def test_a_damaged_file_is_parsed_again(parsed, damage):
     read_supplied(DEFINITIONS, SUPPLIED)
     (file,) = kept()
     if damage == "root":
-        damage = json.dumps({**json.loads(file.read_bytes()), "root": [1, 2, 3]}).encode()
+        damage = json.dumps({**json.loads(file.read_bytes()), "value": [1, 2, 3]}).encode()
     file.write_bytes(damage)
     assert read_supplied(DEFINITIONS, SUPPLIED) == read_yaml(DEFINITIONS, SUPPLIED)
     assert len(parsed) == 2

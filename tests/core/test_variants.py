@@ -145,6 +145,7 @@ def test_every_combination_but_the_encoder_itself():
         (([1.5], []), ["dimensions", "1.5"]),
         ((["many"], []), ["dimensions", "many"]),
         (([], ["int4"]), ["precision", "int4", "int8"]),
+        (([], [["int8"]]), ["precision", "['int8']"]),
         (([], ["int8"], True), ["rescore", "binary"]),
         (([], ["binary"], -1), ["rescore", "-1"]),
         (([-1], ["int4"]), ["-1", "int4"]),  # both mistakes

@@ -1,5 +1,6 @@
 """Splits: every row of a repeat is tested once, whatever is grouped, stratified or balanced."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
-from karat.execution.splits import Fold, describe_split, split
+from karat.execution.splits import Fold, describe_split, fold_numbers, split
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -567,3 +568,34 @@ def test_rows_of_groups_are_limited():
 def test_wrong_groups_to_split(how, word):
     with pytest.raises(DefinitionError, match=word):
         split(classes(["a", "b"] * 10, YEARS), {"use": "groups", **how}, 3)
+
+
+@steady
+@given(
+    st.lists(st.integers(0, 3), min_size=2, max_size=40),
+    st.integers(2, 6),
+    st.one_of(st.none(), st.integers(0, 2**31 - 1)),
+)
+def test_folds_are_those_of_scikit_learn(codes, folds, seed):
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+
+    how = {"shuffle": seed is not None, "random_state": seed}
+    codes, rows = np.array(codes), np.zeros(len(codes))
+
+    def tests(cutter, *given):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return [test.tolist() for _, test in cutter.split(rows, *given)]
+
+    def own(numbers):
+        return [np.flatnonzero(numbers == fold).tolist() for fold in range(folds)]
+
+    if len(codes) >= folds:
+        found = fold_numbers(codes, folds, seed, stratified=False)
+        assert own(found) == tests(KFold(folds, **how))
+    if np.bincount(codes).max() >= folds:
+        assert own(fold_numbers(codes, folds, seed)) == tests(StratifiedKFold(folds, **how), codes)
+    groups = np.unique(codes, return_inverse=True)[1]
+    if seed is not None and groups.max() + 1 >= folds:
+        found = fold_numbers(np.arange(groups.max() + 1), folds, seed, stratified=False)[groups]
+        assert own(found) == tests(GroupKFold(folds, **how), codes, groups)

@@ -25,23 +25,25 @@ from karat.execution.solvers import PredictorSolver
 from karat.execution.splits import split
 from karat.models import predictors
 from karat.models.adapters import adapt
+from karat.models.automl import (
+    ConstantPredictor,
+    MatrixPredictor,
+    PredictionCache,
+    PreparedRows,
+    PreparedTable,
+    TablePredictor,
+)
 from karat.models.predictors import (
     LEAST_STEPS,
     Adam,
-    ConstantPredictor,
     Kernel,
-    MatrixPredictor,
     NetClassifier,
     NetRegressor,
     OrderedForestClassifier,
     OrderedForestRegressor,
-    PredictionCache,
-    PreparedRows,
-    PreparedTable,
     RbfClassifier,
     RbfLabels,
     RbfRegressor,
-    TablePredictor,
 )
 
 

@@ -246,3 +246,36 @@ def test_scores_of_the_wrong_shape_are_a_failed_job(tmp_path):
     (run,) = karat.evaluate({"wrong": Stage(1, 2, 3)}, task, output=tmp_path)
     (record,) = run.records()
     assert record["status"] == "failed" and "(8, 20)" in record["info"]
+
+
+class Overlap:
+    """A reranker: the number of common words."""
+
+    def predict(self, pairs):
+        return [len({*one.split()} & {*other.split()}) for one, other in pairs]
+
+
+def test_the_cost_of_stages_is_on_the_row(tmp_path, monkeypatch):
+    """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
+    pytest.importorskip("httpx")
+    from karat.models.contrib.endpoints import EndpointEncoder
+
+    from ..endpoint_server import serving
+
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    texts, asked, judged = corpus(8, 20)
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+    with serving() as server:
+        first = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=10)
+        models = {
+            "reranked": Reranker(Overlap(), first, top=5),
+            "hybrid": Fusion([first, Reranker(Overlap(), first, top=3)]),
+        }
+        runs = karat.evaluate(models, task, output=tmp_path / "runs")
+        rows = pd.concat([run.results() for run in runs]).set_index("framework")
+        assert server.texts.total() == len({*texts.values(), *asked.values()})
+    assert rows["status"].tolist() == ["ok", "ok"]
+    assert rows["pairs"].to_dict() == {"reranked": 8 * 5, "hybrid": 8 * 3}
+    assert rows["tokens"]["reranked"] == server.tokens
+    assert rows["price"]["reranked"] == pytest.approx(server.tokens * 1e-5)

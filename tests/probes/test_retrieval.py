@@ -795,3 +795,64 @@ def test_a_corpus_of_one_table_has_no_candidates():
     data = Dataset("alone", items.items, questions, np.array([NAMES[1]], object), "items", "column")
     with pytest.raises(DataError, match="no candidates"):
         Nearest().answer(data, Vectors(PLACED.matrix[:2], np.arange(2)))
+
+
+@st.composite
+def searches(draw):
+    """Few coordinates make many ties; some queries have many answers, some documents passages."""
+    size, items, asked = (draw(st.integers(1, top)) for top in (3, 24, 5))
+    cells = st.lists(COORDINATES, min_size=size, max_size=size)
+    matrix = draw(st.lists(cells, min_size=asked + items, max_size=asked + items))
+    answers = st.sets(st.integers(asked, asked + items - 1), min_size=1, max_size=items)
+    return np.array(matrix), [sorted(draw(answers)) for _ in range(asked)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(searches(), st.integers(1, 9), st.integers(1, 5), st.sampled_from([np.float32, np.float64]))
+def test_any_tiles_of_a_search_give_what_sorting_gives(given, span, height, dtype):
+    matrix, answers = given
+    pairs = [(query, item) for query, several in enumerate(answers) for item in several]
+    data = lookups(pairs, len(matrix))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"SPAN": span, "HEIGHT": height, "GROUP": 2, "FEW": 2}.items():
+            patch.setattr(retrieval, name, value)
+        vectors = Vectors(matrix.astype(dtype), np.arange(len(matrix)))
+        got = Nearest("apart").answer(data, vectors)
+    unit = unit_rows(matrix, np.float64)
+    for query, several in enumerate(answers):
+        scores = unit[len(answers) :] @ unit[query]
+        rows = [row for row, pair in enumerate(pairs) if pair[0] == query]
+        wanted = np.array(several) - len(answers)
+        assert sorted(got.rank[rows]) == sorted(answer_ranks(scores, wanted))
+        assert set(got.predictions[rows]) == {f"e{len(answers) + retrieval.nearest(scores)}"}
+
+
+def test_candidates_that_tie_with_every_query():
+    """All documents have the same vector: the answer is behind all others, and e1 is first."""
+    matrix = np.tile(np.float32([1, 2, 3]), (5000, 1))
+    got = Nearest("apart").answer(lookups([(0, 4000)], 5000), Vectors(matrix, np.arange(5000)))
+    assert got.rank.tolist() == [4999] and got.predictions.tolist() == ["e1"]
+
+
+def test_the_query_and_columns_of_its_table_are_left_out():
+    rng = np.random.default_rng(3)
+    matrix = rng.normal(size=(40, 6)).astype(np.float32)
+    candidates = retrieval._Candidates.of(np.arange(40), None)
+    tables = np.arange(40) // 4
+    vectors = Vectors(matrix, np.arange(40))
+    found = retrieval._Cosines(vectors, candidates, tables).settle(
+        np.array([0, 9]), [np.array([1, 20]), np.array([0])]
+    )
+    unit = unit_rows(matrix, np.float64)
+    for place, (query, answer, rank) in enumerate(
+        [(0, 20, found.ranks[1]), (9, 0, found.ranks[2])]
+    ):
+        scores = np.where(tables == tables[query], -np.inf, unit @ unit[query])
+        assert rank == 1 + (scores > scores[answer]).sum()
+        assert found.first[place] == scores.argmax()
+    assert found.candidates.tolist() == [36, 36] and found.ranks[0] == np.inf
+
+
+def test_counts_of_wide_rows():
+    scores = np.ones((2, 5000), dtype=np.float32)
+    assert retrieval._count(scores, np.array([0.5, 2.0])).tolist() == [5000, 0]

@@ -16,11 +16,11 @@ from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.reporting import plots as differences
 from karat.reporting.plots import COLORS, FAINT, KINDS, Plot, PlotData, plot
 
-from ..score_data import score_table
+from ..score_data import score_table, write_run
 
 matplotlib = pytest.importorskip("matplotlib")
 
-FLAT = sorted(set(KINDS) - {"curves", "pareto"})
+FLAT = sorted(set(KINDS) - {"curves", "pareto", "cheapest"})
 HOSTILE = ["_under", "a $x^2$ b_c {d}", "$", "<script>alert(1)</script>", "\u202eleft", "50 % & #"]
 
 
@@ -217,6 +217,27 @@ def test_pareto_front_equals_the_column(runs, cost):
     assert axes.yaxis_inverted()
 
 
+def test_the_cheapest_plot_has_the_differences_costs_and_margin(tmp_path):
+    for model, size, loss in (("big", 64, 0.0), ("big@8d", 8, 0.001), ("<b>$x$", 2, 0.03)):
+        scores = {f"t{t}": [0.8 - loss * (1 + t / 9), 0.7 - loss] for t in range(6)}
+        about = {"base": "big"} if "@" in model else {}
+        write_run(tmp_path, model, scores, record={"dimensions": size, "questions": 500}, **about)
+    found = karat.cheapest(tmp_path, cost="bytes").models.set_index("model")
+    made = plot(tmp_path, "cheapest")
+    axes = made.figure.axes[0]
+    points = {tuple(each) for line in axes.get_lines() for each in line.get_xydata().tolist()}
+    gains = found["difference"].fillna(0.0)
+    assert points == set(zip(found["cost"], gains, strict=True)) and axes.get_xscale() == "log"
+    assert [patch.get_extents().height > 0 for patch in axes.patches] == [True]
+    written = texts(made.to_bytes("svg"))
+    assert {"big", "@8d", "<b>$x$"} <= {*written}
+    assert made.to_bytes("svg") == plot(tmp_path, "cheapest", value="bytes").to_bytes("svg")
+    assert len(plot(tmp_path, "cheapest", top=2).figure.axes[0].get_lines()) == 2
+    for wrong in ({"value": "bits"}, {"tasks": ["t0"]}):
+        with pytest.raises(DefinitionError):
+            plot(tmp_path, "cheapest", **wrong)
+
+
 def test_parallel_lines_go_through_normalized_scores():
     axes = draw("parallel", top=2).figure.axes[0]
     board = leaderboard(table())
@@ -296,7 +317,7 @@ def test_many_rows_are_not_all_labeled():
     assert len(row_names(axes)) <= 60
 
 
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"pareto"}))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"pareto", "cheapest"}))
 def test_the_same_scores_make_the_same_bytes(kind, monkeypatch):
     shapes = ("svg", "pdf", "png") if kind in ("board", "cd") else ("svg",)
     rows = corrupted() if kind == "curves" else table(3, tasks=2, folds=2)

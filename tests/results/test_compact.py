@@ -22,7 +22,7 @@ from karat.results.compact import (
 )
 from karat.results.load import FrozenRun
 from karat.results.run import Run
-from karat.results.tables import scores_table
+from karat.results.tables import check_record, scores_table
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -74,6 +74,22 @@ def test_values_come_back_as_they_were(values):
     assert column.are_true().tolist() == [bool(value) for value in values]
 
 
+@given(st.lists(VALUES, min_size=1, max_size=4))
+def test_many_values_of_few_forms_come_back_as_they_were(values):
+    several = values * compact.FEWEST_ROWS
+    column = Column.of(several)
+    assert repr([column[row] for row in range(len(several))]) == repr(several)
+    assert column.are_true().tolist() == [bool(value) for value in several]
+
+
+@given(RECORDS)
+def test_many_records_have_the_scores_of_the_files(records):
+    several = records * compact.FEWEST_ROWS
+    pd.testing.assert_frame_equal(
+        Compact.of(several).scores(), scores_table(several), check_dtype=False
+    )
+
+
 @given(RECORDS)
 def test_records_and_scores_are_those_of_the_files(records):
     made = Compact.of(records)
@@ -104,6 +120,27 @@ def test_one_pattern_serves_all_records_of_one_form():
     column = Column.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
     assert (column.codes.tolist(), column.numbers.tolist()) == ([0, 0], [0.5, 0.7])
     assert column.patterns == [[{"scores": {"acc": {"\x00": 0}}}]]
+
+
+JOB = {
+    **{"spec": "", "model": "m", "task": "t", "fold": 0, "repeat": 0, "seed": None, "metric": "acc"},
+    **{"status": "ok", "info": "", "notes": [], "history": [], "utc": "", "seconds": 0.5},
+    "views": [{"corruption": "", "severity": 0.0, "scores": {"acc": 0.5}}],
+}
+
+
+def test_columns_are_valid_if_all_their_records_are():
+    assert Compact.of([JOB, {**JOB, "fold": 1}]).is_valid()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("task", ""), ("fold", -1), ("status", "new"), ("seconds", float("inf")), ("views", [{}])],
+)
+def test_columns_with_a_damaged_record_are_not_valid(key, value):
+    damaged = {**JOB, key: value}
+    assert check_record(damaged)
+    assert not Compact.of([JOB, damaged, JOB]).is_valid()
 
 
 @pytest.fixture
@@ -222,7 +259,7 @@ def test_a_small_run_has_no_file(two_classes, tmp_path):
 
 def test_records_that_were_added_while_reading_are_not_lost(run):
     stamp = stamp_records(run.folder)
-    write_compact(run.folder, [stamp[0] - 1, *stamp[1:]], run.records())
+    write_compact(run.folder, [stamp[0] - 1, *stamp[1:]], Compact.of(run.records()))
     assert len(FrozenRun(run.folder).records()) == 4
 
 

@@ -11,6 +11,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import karat
 from karat.analysis.checks import check_runs
@@ -25,6 +27,7 @@ from karat.results.tables import (
     SCORE_COLUMNS,
     TEXT_LENGTH,
     copying_forbidden,
+    csv_text,
     describe,
     item_keys,
     make_item_table,
@@ -110,6 +113,24 @@ def test_golden_results():
 
 def test_golden_scores():
     assert scores_table([FULL, FAILED, DECLINED]).to_csv(index=False) == GOLDEN_SCORES
+
+
+CELLS = st.none() | st.text(max_size=4) | st.sampled_from(['a,b', 'say "x"', "two\nlines", ""])
+
+
+@given(
+    st.lists(CELLS, min_size=1, max_size=5),
+    st.lists(st.none() | st.floats(), min_size=1, max_size=5),
+    st.lists(st.none() | st.integers(-5, 5), min_size=1, max_size=5),
+)
+def test_csv_text_is_that_of_pandas(texts, numbers, integers):
+    count = max(len(texts), len(numbers), len(integers))
+    columns = {
+        name: [values[row % len(values)] for row in range(count)]
+        for name, values in {"a, b": texts, "n": numbers, "i": integers, "whole": integers}.items()
+    }
+    table = pd.DataFrame(columns).astype({"a, b": object, "n": float, "whole": "Int64"})
+    assert csv_text(columns, ["whole"]) == table.to_csv(index=False)
 
 
 def test_order_of_columns():

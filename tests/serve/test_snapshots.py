@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import karat
 from karat.errors import DataError
 from karat.reporting.page import make_bundle
 from karat.results.run import Run, open_runs
@@ -37,9 +38,9 @@ def always(monkeypatch):
 def reads(monkeypatch):
     """The names of the records that were read."""
     found = []
-    read = snapshots.read_record
+    read = snapshots.read_job_file
     monkeypatch.setattr(
-        snapshots, "read_record", lambda path: found.append(path.name) or read(path)
+        snapshots, "read_job_file", lambda path: found.append(path.name) or read(path)
     )
     return found
 
@@ -540,3 +541,13 @@ def test_closing_ends_all_streams_and_allows_no_more():
             events.check("me")
 
     asyncio.run(follow())
+
+
+def test_an_imported_run_is_served_from_its_one_file_of_records(tmp_path):
+    (tmp_path / "results.csv").write_text(
+        "task,framework,fold,result,metric\niris,m,0,0.5,acc\niris,m,1,0.75,acc\n"
+    )
+    (run,) = karat.import_results(tmp_path / "results.csv", tmp_path / "runs").runs
+    served = snapshots.ServedRun(run.folder, tmp_path / "runs")
+    assert served.scores()["value"].tolist() == [0.5, 0.75]
+    assert served.status["ok"] == 2

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri, stdtrit
+import scipy
 
 from karat.analysis.formatting import count
 from karat.analysis.leaderboard import fold_ratios
@@ -328,11 +328,11 @@ def below(facts: Facts, task: str, value: float) -> np.ndarray:
     place = facts.place[task]
     sign = 1 if facts.cells.higher[place] else -1
     mean, error, counts = _errors(facts, task, facts.cells.folds[place] - sign * value)
-    t = stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
+    t = scipy.special.stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
     rows = facts.tested(task)
     by_rows = np.full(len(mean), np.nan)
     if rows and is_share(facts.given.metrics[task]):
-        by_rows = ndtri((1 + CONFIDENCE) / 2) * np.full(
+        by_rows = scipy.special.ndtri((1 + CONFIDENCE) / 2) * np.full(
             len(mean), np.sqrt(value * (1 - value) / rows)
         )
     return np.asarray(mean + np.where(counts > 1, t * error, by_rows) < 0)
@@ -351,8 +351,8 @@ def bounds(facts: Facts, task: str, other: int) -> tuple[np.ndarray, np.ndarray,
     folds = facts.cells.folds[facts.place[task]]
     mean, error, counts = _errors(facts, task, folds - folds[other])
     # Student's t needs a degree of freedom
-    t = stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
-    by_rows = ndtri((1 + CONFIDENCE) / 2) * _errors_of_shares(facts, task, other)
+    t = scipy.special.stdtrit(np.maximum(counts - 1, 1), (1 + CONFIDENCE) / 2)
+    by_rows = scipy.special.ndtri((1 + CONFIDENCE) / 2) * _errors_of_shares(facts, task, other)
     half = np.where(counts > 1, t * error, by_rows)
     return mean, mean - half, mean + half
 
@@ -366,8 +366,8 @@ def detectable(facts: Facts, task: str, model: int, other: int) -> tuple[float, 
     folds = facts.cells.folds[facts.place[task]]
     _, error, counts = _errors(facts, task, folds[[model]] - folds[other])
     freedom = np.maximum(counts - 1, 1)
-    t = stdtrit(freedom, (1 + CONFIDENCE) / 2) + stdtrit(freedom, POWER)
-    by_rows = ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)
+    t = scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2) + scipy.special.stdtrit(freedom, POWER)
+    by_rows = scipy.special.ndtri((1 + CONFIDENCE) / 2) + scipy.special.ndtri(POWER)
     by_rows *= _errors_of_shares(facts, task, other)[model]
     found = [
         (float((t * error)[0]), count(int(counts[0]), "fold")),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+import scipy
 
 from karat.analysis.all_pairs import TESTS, separate
 from karat.analysis.formatting import (
@@ -368,7 +368,7 @@ def gain_interval(gain: np.ndarray) -> tuple[float, float]:
     if len(gain) < 2:
         return np.nan, np.nan
     error = gain.std(ddof=1) / np.sqrt(len(gain))
-    half = float(stdtrit(len(gain) - 1, (1 + CONFIDENCE) / 2) * error)
+    half = float(scipy.special.stdtrit(len(gain) - 1, (1 + CONFIDENCE) / 2) * error)
     return float(gain.mean()) - half, float(gain.mean()) + half
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, is_ratio
-from karat.analysis.item_tests import CORRECTED, compare_predictions, fold_repeats
+from karat.analysis.item_tests import CORRECTED, fold_repeats, item_error
 from karat.analysis.pairing import Paired, Pairing
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, KaratError
@@ -52,12 +52,11 @@ def task_difference(paired: Paired, alone: bool) -> tuple[MeanDifference, str]:
     mean, folds = float(tested.mean), int(tested.folds)
     if alone or folds == 1:
         try:
-            test = compare_predictions(paired)
+            error, freedom, items = item_error(paired)
         except (KaratError, ValueError, KeyError, TypeError):
             pass
         else:
-            step = width / test.independent
-            return MeanDifference(mean, test.error / unit, test.freedom, step), ON_ITEM
+            return MeanDifference(mean, error / unit, freedom, width / items), ON_ITEM
     items = count_items(paired)
     same = folds > 1 and float(tested.p) == 1.0 and math.isnan(float(tested.error))
     error = 0.0 if same else float(tested.error)

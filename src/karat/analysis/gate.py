@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc
+import scipy
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, is_ratio
 from karat.analysis.equivalence import (
@@ -33,7 +33,7 @@ from karat.analysis.item_tests import (
     contributions,
     first_repeat,
     is_accuracy,
-    paired_contributions,
+    paired_values,
 )
 from karat.analysis.items import compare_items
 from karat.analysis.pairing import Paired, Pairing, pair
@@ -221,7 +221,7 @@ def item_noises(
     known = [(own, e) for own, e in zip(scaled, expected, strict=True) if e > 0]
     freedom = sum(len(own) - 1 for own, _ in known)
     statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
-    unlikely = bool(freedom) and chdtrc(freedom, statistic) < UNLIKELY
+    unlikely = bool(freedom) and scipy.special.chdtrc(freedom, statistic) < UNLIKELY
     more = statistic / freedom - 1 if unlikely else 0.0
     return [
         ItemNoise(pool, own.shape[1], step, binary, math.sqrt(2 * more * variance))
@@ -786,7 +786,7 @@ class _Evidence:
         parts = []
         for paired in self.compared if self.later else ():
             with contextlib.suppress(KaratError, ValueError, KeyError, TypeError):
-                values, both = paired_contributions(paired)
+                both, values = paired_values(paired)
                 independent = all(fold.group is None for fold in both[0])
                 if is_accuracy(paired.metric) and independent:
                     parts.append(values[0] - values[1])

@@ -7,12 +7,13 @@ the models as they were fitted, on new items; tests over folds hold for the lear
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, chdtrc, ndtri, stdtrit
+import scipy
 from threadpoolctl import threadpool_limits
 
 from karat.analysis.shared_items import CannotCompare, common_rows
@@ -20,9 +21,9 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import MTEB, get_metric, score
-from karat.results.load import Gathered, as_runs
+from karat.results.load import Gathered, as_runs, gather_scores
 from karat.results.selection import Side, pooled_sides
-from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, subtract
+from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, needed_pairs, subtract
 
 if TYPE_CHECKING:
     from karat.analysis.pairing import Paired
@@ -70,10 +71,10 @@ def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
     left, right = int((one & ~other).sum()), int((other & ~one).sum())
     count = left + right
     if not count or (count < EXACT if exact is None else exact):
-        p = min(2 * float(bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
+        p = min(2 * float(scipy.special.bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
         return McNemar(left, right, float(min(left, right)), p, True)
     statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(chdtrc(1, statistic)), False)
+    return McNemar(left, right, statistic, float(scipy.special.chdtrc(1, statistic)), False)
 
 
 def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> np.ndarray:
@@ -262,20 +263,13 @@ def _value(metric: str, fold: Predictions, rows: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class ItemTest:
-    """A test on the items of a task: its name, the interval of the difference, p, item count.
-
-    ``error`` is the standard error of the difference and ``freedom`` its degrees of freedom;
-    ``independent`` is the number of items, where a group of rows is one.
-    """
+    """A test on the items of a task: its name, the interval of the difference, p, item count."""
 
     test: str
     low: float
     high: float
     p: float
     items: int
-    error: float
-    freedom: int
-    independent: int
 
 
 def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
@@ -285,28 +279,32 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
-    values, both = paired_contributions(paired, common)
-    if values.shape[1] < FEWEST_ITEMS:
-        raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
+    both, values = paired_values(paired, common)
     accuracy = is_accuracy(paired.metric)
     p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
-    one, other = float(np.mean(paired.first)), float(np.mean(paired.second))
-    middle, freedom = one - other, values.shape[1] - 1
-    error = float((values[0] - values[1]).std(ddof=1)) / np.sqrt(freedom + 1)
-    if paired.metric == "rmse":  # a difference of squares is the difference times the sum
-        error /= max(one + other, np.finfo(float).tiny)
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * error)
+    middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
+    half = float(
+        scipy.special.stdtrit(values.shape[1] - 1, (1 + CONFIDENCE) / 2) * _error(paired, values)
+    )
     items = sum(len(fold) for fold in both[0])
-    grouped = [fold.group for fold in both[0] if fold.group is not None]
-    independent = sum(len(set(group.tolist())) for group in grouped) or items
-    found = (middle - half, middle + half, p, items)
-    return ItemTest(test, *found, error, freedom, independent)
+    return ItemTest(test, middle - half, middle + half, p, items)
 
 
-def paired_contributions(
+def item_error(paired: Paired) -> tuple[float, int, int]:
+    """Return the standard error of a difference over items, its degrees of freedom, and the items.
+
+    A group of rows is one item. Raises as ``compare_predictions``.
+    """
+    both, values = paired_values(paired, common=False)
+    groups = [fold.group for fold in both[0] if fold.group is not None]
+    items = sum(len(set(group.tolist())) for group in groups) or sum(map(len, both[0]))
+    return _error(paired, values), values.shape[1] - 1, items
+
+
+def paired_values(
     paired: Paired, common: bool = False
-) -> tuple[np.ndarray, list[list[Predictions]]]:
-    """Return what each item adds to the scores of two models, 2 × items, and the predictions."""
+) -> tuple[list[list[Predictions]], np.ndarray]:
+    """Return the predictions of both by fold, and what each item adds to their scores."""
     if common:
         both = _common_answers(paired)
     elif paired.sides is None or not paired.units:
@@ -317,7 +315,18 @@ def paired_contributions(
         if left_out:
             raise DataError(next(iter(left_out.values())))
     values = np.array([contributions(paired.metric, folds) for folds in both])
-    return values, both
+    if values.shape[1] < FEWEST_ITEMS:
+        raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
+    return both, values
+
+
+def _error(paired: Paired, values: np.ndarray) -> float:
+    """Return the standard error of the mean difference of two models over items."""
+    error = (values[0] - values[1]).std(ddof=1) / np.sqrt(values.shape[1])
+    if paired.metric == "rmse":  # a difference of squares is the difference times the sum
+        both = float(np.mean(paired.first)) + float(np.mean(paired.second))
+        error /= max(both, np.finfo(float).tiny)
+    return float(error)
 
 
 def _common_answers(paired: Paired) -> list[list[Predictions]]:
@@ -361,6 +370,8 @@ class Separation:
     queries
         Number of queries, and about how many would be needed to detect a difference of
         ``DETECTED`` between the two best models in 80 % of cases; if the items are ranked lists.
+    spread
+        Standard deviation of the differences of the two best models over queries.
     """
 
     p: np.ndarray
@@ -368,6 +379,7 @@ class Separation:
     why: str = ""
     items: int = 0
     queries: tuple[int, int] | None = None
+    spread: float = 0.0
 
 
 def needed_queries(apart: np.ndarray, queries: int, difference: float = DETECTED) -> int:
@@ -377,11 +389,30 @@ def needed_queries(apart: np.ndarray, queries: int, difference: float = DETECTED
     on blocks of queries, ``queries`` is the number of all.
 
     >>> needed_queries(np.array([0.1, -0.1] * 50), 100)
-    32
+    34
     """
+    return needed_pairs(_query_spread(apart, queries), difference)
+
+
+def _query_spread(apart: np.ndarray, queries: int) -> float:
+    """Return the standard deviation of a query's difference, from those of blocks of queries."""
     # the mean of a block of queries varies less than a query
-    spread = float(np.std(apart, ddof=1)) * np.sqrt(queries / len(apart))
-    return max(2, int(np.ceil(((ndtri(0.975) + ndtri(0.8)) * spread / difference) ** 2)))
+    return float(np.std(apart, ddof=1) * np.sqrt(queries / len(apart)))
+
+
+def earlier_spread(folder: Path, task: str) -> float | None:
+    """Return how much the two best models of earlier runs differ from query to query of a task.
+
+    None if the folder has no two models with predictions of the task, or they are equal.
+    """
+    try:
+        given = gather_scores([folder])
+    except (KaratError, OSError):
+        return None
+    if task not in given.metrics:
+        return None
+    models = list(dict.fromkeys(given.scores.loc[given.scores["task"] == task, "model"]))
+    return item_separation(given, task, given.metrics[task], models).spread or None
 
 
 def item_separation(
@@ -424,10 +455,12 @@ def item_separation(
     places = [list(models).index(name) for name in names]
     p[np.ix_(places, places)] = found
     best = np.argsort(-values.mean(axis=1), kind="stable")[:2]
-    queries = None
-    if lists and len(best) == 2:
-        queries = lists, needed_queries(values[best[0]] - values[best[1]], lists)
-    return Separation(p, test, items=items, queries=queries)
+    separated = Separation(p, test, items=items)
+    if not lists or len(best) < 2:
+        return separated
+    apart = values[best[0]] - values[best[1]]
+    spread = _query_spread(apart, lists)
+    return replace(separated, queries=(lists, needed_pairs(spread, DETECTED)), spread=spread)
 
 
 def _read_values(

@@ -277,7 +277,7 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
         return found | {"why": "too few tasks"}
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
-    found |= {"queries": own.queries} if own.queries else {}
+    found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
     return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
 
 
@@ -638,6 +638,8 @@ def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
 
 #: columns besides the tasks; a task of such a name gets a suffix
 COLUMNS = {"model", *RANKS, *RATINGS, *COSTS, "tasks", "costs"}
+#: the kind of tasks of which a leaderboard shows all metrics if there is one task
+RETRIEVAL = "retrieval"
 
 
 def leaderboard(
@@ -694,7 +696,8 @@ def leaderboard(
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
         data were missing, and where), ``coverage`` and ``seeds``; by model and task ``partial``,
         the folds with a score and the folds planned where these are more, and ``seed_spread``,
-        the standard deviation over seeds; by model ``repeats``, the number of older jobs;
+        the standard deviation over seeds; ``further``, the columns of the other metrics of a
+        single retrieval task; by model ``repeats``, the number of older jobs;
         ``separation``, which test tells models apart, or why there is none.
 
     Raises
@@ -721,24 +724,51 @@ def leaderboard(
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
     boards: dict[str, dict[str, Any]] = {}
-    tests = TaskTests(given, chosen)
+    tests, further = TaskTests(given, chosen), {}
     if by is None:
         frame, boards = by_connection(given, cells, compared, headings, asked, tests)
+        further = _add_further_metrics(frame, given, chosen, headings)
     elif by == "task":
         frame = by_task(given, cells, compared, chosen, asked.look_up(cells.models), tests)
     else:
         groups = split_kinds(given, cells, groups)
         frame = by_group(given, compared, groups, asked.look_up(cells.models), tests)
-        scores = mean_scores(cells, groups, chosen)
-        if by == "language" and "score" not in frame and scores.notna().any():
-            frame.insert(frame.columns.get_loc("tasks"), "score", scores)
+        if by == "language":
+            _add_mean_scores(frame, mean_scores(cells, groups, chosen))
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
-    facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor}
+    facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor, "further": further}
     facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts["separation"] = separations(compared, by, groups, tests)
     return _finish(frame, asked, facts)
+
+
+def _add_mean_scores(frame: pd.DataFrame, scores: pd.Series) -> None:
+    """Add the mean score of each group, if the user did not ask for another score."""
+    if "score" not in frame and scores.notna().any():
+        frame.insert(int(frame.columns.get_loc("tasks")), "score", scores)
+
+
+def _add_further_metrics(
+    frame: pd.DataFrame, given: Gathered, chosen: Mapping[str, str], headings: Mapping[str, str]
+) -> dict[str, bool]:
+    """Add a column for each other metric of a single retrieval task.
+
+    Returns for each column whether higher is better.
+    """
+    task = next(iter(chosen), "")
+    if len(chosen) != 1 or given.kinds.get(task) != RETRIEVAL:
+        return {}
+    place, added = frame.columns.get_loc(headings[task]), {}
+    for metric in given.scores.loc[given.scores["task"] == task, "metric"].unique():
+        if metric != chosen[task] and metric not in (*frame.columns, *COLUMNS):
+            cells = make_cells(given, {task: metric})
+            means = dict(zip(cells.models, cells.means[:, 0], strict=True))
+            added[metric] = given.higher_is_better.get(metric, True)
+            models = frame.index.get_level_values(-1)
+            frame.insert(place + len(added), metric, models.map(means).to_numpy(dtype=float))
+    return added
 
 
 def _positive(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+import scipy
 
 from karat.analysis.equivalence import Equivalence, equivalence
 from karat.analysis.formatting import count, interval, records
@@ -710,5 +710,9 @@ def _numbered(first: str, second: str) -> tuple[str, str]:
 
 
 def _mean_interval(values: np.ndarray) -> tuple[float, float]:
-    half = float(stdtrit(len(values) - 1, 0.975)) * values.std(ddof=1) / np.sqrt(len(values))
+    half = (
+        float(scipy.special.stdtrit(len(values) - 1, 0.975))
+        * values.std(ddof=1)
+        / np.sqrt(len(values))
+    )
     return float(values.mean() - half), float(values.mean() + half)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, stdtr, stdtrit
+import scipy
 
 from karat.analysis.formatting import format_p, interval, plain, records, rounded, write_tables
 from karat.analysis.items import (
@@ -224,7 +224,7 @@ def worse_inside(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
         return 1.0
     error, freedom = _welch(x, rest)
     common = float(values.std(ddof=1)) * np.sqrt(1 / len(x) + 1 / len(rest))
-    p = [float(ndtr(-difference / common)), _upper(difference, error, freedom)]
+    p = [float(scipy.special.ndtr(-difference / common)), _upper(difference, error, freedom)]
     if paired:
         p.append(_upper(float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1))
     return max(p)
@@ -239,7 +239,7 @@ def _welch(x: np.ndarray, rest: np.ndarray) -> tuple[float, float]:
 
 
 def _upper(mean: float, error: float, freedom: float) -> float:
-    return float(stdtr(freedom, -mean / error)) if error > 0 else 0.0
+    return float(scipy.special.stdtr(freedom, -mean / error)) if error > 0 else 0.0
 
 
 def estimate_slices(
@@ -268,7 +268,7 @@ def _estimates(values: np.ndarray, inside: np.ndarray, paired: bool) -> dict[str
     error, freedom = _welch(x, rest)
     if paired:
         error, freedom = float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1
-    half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+    half = float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
     bounds = {"difference_low": difference - half, "difference_high": difference + half}
     sizes = {"items": int(inside.sum()), "of": len(values)}
     return {"difference": difference, **bounds, "elsewhere": elsewhere, **sizes}

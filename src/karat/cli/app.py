@@ -395,7 +395,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     named = given["models"]
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
-        Template.current()  # loads its libraries while this process plans
+        Template.copy_this_process()  # it loads its libraries while this process plans
     models, tasks, catalog, options = _resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
 
@@ -432,8 +432,15 @@ def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tup
 
 @karat.command()
 @run_options
+@option(
+    "--detect DIFFERENCE",
+    "Show how many queries of a retrieval task are needed to detect this difference of scores, "
+    "and which difference those at hand can detect.",
+    type=click.FloatRange(min=0, min_open=True),
+)
+@option("--runs DIR", "Folder of earlier runs, for estimates.", type=PATH, default="results")
 @click.option("-v", "--verbose", is_flag=True, help="List every job and reason.")
-def plan(suite: str, verbose: bool, **given: Any) -> None:
+def plan(suite: str, detect: float | None, runs: Path, verbose: bool, **given: Any) -> None:
     """Show what karat run would do, without running it.
 
     Shows the number of jobs, the estimated time, the jobs by model and task (in a large suite: by
@@ -443,14 +450,17 @@ def plan(suite: str, verbose: bool, **given: Any) -> None:
     Examples:
       karat plan quickstart -m onehot -m tfidf
       karat plan tabeb --verbose
+      karat plan corpus/ -m bm25 --detect 0.05
     """
     from karat.execution.evaluation import plan_suite
-    from karat.reporting.terminal import print_tables, show_plan
+    from karat.reporting.terminal import print_tables, show_detectable, show_plan
 
     models, tasks, catalog, options = _resolve(suite, given)
     plan = plan_suite(models, tasks, catalog, options)
     print_tables(plan, whole=Path(suite).exists(), err=False)
-    show_plan(plan, verbose=verbose)
+    show_plan(plan, runs, verbose=verbose)
+    if detect is not None:
+        show_detectable(plan, detect, runs)
 
 
 @karat.command()

@@ -318,7 +318,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
 @option(
     "--value NAME",
     "Quantity to plot. board: rank, elo, borda, wins, score, median; curves: severity, epoch; "
-    "pareto: seconds, memory_mb, dimensions.",
+    "pareto: seconds, memory_mb, dimensions; cheapest: bytes, dimensions, price, seconds.",
 )
 @option("--missing RULE", "How to count missing scores, see karat leaderboard.", default="worst")
 @option(
@@ -329,7 +329,8 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
 
-    KIND is board, heatmap, cd (critical differences), curves, strip, bars, pareto or parallel.
+    KIND is board, heatmap, cd (critical differences), curves, strip, bars, pareto,
+    cheapest or parallel.
 
     \b
     Examples:

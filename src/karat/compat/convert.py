@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -79,7 +81,8 @@ def import_results(
             by_system.setdefault(_system(sample, system), []).append(sample)
         except KaratError as error:
             (log.problems if named else log.notes).append(str(error))
-    runs = list(_runs(by_system, Path(output), log))
+    with _no_garbage_collection():
+        runs = list(_runs(by_system, Path(output), log))
     if not runs:
         messages = [*log.problems, *log.notes] or ["no file given."]
         raise DataError("\n".join(["nothing was imported.", *messages]))
@@ -127,6 +130,18 @@ def _runs(by_system: dict[str, list[Sample]], output: Path, log: ImportLog) -> I
             run = write_run(found, output, log)
             if run is not None:
                 yield run
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Collect no cycles of objects: the jobs of a file have none, and are searched repeatedly."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bool]]:

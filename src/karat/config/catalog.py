@@ -17,8 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from karat.config.loading import Definitions
-from karat.config.schema import merge_values
+from karat.config.loading import Definitions, merge_values
 from karat.config.yaml_files import format_path
 from karat.core import registry
 from karat.core.columns import refuse_fractions

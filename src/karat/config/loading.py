@@ -7,20 +7,23 @@ Entries are expanded by ``for_each`` and merged by ``extends``.
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
+import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import entry_points
 from importlib.resources import files as package_files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from karat.config.schema import NOT_INHERITED, Problem, check, merge_entry
+from karat import __version__
 from karat.config.yaml_files import (
     DefinitionFormat,
     Key,
@@ -29,7 +32,9 @@ from karat.config.yaml_files import (
     SourceFile,
     describe,
     format_mistakes,
+    keep,
     mistake_at,
+    read_kept,
     read_supplied,
     read_yaml,
     show,
@@ -397,7 +402,94 @@ def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
     return [name for name in names if name not in wrong], mistakes
 
 
-# -- files and definitions --------------------------------------------------------------------
+NOT_INHERITED = ("abstract", "extends", "for_each")
+COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
+"""Keys whose value is a component: the text ``knn`` means ``{use: knn}``."""
+
+PLACES_OF_DATA = ("path", "sources", "load")
+"""Keys of a dataset of which exactly one is given."""
+
+
+def merge(parent: Node, child: Node, *, component: bool = False) -> Node:
+    """Return the child merged over the parent; each value keeps its place.
+
+    A mapping whose ``use`` differs from the parent's replaces it. In a ``component``, the parent's
+    text is read as ``{use: text}`` if the child is a mapping.
+
+    >>> from karat.config.yaml_files import SourceFile, read_yaml
+    >>> def node(text): return read_yaml(text.encode(), SourceFile("my.yaml"))[0]
+    >>> merge(node("{a: {x: 1, y: [1, 2]}}"), node("{a: {y: [3]}, b: 2}")).plain()
+    {'a': {'x': 1, 'y': [3]}, 'b': 2}
+    >>> merge(node("{use: kfold, folds: 5}"), node("{use: holdout}")).plain()
+    {'use': 'holdout'}
+    """
+    if not isinstance(child.value, dict):
+        return child
+    if component and isinstance(parent.value, str):
+        parent = parent.renewed({"use": parent})
+    if not isinstance(parent.value, dict):
+        return child
+    uses = [node.plain() for node in (parent.child("use"), child.child("use")) if node is not None]
+    if len(uses) == 2 and uses[0] != uses[1]:
+        return child
+    merged = dict(parent.value)
+    for key, node in child.value.items():
+        merged[key] = merge(merged[key], node, component=component) if key in merged else node
+    return child.renewed(merged)
+
+
+def merge_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain values merged over others.
+
+    >>> merge_values({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
+    {'a': 1, 'b': {'x': 1, 'y': 3}}
+    """
+    both = [k for k in above if isinstance(below.get(k), Mapping) and isinstance(above[k], Mapping)]
+    return {**below, **above, **{key: merge_values(below[key], above[key]) for key in both}}
+
+
+def merge_entry(section: str, parent: Node, child: Node) -> Node:
+    """Return an entry merged over the one it extends.
+
+    ``abstract``, ``extends`` and ``for_each`` are not inherited. An entry's own ``use`` (a model's
+    class) replaces only that key: title, license and parameters stay.
+    """
+    merged = {key: node for key, node in parent.value.items() if key not in NOT_INHERITED}
+    if section == "datasets":
+        merged = _without_other_places(merged, child)
+    for key, node in child.value.items():
+        old = merged.get(key)
+        if old is None:
+            merged[key] = node
+            continue
+        if section == "tasks" and key == "dataset" and isinstance(old.value, dict):
+            old = old.renewed(_without_other_places(old.value, node))
+        merged[key] = merge(old, node, component=key in COMPONENTS.get(section, ()))
+    return child.renewed(merged)
+
+
+def _without_other_places(parent: dict[Key, Node], child: Node) -> dict[Key, Node]:
+    """Return the parent without its location of the data if the child gives another."""
+    given = [key for key in PLACES_OF_DATA if child.child(key) is not None]
+    dropped = set(PLACES_OF_DATA) - set(given) if given else set()
+    return {key: node for key, node in parent.items() if key not in dropped}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A mistake at a key path of one entry.
+
+    ``incomplete``: a value is missing, which abstract entries may do; ``meant`` is the path of the
+    key that a mistyped one probably means.
+    """
+
+    path: tuple[Key, ...]
+    text: str
+    incomplete: bool = False
+    meant: tuple[Key, ...] | None = None
+
+
+# -- Definitions: find, load, merge and check the YAML files; report all mistakes at once ---------
 
 
 GROUP = "karat.definitions"
@@ -479,11 +571,12 @@ class Definitions:
     """Models, tasks, suites, datasets and constraints defined in YAML, by name.
 
     The user's entries are checked on loading, those of the library and of installed packages on
-    first use.
+    first use; ``key`` is a hash of their files, for which the checked entries are kept.
     """
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: Entries, key: str = "") -> None:
         self._entries = entries
+        self._key = key
         self._inheritance = Inheritance(entries)
         self._checked: dict[tuple[str, str], tuple[dict[str, Any], list[Mistake]]] = {}
 
@@ -502,13 +595,15 @@ class Definitions:
         """
         entries = Entries()
         labels = []
+        digest = hashlib.sha256(__version__.encode())
         for found, mistakes in (builtin_files(), installed_files(), user_files(files)):
             entries.mistakes += mistakes
             entries.lost |= bool(mistakes)
             for file, content in found:
                 labels.append(file.label)
                 entries.add_file(file, content)
-        definitions = cls(entries)
+                digest.update(f"\n{file.label}\n".encode() + content if file.supplied else b"")
+        definitions = cls(entries, "" if entries.mistakes else digest.hexdigest())
         given = [entry for entry in entries.found.values() if not entry.node.file.supplied]
         _raise([*entries.mistakes, *definitions._mistakes(given)], labels)
         return definitions
@@ -589,17 +684,39 @@ class Definitions:
 
     def _check(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
         key = (entry.section, entry.name)
-        if key not in self._checked:
-            resolved = self._resolved(entry)
-            complete = resolved.sound and not entry.abstract and not self._refused(resolved)
-            values, problems = check(entry.section, resolved.node, complete=complete)
-            problems += self._unknown_names(entry, resolved.node)
-            mistakes = list(resolved.mistakes)
-            for problem in problems:
-                node, _ = resolved.node.nearest(problem.path)
-                mistakes.append(mistake_at(node, (*key, *problem.path), problem.text, key=True))
-            self._checked[key] = values, mistakes
+        if key not in self._checked and self._key and entry.node.file.supplied:
+            values = self._kept.get("/".join(key))
+            self._checked[key] = (values, []) if values is not None else self._compute(entry)
+        elif key not in self._checked:
+            self._checked[key] = self._compute(entry)
         return self._checked[key]
+
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        """The supplied entries as they were checked before; those with mistakes are not kept."""
+        kept = read_kept("checked", self._key)
+        if not isinstance(kept, dict):
+            supplied = [e for e in self._entries.found.values() if e.node.file.supplied]
+            found = {f"{each.section}/{each.name}": self._compute(each) for each in supplied}
+            kept = {name: values for name, (values, mistakes) in found.items() if not mistakes}
+            with suppress(TypeError, ValueError):
+                if json.loads(json.dumps(kept)) == kept:
+                    keep("checked", self._key, kept)
+        return kept
+
+    def _compute(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
+        """Return the values of an entry and its mistakes."""
+        from karat.config.schema import check  # it imports pydantic
+
+        key, resolved = (entry.section, entry.name), self._resolved(entry)
+        complete = resolved.sound and not entry.abstract and not self._refused(resolved)
+        values, problems = check(entry.section, resolved.node, complete=complete)
+        problems += self._unknown_names(entry, resolved.node)
+        mistakes = list(resolved.mistakes)
+        for problem in problems:
+            node, _ = resolved.node.nearest(problem.path)
+            mistakes.append(mistake_at(node, (*key, *problem.path), problem.text, key=True))
+        return values, mistakes
 
     def _mistakes(self, entries: Iterable[Entry]) -> list[Mistake]:
         """Return all mistakes, parents first: an inherited mistake is reported at its parent."""

@@ -1,15 +1,9 @@
-"""Schema of the definitions: merge an entry with its parent, and check the result.
-
-Mappings merge deeply, everything else replaces. Alternatives are never mixed: a component with
-another ``use`` replaces the parent's component, and a dataset with its own location of the data
-replaces the parent's location. Each section has a pydantic model, strict about keys and types.
-"""
+"""Schema of the definitions: each section has a pydantic model, strict about keys and types."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -27,81 +21,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from karat.config.loading import NOT_INHERITED, PLACES_OF_DATA, Problem
 from karat.config.yaml_files import Key, Node, describe
 from karat.errors import did_you_mean
-
-NOT_INHERITED = ("abstract", "extends", "for_each")
-COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
-"""Keys whose value is a component: the text ``knn`` means ``{use: knn}``."""
-
-PLACES_OF_DATA = ("path", "sources", "load")
-"""Keys of a dataset of which exactly one is given."""
-
-
-def merge(parent: Node, child: Node, *, component: bool = False) -> Node:
-    """Return the child merged over the parent; each value keeps its place.
-
-    A mapping whose ``use`` differs from the parent's replaces it. In a ``component``, the parent's
-    text is read as ``{use: text}`` if the child is a mapping.
-
-    >>> from karat.config.yaml_files import SourceFile, read_yaml
-    >>> def node(text): return read_yaml(text.encode(), SourceFile("my.yaml"))[0]
-    >>> merge(node("{a: {x: 1, y: [1, 2]}}"), node("{a: {y: [3]}, b: 2}")).plain()
-    {'a': {'x': 1, 'y': [3]}, 'b': 2}
-    >>> merge(node("{use: kfold, folds: 5}"), node("{use: holdout}")).plain()
-    {'use': 'holdout'}
-    """
-    if not isinstance(child.value, dict):
-        return child
-    if component and isinstance(parent.value, str):
-        parent = parent.renewed({"use": parent})
-    if not isinstance(parent.value, dict):
-        return child
-    uses = [node.plain() for node in (parent.child("use"), child.child("use")) if node is not None]
-    if len(uses) == 2 and uses[0] != uses[1]:
-        return child
-    merged = dict(parent.value)
-    for key, node in child.value.items():
-        merged[key] = merge(merged[key], node, component=component) if key in merged else node
-    return child.renewed(merged)
-
-
-def merge_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain values merged over others.
-
-    >>> merge_values({"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 3}})
-    {'a': 1, 'b': {'x': 1, 'y': 3}}
-    """
-    both = [k for k in above if isinstance(below.get(k), Mapping) and isinstance(above[k], Mapping)]
-    return {**below, **above, **{key: merge_values(below[key], above[key]) for key in both}}
-
-
-def merge_entry(section: str, parent: Node, child: Node) -> Node:
-    """Return an entry merged over the one it extends.
-
-    ``abstract``, ``extends`` and ``for_each`` are not inherited. An entry's own ``use`` (a model's
-    class) replaces only that key: title, license and parameters stay.
-    """
-    merged = {key: node for key, node in parent.value.items() if key not in NOT_INHERITED}
-    if section == "datasets":
-        merged = _without_other_places(merged, child)
-    for key, node in child.value.items():
-        old = merged.get(key)
-        if old is None:
-            merged[key] = node
-            continue
-        if section == "tasks" and key == "dataset" and isinstance(old.value, dict):
-            old = old.renewed(_without_other_places(old.value, node))
-        merged[key] = merge(old, node, component=key in COMPONENTS.get(section, ()))
-    return child.renewed(merged)
-
-
-def _without_other_places(parent: dict[Key, Node], child: Node) -> dict[Key, Node]:
-    """Return the parent without its location of the data if the child gives another."""
-    given = [key for key in PLACES_OF_DATA if child.child(key) is not None]
-    dropped = set(PLACES_OF_DATA) - set(given) if given else set()
-    return {key: node for key, node in parent.items() if key not in dropped}
-
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -400,20 +322,6 @@ _FIXED = {
     "string_too_short": "must not be empty.",
     "string_pattern_mismatch": "must be 64 hexadecimal digits.",
 }
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A mistake at a key path of one entry.
-
-    ``incomplete``: a value is missing, which abstract entries may do; ``meant`` is the path of the
-    key that a mistyped one probably means.
-    """
-
-    path: tuple[Key, ...]
-    text: str
-    incomplete: bool = False
-    meant: tuple[Key, ...] | None = None
 
 
 def check(

@@ -474,34 +474,47 @@ def _inline(node: Node) -> str | None:
 
 # -- parsed files ---------------------------------------------------------------------------
 #
-# Parsing all built-in files takes a third of a second. A parsed file is kept with the hash of its
-# text and Karat's version next to the compiled modules, or in the cache folder if that place is
-# not writable. One that is damaged, outdated or cannot be written is no error: the definitions are
-# parsed again.
+# Parsing all built-in files takes a third of a second, and importing pydantic a tenth. Parsed files
+# and checked definitions are kept with the hash of their text and Karat's version next to the
+# compiled modules, or in the cache folder if that place is not writable. What is damaged, outdated
+# or cannot be written is no error: it is computed again.
 
 
 def read_supplied(content: bytes, file: SourceFile) -> tuple[Node | None, list[Mistake]]:
     """Return what ``read_yaml`` returns for a file of the library or of an installed package."""
     key = hashlib.sha256(__version__.encode() + b"\n" + content).hexdigest()
-    for place in _parsed_places(file):
-        with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
-            stored = json.loads(place.read_bytes())
-            if stored["key"] == key:
-                return _read_node(stored["root"], file), []
+    with suppress(ValueError, TypeError, LookupError, RecursionError):
+        if (stored := read_kept(file.label, key)) is not None:
+            return _read_node(stored, file), []
     root, mistakes = read_yaml(content, file)
     if root is not None and not mistakes:
-        text = json.dumps({"key": key, "root": _node_as_json(root)}, separators=(",", ":"))
-        for place in _parsed_places(file)[sys.dont_write_bytecode :]:
-            with suppress(OSError, KaratError):
-                write_atomic(place, text)
-                break
+        keep(file.label, key, _node_as_json(root))
     return root, mistakes
 
 
-def _parsed_places(file: SourceFile) -> list[Path]:
-    """Return where the parsed file may be, the preferred place first."""
+def read_kept(label: str, key: str) -> Any:
+    """Return the JSON value that was kept under this label and key, or None."""
+    for place in _places(label):
+        with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+            stored = json.loads(place.read_bytes())
+            if stored["key"] == key:
+                return stored["value"]
+    return None
+
+
+def keep(label: str, key: str, value: Any) -> None:
+    """Keep a JSON value under a label, for this key only; where nothing is writable, do nothing."""
+    text = json.dumps({"key": key, "value": value}, separators=(",", ":"))
+    for place in _places(label)[sys.dont_write_bytecode :]:
+        with suppress(OSError, KaratError):
+            write_atomic(place, text)
+            return
+
+
+def _places(label: str) -> list[Path]:
+    """Return where the value of a label may be, the preferred place first."""
     compiled = Path(cache_from_source(__file__)).parent
-    name = f"{safe_name(file.label)}.json"
+    name = f"{safe_name(label)}.json"
     return [compiled / name, cache_folder() / "definitions" / name]
 
 

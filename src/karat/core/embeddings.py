@@ -58,6 +58,17 @@ class Vectors:
         """Return the vectors of items by their position in the dataset, or those as queries."""
         return np.asarray(self.matrix[self._places_in_role(positions, query)])
 
+    def rows_at(self, positions: np.ndarray) -> np.ndarray:
+        """Return the same without a copy if the items follow each other; only to be read."""
+        places = self._places(positions)
+        if (
+            len(places)
+            and places[-1] - places[0] == len(places) - 1
+            and (np.diff(places) == 1).all()
+        ):
+            return np.asarray(self.matrix[places[0] : places[-1] + 1])
+        return np.asarray(self.matrix[places])
+
     def units(
         self, positions: np.ndarray, dtype: Any = np.float32, *, query: bool = False
     ) -> np.ndarray:
@@ -592,7 +603,7 @@ def make_variants(dimensions: Any = (), precision: Any = (), rescore: Any = Fals
     messages += [
         f"precision must be one of {', '.join(BITS)}, got {each!r}.{did_you_mean(str(each), BITS)}"
         for each in bits
-        if each not in BITS
+        if not isinstance(each, str) or each not in BITS
     ]
     again = RESCORED if rescore is True else int(rescore) if _is_count(rescore) else None
     if again is None:

@@ -136,7 +136,8 @@ class TorchGenerator:
 def _shuffle(order: np.ndarray, steps: np.ndarray) -> None:
     """Swap each place of the order with the one that many steps after it."""
     places = order.tolist()
-    for place, step in enumerate(steps.tolist()):
-        other = place + step
-        places[place], places[other] = places[other], places[place]
+    for place, other in enumerate((steps + np.arange(len(steps))).tolist()):
+        held = places[place]
+        places[place] = places[other]
+        places[other] = held
     order[:] = places

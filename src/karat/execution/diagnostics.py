@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import operator
 import os
 import re
 import sys
@@ -85,38 +86,61 @@ class LibraryGuard:
     """
 
     def __init__(self) -> None:
-        self._known: list[tuple[Mapping[str, Any], str, Any, str]] = []
-        self._spaces: dict[str, tuple[Mapping[str, Any], int]] = {}
+        #: the names of a module or class, which of them are functions, and these functions
+        self._known: dict[str, tuple[Mapping[str, Any], list[str], list[Any]]] = {}
+        self._sizes: dict[str, int] = {}
         self._seen: set[str] = set()
         self._foreign: set[str] = set()
+        self._looked = False
 
     def replaced(self) -> list[str]:
         """Return the names of replaced functions, sorted."""
+        if not self._looked:
+            self._looked = True
+            self._forget_changed()
+        self.prepare()
+        for full, size in list(self._sizes.items()):
+            if len(self._known[full][0]) != size:  # such as a method that overrides another one
+                self._look_at(full, self._known[full][0])
+        changed = [
+            f"{full}.{key}"
+            for full, (names, keys, were) in self._known.items()
+            if any(map(operator.is_not, map(names.get, keys), were))
+            for key, was in zip(keys, were, strict=True)
+            if names.get(key) is not was
+        ]
+        return sorted({*self._foreign, *changed})
+
+    def prepare(self) -> None:
+        """Look at new modules, so that the first look takes less time."""
         for name in [name for name in sys.modules if name not in self._seen]:
             self._seen.add(name)
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and name in WATCHED:
                 names: Mapping[str, Any] = vars(module)
-                self._known += [
-                    (names, k, v, f"{name}.{k}") for k, v in names.items() if callable(v)
-                ]
+                keys = [key for key, value in names.items() if callable(value)]
+                self._known[name] = (names, keys, list(map(names.get, keys)))
             elif isinstance(module, ModuleType) and name.startswith(GUARDED):
                 self._look_at(name, vars(module))
                 for value in list(vars(module).values()):
                     if isinstance(value, type) and value.__module__ == name:
                         self._look_at(f"{name}.{value.__name__}", vars(value))
-        for full, (names, size) in self._spaces.items():
-            if len(names) != size:  # such as a method that overrides an inherited one
-                self._look_at(full, names)
-        changed = [full for names, key, was, full in self._known if names.get(key) is not was]
-        return sorted({*self._foreign, *changed})
+
+    def _forget_changed(self) -> None:
+        """Forget what has changed since ``prepare``: only changes after the first look count."""
+        for full, (names, keys, were) in list(self._known.items()):
+            same = len(names) == self._sizes.get(full, len(names))
+            if not same or any(map(operator.is_not, map(names.get, keys), were)):
+                del self._known[full]
+                self._sizes.pop(full, None)
+                self._seen -= {full, full.rpartition(".")[0]}
 
     def _look_at(self, full: str, names: Mapping[str, Any]) -> None:
         """Remember the functions of a module or class; find those of other files."""
-        known = full in self._spaces
-        self._spaces[full] = (names, len(names))
+        self._sizes[full] = len(names)
         functions = [(k, v) for k, v in list(names.items()) if isinstance(v, FunctionType)]
-        self._known += [] if known else [(names, k, v, f"{full}.{k}") for k, v in functions]
+        if full not in self._known:
+            self._known[full] = (names, [k for k, _ in functions], [v for _, v in functions])
         homes = _homes(len(sys.modules))
         self._foreign.update(
             f"{full}.{k}" for k, v in functions if not v.__code__.co_filename.startswith(homes)

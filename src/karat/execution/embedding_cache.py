@@ -20,7 +20,7 @@ import shutil
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,12 +78,15 @@ class CachedVectors:
 
 def text_hash(text: str, prompt: str = "") -> bytes:
     """Return the hash of a text that is encoded with a prompt."""
-    key = hashlib.blake2b(_bytes(prompt)).digest() if prompt else b""
-    return hashlib.blake2b(_bytes(text), digest_size=TEXT_HASH_BYTES, key=key).digest()
+    return text_hashes([text], prompt)[0]
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+def text_hashes(texts: Iterable[str], prompt: str = "") -> list[bytes]:
+    """Return the hashes of texts that are encoded with a prompt."""
+    blake, size = hashlib.blake2b, TEXT_HASH_BYTES
+    key = blake(prompt.encode("utf-8", "surrogatepass")).digest() if prompt else b""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [blake(each, digest_size=size, key=key).digest() for each in encoded]
 
 
 def _role_parts(order: RoleOrder) -> list[str]:
@@ -241,6 +244,19 @@ def _bytes_in(folder: Path) -> int:
     return size
 
 
+def _truncation(encoder: Any, data: Dataset, order: RoleOrder) -> dict[str, int]:
+    """Return how many of the texts are over the encoder's limit; empty if it has none."""
+    count = getattr(encoder, "count_truncated", None)
+    if not callable(count):
+        return {}
+    found = {"truncated": 0, "texts": 0}
+    for role in dict.fromkeys(order.roles):
+        texts = distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
+        found["truncated"] += count(texts, role)
+        found["texts"] += len(texts)
+    return found
+
+
 class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
@@ -339,7 +355,8 @@ class VectorStage:
                 )
                 seconds = time.perf_counter() - begun
         # stored, because jobs that take the vectors from the cache report it too
-        facts = {**known, "seconds": seconds, **({"usage": f} if (f := used.facts()) else {})}
+        usage = used.facts() or _truncation(encoder, *what)
+        facts = {**known, "seconds": seconds, **({"usage": usage} if usage else {})}
         return self._put(key, matrix, facts, marks)
 
     def _texts(
@@ -351,30 +368,34 @@ class VectorStage:
         """
         data, order = what
         seconds = 0.0
+        hashes: dict[str, dict[Any, bytes]] = {}
 
         def embed(rows: np.ndarray, role: str) -> np.ndarray:
             nonlocal seconds
             codes, texts = distinct_texts(data.items.iloc[rows])
             prompt = order.prompts.get(role, "")
-            matrix, spent = self._encoded(encoder, texts, about, (role, prompt))
+            marks = text_hashes(texts, prompt)
+            hashes.setdefault(role, {None: bytes(TEXT_HASH_BYTES)})
+            hashes[role].update(zip(texts, marks, strict=True))
+            matrix, spent = self._encoded(encoder, texts, about, (role, prompt), marks)
             seconds += spent
             return item_vectors(matrix, codes)
 
         matrix = order.matrix(str(about["model"]), embed)
-        pairs = zip(order.roles, data.items.iloc[order.places], strict=True)
-        marks = [
-            bytes(TEXT_HASH_BYTES)
-            if pd.isna(text)
-            else text_hash(str(text), order.prompts.get(role, ""))
-            for role, text in pairs
-        ]
+        items = data.items.iloc[order.places].to_numpy(dtype=object)
+        texts = [None if lost else str(t) for t, lost in zip(items, pd.isna(items), strict=True)]
+        marks = [hashes[role][text] for role, text in zip(order.roles, texts, strict=True)]
         return matrix, seconds, marks
 
     def _encoded(
-        self, encoder: Any, texts: list[str], about: Mapping[str, Any], role: tuple[str, str]
+        self,
+        encoder: Any,
+        texts: list[str],
+        about: Mapping[str, Any],
+        role: tuple[str, str],
+        marks: list[bytes],
     ) -> tuple[np.ndarray, float]:
         """Return the vectors of texts in a role with its prompt, and the time they took."""
-        marks = [text_hash(text, role[1]) for text in texts]
         name, family = str(about["model"]), str(about["family"])
         cached: list[CachedVectors] = []
         if not getattr(encoder, "keeps_vectors", False):

@@ -390,8 +390,12 @@ def run_suite(
 
 
 def is_corpus(catalog: Catalog, name: str) -> bool:
-    """Return whether a name is the folder of a corpus, and not that of a suite or task."""
+    """Return whether a name is the folder of a corpus, and not that of a suite or task.
+
+    Any folder with a slash at its end is: the reader reports what it lacks.
+    """
     from karat.data.readers.corpus import corpus_layout
 
     known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
-    return name not in known and Path(name).is_dir() and bool(corpus_layout(Path(name)))
+    meant = name.endswith("/") or bool(corpus_layout(Path(name)))
+    return name not in known and Path(name).is_dir() and meant

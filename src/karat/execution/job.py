@@ -123,7 +123,7 @@ class Job:
     """What to run. ``model``, ``task`` and ``dataset`` are keys of the object store.
 
     ``spec`` is a hash of everything the job depends on. ``vectors`` is the folder of precomputed
-    vectors, ``embed_seconds`` the time they took, ``usage`` what an endpoint counted for them,
+    vectors, ``embed_seconds`` the time they took, ``usage`` what was counted for them,
     ``broken`` why they could not be computed.
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
@@ -267,6 +267,8 @@ class _Attempt:
             if result["status"] in FAILURES:
                 info = _short(f"{view.name}: {result['info']}")
                 record.update(status=result["status"], info=info)
+        if pairs := getattr(solver, "pairs", 0):
+            record["pairs"] = pairs
         notes = [encodable(str(note)) for note in solver.notes]
         record.update(notes=notes, history=_steps(solver.history()))
         self._add_extras(solver, train, test)
@@ -275,9 +277,9 @@ class _Attempt:
         """Return all data, the train fold and the test fold."""
         job = self.job
         data: Dataset = self.shelf.get(job.dataset)
-        # one call makes all folds of a task, for all jobs of this process
+        # one call makes all folds, for all jobs of this process with the same data and split
         how: Any = self.task.split
-        key = f"folds-{job.task}-{job.seed}"
+        key = f"folds-{job.dataset}-{how}-{job.seed}"
         folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
         train, test = data.take(fold.train), data.take(fold.test)
@@ -300,13 +302,15 @@ class _Attempt:
                     solver.prepared(shown, view.name)
 
     def add_usage(self, used: Usage) -> None:
-        """Add what endpoints counted for the vectors of the data and for the views."""
-        facts = job_usage(self.job.usage, used)
+        """Add what was counted for the vectors of the data and, by endpoints, for the views."""
+        shared = dict(self.job.usage or {})
+        # an encoder in this process has counted truncated texts only
+        facts = job_usage(shared if "tokens" in shared else None, used) or shared
         self.record.update(facts)
         if facts.get("truncated"):
             texts = f"{facts['truncated']:,} of {facts['texts']:,} texts"
             self.record["notes"].append(f"{texts} were over the model's limit and truncated")
-        if facts and self.job.batches:
+        if "tokens" in facts and self.job.batches:
             self.record["notes"].append(
                 "inference was not timed: vectors of an endpoint come from the cache"
             )
@@ -354,7 +358,7 @@ class _Attempt:
             if self.model.artifacts:
                 self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
                 record["notes"] += notes
-            if self.job.batches and self.job.usage is None:
+            if self.job.batches and "tokens" not in (self.job.usage or {}):
                 seed = self.job.model_seed
                 record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [

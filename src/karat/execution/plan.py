@@ -45,7 +45,12 @@ from karat.errors import (
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
-from karat.models.model import Model, encoder_identity, variant_identity
+from karat.models.model import (
+    Model,
+    encoder_identity,
+    sklearn_tags,
+    variant_identity,
+)
 
 log = logging.getLogger(__name__)
 
@@ -306,13 +311,11 @@ def _predictor_reason(model: Model, planned: PlannedTask, data: Dataset) -> str:
             raise
         except Exception as error:
             return encodable(f"its declines() raised {type(error).__name__}: {error}")
-    if hasattr(model.prototype, "__sklearn_tags__"):
-        from sklearn.base import is_classifier, is_regressor
-
-        if data.kind == "classification" and is_regressor(model.prototype):
-            return "the model is a regressor and the task is a classification"
-        if data.kind == "regression" and is_classifier(model.prototype):
-            return "the model is a classifier and the task is a regression"
+    made_for = getattr(sklearn_tags(model.prototype), "estimator_type", None)
+    if data.kind == "classification" and made_for == "regressor":
+        return "the model is a regressor and the task is a classification"
+    if data.kind == "regression" and made_for == "classifier":
+        return "the model is a classifier and the task is a regression"
     return ""
 
 

@@ -15,6 +15,7 @@ from karat.core.files import fingerprint
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
 from karat.models.model import Model, fit_weighted, object_identity
+from karat.models.searchers import scored_pairs
 from karat.probes.heads.outputs import predict_checked
 from karat.probes.trained import Probe
 
@@ -126,8 +127,13 @@ class SearchSolver:
     @property
     def notes(self) -> list[str]:
         """Notes of the probe and of the search model."""
-        pairs = getattr(self.fitted_, "pairs_", 0)
-        return [*self.probe.notes, *([f"{pairs:,} pairs were reranked"] if pairs else [])]
+        scored = [f"{self.pairs:,} pairs were reranked"] if self.pairs else []
+        return [*self.probe.notes, *scored]
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of query and document that rerankers scored."""
+        return scored_pairs(self.fitted_)
 
     def fit(self, train: Dataset) -> None:
         """Record which items are queries."""

@@ -211,8 +211,6 @@ def senteval(
 
     They depend on ``seed`` and the targets, not on the seed of the run.
     """
-    from sklearn.model_selection import StratifiedKFold
-
     _check_integer("senteval: folds", folds, 2)
     _check_integer("senteval: repeats", repeats, 1)
     if data.kind != "classification":
@@ -223,8 +221,7 @@ def senteval(
         raise DataError(f"{data.name}: a class has fewer than {folds} questions; use fewer folds.")
     for repeat, seeds in enumerate(repetitions(repeats, folds, seed)):
         rows = _undersampled(codes, seeds.undersample)
-        cutter = StratifiedKFold(folds, shuffle=True, random_state=seeds.cut)
-        for train, test in cutter.split(rows, codes[rows]):
+        for train, test in _sides(fold_numbers(codes[rows], folds, seeds.cut), folds):
             seeds.draws.shuffle(train)
             yield Fold(rows[train], rows[test], repeat)
 
@@ -236,25 +233,19 @@ def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
     Questions about one item may be in both train and test, as in GEval: use it only to reproduce
     its numbers. The folds do not depend on the seed of the run.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold
-
     _check_integer("geval: folds", folds, 2)
     _check_integer("geval: repeats", repeats, 1)
     _refuse_groups(data, "geval")
-    classes = data.kind == "classification"
-    cutter = (StratifiedKFold if classes else KFold)(folds)
     if len(data) < folds:
         raise DataError(f"{data.name}: {len(data)} questions are too few for {folds} folds.")
     items = data.mentions(data.fields[0]).rows
     single = len(items) == len(data)
     joined = np.argsort(pd.factorize(items)[0], kind="stable") if single else np.arange(len(data))
-    codes = pd.factorize(data.target)[0]
+    classes = data.kind == "classification"
+    codes = _class_codes(data, folds) if classes else np.zeros(len(data), dtype=int)
     for repeat, order in enumerate(shuffles(len(data), repeats)):
         rows = joined[order]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class rarer than the folds
-            cuts = list(cutter.split(rows, codes[rows] if classes else None))
-        for train, test in cuts:
+        for train, test in _sides(fold_numbers(codes[rows], folds, stratified=classes), folds):
             yield Fold(rows[train], rows[test], repeat)
 
 
@@ -502,31 +493,71 @@ def _cut(
     if units < folds:
         what = "questions" if groups is None else "groups" if data.group is not None else "items"
         raise DataError(f"{data.name}: {units} {what} are too few for {folds} folds.")
-    codes = pd.factorize(data.target)[0] if by_class else np.zeros(len(data), dtype=int)
-    if by_class and np.bincount(codes).max() < folds:
+    codes = _class_codes(data, folds) if by_class else np.zeros(len(data), dtype=int)
+    if groups is None:
+        return _sides(fold_numbers(codes, folds, seed, stratified=by_class), folds)
+    if by_class and data.group is not None:
+        return _stratified_groups(codes, groups, folds, seed)
+    # groups of any class, or several questions per item: each item with its first target
+    first = np.unique(groups, return_index=True)[1]
+    numbers = fold_numbers(codes[first], folds, seed, stratified=by_class)
+    return _sides(numbers[groups], folds)
+
+
+def _class_codes(data: Dataset, folds: int) -> np.ndarray:
+    """Return the class of each question as a number, or raise an error if all are too rare."""
+    codes = np.asarray(pd.factorize(data.target)[0])
+    if np.bincount(codes).max() < folds:
         raise DataError(
             f"{data.name}: every class has fewer than {folds} questions; use fewer folds or "
             f"stratified: false."
         )
-    if groups is None or data.group is not None:
-        return _scikit_cut(codes, groups, folds, (by_class, seed))
-    # several questions per item: split the items, each with its first target
-    first = np.unique(groups, return_index=True)[1]
-    cuts = _scikit_cut(codes[first], None, folds, (by_class, seed))
-    tests = [np.isin(groups, test) for _, test in cuts]
+    return codes
+
+
+def _sides(numbers: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the train and test rows of each fold, given the fold in which each row is tested."""
+    tests = [numbers == fold for fold in range(folds)]
     return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tests]
 
 
-def _scikit_cut(
-    codes: np.ndarray, groups: np.ndarray | None, folds: int, how: tuple[bool, int]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+def fold_numbers(
+    codes: np.ndarray, folds: int, seed: int | None = None, *, stratified: bool = True
+) -> np.ndarray:
+    """Return the fold of each row, stratified by its code, shuffled if a seed is given.
 
-    by_class, seed = how
-    plain, grouped = (KFold, GroupKFold)
-    if by_class:
-        plain, grouped = StratifiedKFold, StratifiedGroupKFold
-    cutter = (plain if groups is None else grouped)(folds, shuffle=True, random_state=seed)
+    They are those of scikit-learn's StratifiedKFold and KFold: to import these takes longer than
+    most plans take.
+
+    >>> fold_numbers(np.array([0, 0, 1, 1, 0]), 2).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    rng = None if seed is None else np.random.RandomState(seed)
+    numbers = np.empty(len(codes), dtype=int)
+    if not stratified:
+        order = np.arange(len(codes))
+        if rng is not None:
+            rng.shuffle(order)
+        for fold, rows in enumerate(np.array_split(order, folds)):
+            numbers[rows] = fold
+        return numbers
+    codes = np.asarray(pd.factorize(codes)[0])
+    ordered, classes = np.sort(codes), codes.max() + 1
+    counts = [np.bincount(ordered[fold::folds], minlength=classes) for fold in range(folds)]
+    for code in range(classes):
+        own = np.arange(folds).repeat([count[code] for count in counts])
+        if rng is not None:
+            rng.shuffle(own)
+        numbers[codes == code] = own
+    return numbers
+
+
+def _stratified_groups(
+    codes: np.ndarray, groups: np.ndarray, folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class rarer than the folds
         return list(cutter.split(np.zeros(len(codes)), codes, groups))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
+import logging
 import os
 import select
 import signal
@@ -16,7 +18,10 @@ import struct
 import subprocess
 import sys
 import threading
+import traceback
+import warnings
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from karat.execution.resources import (
     THREADS,
@@ -36,6 +41,8 @@ PRELOADED = (
     "sklearn.model_selection",
     "sklearn.preprocessing",
 )
+#: modules that the main process and workers use
+SHARED = ("joblib", "karat.models.automl", "pydantic_core", "scipy.special")
 _START = (
     "from karat.execution.template import serve_template; serve_template({}); "
     "from karat.execution.workers import serve; serve()"
@@ -56,17 +63,20 @@ class Template:
     _current: Template | None = None
     _lock = threading.Lock()
 
-    def __init__(self) -> None:
+    def __init__(self, *, copied: bool = False) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _START.format(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                env=environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,
-            )
+            if copied:
+                self.process: Any = _Copied(theirs, ours)
+            else:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", _START.format(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env=environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    start_new_session=True,
+                )
         self.control = ours
         self.owner = os.getpid()
         self._asking = threading.Lock()
@@ -80,6 +90,18 @@ class Template:
                 cls._current = found = cls()
                 atexit.register(found.close)
             return found
+
+    @classmethod
+    def copy_this_process(cls) -> None:
+        """Start the template as a copy of this process, which has loaded no code of the user.
+
+        It need not import again what this process has imported. If this process has threads, it
+        cannot be copied, and the first worker starts the template.
+        """
+        list(map(importlib.import_module, SHARED))
+        if cls._current is None and threading.active_count() == 1:
+            cls._current = found = cls(copied=True)
+            atexit.register(found.close)
 
     def fork(self) -> Forked:
         """Return a new worker process."""
@@ -104,6 +126,66 @@ class Template:
             self.process.kill()
             self.process.wait()
             remove_cgroups()
+
+
+class _Copied:
+    """A copy of this process that runs as the template, with the methods of Popen used here."""
+
+    def __init__(self, theirs: socket.socket, ours: socket.socket) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        self.returncode: int | None = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # BLAS threads survive a fork
+            self.pid = os.fork()
+        if self.pid == 0:
+            _run_as_template(theirs, ours)
+
+    def poll(self, options: int = os.WNOHANG) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        if self.returncode is None:
+            try:
+                pid, state = os.waitpid(self.pid, options)
+            except ChildProcessError:  # another function has waited for it
+                pid, state = self.pid, 0
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(state)
+        return self.returncode
+
+    def wait(self) -> int | None:
+        """Wait for the end of the process and return its exit code."""
+        return self.poll(0)
+
+    def kill(self) -> None:
+        """End the process."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
+    """Run a copy of the main process as the template, as a new Python would."""
+    try:
+        ours.close()
+        os.setsid()
+        os.environ.update(dict.fromkeys(THREADS, "1"))
+        empty = os.open(os.devnull, os.O_RDWR)
+        os.dup2(empty, 0)
+        os.dup2(empty, 1)
+        os.close(empty)
+        atexit._clear()
+        logger = logging.getLogger("karat")
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
+        sys.argv = ["-c"]
+        serve_template(theirs.detach())
+        from karat.execution.workers import serve
+
+        serve()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 class Forked:
@@ -149,7 +231,7 @@ def serve_template(descriptor: int) -> None:
     awake, alarm = _wakeup_pipe()
     end_with_parent(signal.SIGTERM)
     adopt_orphans()
-    list(map(importlib.import_module, PRELOADED))
+    _load_libraries()
     workers: dict[int, int] = {}
     while os.getppid() == parent:
         readable = select.select([control.fileno(), awake], [], [])[0]
@@ -173,6 +255,18 @@ def serve_template(descriptor: int) -> None:
     for pid in workers:
         end_tree(pid)
     os._exit(0)
+
+
+def _load_libraries() -> None:
+    """Load what jobs use, and compute what every worker would compute in its first job."""
+    list(map(importlib.import_module, PRELOADED))
+    from sklearn.dummy import DummyClassifier
+
+    from karat.execution.diagnostics import guard
+
+    DummyClassifier().fit([[0.0], [1.0]], [0, 1])  # it looks for plugins of dataframes
+    guard.prepare()
+    gc.freeze()  # workers share the memory of these objects with this process
 
 
 def _wakeup_pipe() -> tuple[int, int]:

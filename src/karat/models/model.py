@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -16,13 +17,13 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -36,9 +37,19 @@ from karat.errors import ContractError, Declined, DefinitionError, KaratError, M
 class Parameterized:
     """Parameters from the signature of ``__init__``, as scikit-learn's BaseEstimator has them.
 
-    Encoders that fit nothing use this base: importing scikit-learn takes longer than many of their
-    tasks. Its functions ``clone``, ``Pipeline`` and ``get_tags`` accept them.
+    Models of Karat use this base: importing scikit-learn takes longer than many commands. Its
+    functions ``clone``, ``Pipeline`` and ``get_tags`` accept them.
     """
+
+    @property
+    def requires_fit(self) -> bool:
+        """Whether the model learns from the training rows."""
+        return True
+
+    @property
+    def requires_target(self) -> bool:
+        """Whether the model cannot be fitted without a target."""
+        return False
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -81,7 +92,37 @@ class Parameterized:
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import Tags, TargetTags
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+        target = TargetTags(required=self.requires_target)
+        return Tags(estimator_type=None, target_tags=target, requires_fit=self.requires_fit)
+
+
+class FittedEncoder(Parameterized):
+    """Base of encoders that are fitted: implement ``fit(items, y)`` and ``transform(items)``."""
+
+    def fit_transform(self, items: Any, y: Any = None) -> Any:
+        """Fit and transform."""
+        fitted: Any = self
+        return fitted.fit(items, y).transform(items)
+
+
+class available_if:  # noqa: N801
+    """Decorate a method that exists only if a condition holds, as scikit-learn's function does."""
+
+    def __init__(self, condition: Callable[[Any], bool]) -> None:
+        self.condition = condition
+
+    def __call__(self, method: Callable[..., Any]) -> available_if:
+        """Return the method, with the condition."""
+        functools.update_wrapper(self, method)
+        self.method = method
+        return self
+
+    def __get__(self, thing: Any, owner: type) -> Any:
+        if thing is None:
+            return self.method
+        if not self.condition(thing):
+            raise AttributeError(f"{owner.__name__} has no {self.method.__name__} here")
+        return MethodType(self.method, thing)
 
 
 class StatelessEncoder(Parameterized):
@@ -91,6 +132,7 @@ class StatelessEncoder(Parameterized):
     """
 
     takes: tuple[str, ...] | None = None
+    requires_fit = False
 
     def fit(self, items: Any, y: Any = None) -> StatelessEncoder:
         """Do nothing."""
@@ -99,11 +141,6 @@ class StatelessEncoder(Parameterized):
     def transform(self, items: Any) -> Any:
         """Return one row per item."""
         raise ContractError(f"{type(self).__name__} has no transform method.")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = False
-        return tags
 
 
 class TextEncoder(StatelessEncoder):
@@ -307,8 +344,11 @@ def sklearn_tags(thing: Any) -> Any | None:
     >>> sklearn_tags(StatelessEncoder()).requires_fit
     False
     """
-    if getattr(type(thing), "__sklearn_tags__", None) is StatelessEncoder.__sklearn_tags__:
-        return SimpleNamespace(requires_fit=False, estimator_type=None)  # without scikit-learn
+    if getattr(type(thing), "__sklearn_tags__", None) is Parameterized.__sklearn_tags__:
+        target = SimpleNamespace(required=thing.requires_target)  # without scikit-learn
+        return SimpleNamespace(
+            requires_fit=thing.requires_fit, target_tags=target, estimator_type=None
+        )
     try:
         return thing.__sklearn_tags__()
     except Exception:  # a mixin without BaseEstimator has the method, but it fails
@@ -473,11 +513,15 @@ def _instructions(code: CodeType) -> str:
 
 def _code(names: Iterable[str]) -> list[str]:
     """Return the versions of installed packages and source hashes of other modules, sorted."""
-    waiting, seen, parts = set(names), set[str](), set[str]()
+    # models of Karat import scikit-learn where they use it
+    waiting, seen, parts = {*names, "sklearn"}, set[str](), set[str]()
     while waiting:
         name = waiting.pop()
         seen.add(name)
         root = name.partition(".")[0]
+        if name == "sklearn":
+            parts.add(f"{name} {_version(name)}")
+            continue
         module = sys.modules.get(name)
         if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
             continue

@@ -299,6 +299,12 @@ class Reranker(SearchModel):
         return self.model_
 
 
+def scored_pairs(model: Any) -> int:
+    """Return how many pairs the rerankers in a search model have scored since its last index."""
+    stages = [*getattr(model, "stages_", ()), *([s] if (s := getattr(model, "first_", 0)) else [])]
+    return int(getattr(model, "pairs_", 0)) + sum(map(scored_pairs, stages))
+
+
 def _require(stage: Any) -> None:
     """Raise MissingExtra or Declined if a stage cannot run."""
     if callable(check := getattr(stage, "check_installed", None)):

@@ -21,13 +21,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from karat.core.columns import rows_as_sentences
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.errors import ContractError, Declined, DefinitionError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import (
+    FittedEncoder,
     Model,
     StatelessEncoder,
     assign_folds,
@@ -38,7 +38,7 @@ from karat.models.model import (
 
 
 @dataclass(eq=False, repr=False)
-class OneHotWords(TransformerMixin, BaseEstimator):
+class OneHotWords(FittedEncoder):
     """One dimension per level of every column in sorted order; rare levels share the last one.
 
     Levels in fewer rows than ``min_frequency``, a count or a share, are rare. An unseen level is
@@ -137,7 +137,7 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class MinHashes(TransformerMixin, StatelessEncoder):
+class MinHashes(FittedEncoder, StatelessEncoder):
     """Concatenated min-hashes of the columns of a frame of strings."""
 
     dimensions: int = 30
@@ -229,7 +229,7 @@ def table_to_numbers(
     return TypedColumns(OneHotWords(min_frequency, missing_category))
 
 
-class FittedInTransform(TransformerMixin, BaseEstimator):
+class FittedInTransform(FittedEncoder):
     """Base of encoders whose ``fit`` is part of ``fit_transform``."""
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> Any:
@@ -258,6 +258,8 @@ class TypedColumns(FittedInTransform):
 
     def fit_transform(self, table: pd.DataFrame, y: Any = None) -> np.ndarray:
         """Fit and transform; words may be encoded out of fold."""
+        from sklearn.base import clone
+
         numbers, dates = numeric_columns(table), date_columns(table)
         words = [column for column in table.columns if column not in {*numbers, *dates}]
         steps: list[tuple[list[Any], Callable[[pd.DataFrame], Any], Any]] = [
@@ -275,6 +277,8 @@ class TypedColumns(FittedInTransform):
         return np.hstack([step.transform(read(table[names])) for names, read, step in self.steps_])
 
     def _step(self) -> Any:
+        from sklearn.base import clone
+
         return scaled_numbers() if self.numbers is None else clone(self.numbers)
 
 
@@ -468,7 +472,7 @@ class HashedTable(ColumnEncoder):
 
 
 @dataclass(eq=False, repr=False)
-class HashedWords(TransformerMixin, StatelessEncoder):
+class HashedWords(FittedEncoder, StatelessEncoder):
     """Hash the cells of a frame of strings with scikit-learn's FeatureHasher."""
 
     dimensions: int = 128
@@ -588,7 +592,7 @@ def _components(centered: np.ndarray, dimensions: int) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class RowSentences(TransformerMixin, BaseEstimator):
+class RowSentences(FittedEncoder):
     """Write each row as a sentence and embed it with a sentence encoder.
 
     It needs a fit only if the sentence encoder does.
@@ -608,6 +612,8 @@ class RowSentences(TransformerMixin, BaseEstimator):
 
     def fit(self, items: pd.DataFrame, y: Any = None) -> RowSentences:
         """Fit the sentence encoder on the rows' sentences, unless it is pretrained."""
+        from sklearn.base import clone
+
         model = self._model()
         self.encoder_ = model.prototype
         if not model.stateless:
@@ -650,13 +656,13 @@ class RowSentences(TransformerMixin, BaseEstimator):
         """Return the identity of the sentence encoder."""
         return wrapped_fingerprint(self._model())
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = not self._model().stateless
-        return tags
+    @property
+    def requires_fit(self) -> bool:
+        """Whether the sentence encoder is fitted."""
+        return not self._model().stateless
 
 
-# -- forests, and out-of-fold embeddings of supervised encoders -------------------------------
+# -- Forest encoders, and out-of-fold embeddings of supervised encoders ---------------------------
 
 
 @dataclass(eq=False, repr=False)
@@ -701,7 +707,7 @@ class ForestLeaves(FittedInTransform):
 
 
 @dataclass(eq=False, repr=False)
-class ForestScores(TransformerMixin, BaseEstimator):
+class ForestScores(FittedEncoder):
     """The class probabilities or the prediction of a random forest.
 
     It overfits training rows, so use it inside ``OutOfFold``. It declines tasks without a target.
@@ -739,10 +745,10 @@ class ForestScores(TransformerMixin, BaseEstimator):
             return np.asarray(self.forest_.predict_proba(rows))
         return np.asarray(self.forest_.predict(rows)).reshape(-1, 1)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    @property
+    def requires_target(self) -> bool:
+        """The forest needs the target."""
+        return True
 
 
 def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) -> Any:
@@ -756,7 +762,7 @@ def _fit_forest(rows: np.ndarray, y: Any, kind: str, options: dict[str, Any]) ->
 
 
 @dataclass(eq=False, repr=False)
-class OutOfFold(TransformerMixin, BaseEstimator):
+class OutOfFold(FittedEncoder):
     """Embed each fold of the training rows with an encoder fitted on the other folds.
 
     All other rows are embedded by an encoder fitted on all training rows. Dimensions must have the
@@ -853,11 +859,11 @@ class OutOfFold(TransformerMixin, BaseEstimator):
         """Return the identity of the encoder and the parameters."""
         return wrapped_fingerprint(self._model(), self.folds, self.kind, self.random_state)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    @property
+    def requires_target(self) -> bool:
+        """Whether the encoder needs the target."""
         inner = sklearn_tags(self._model().prototype)
-        tags.target_tags.required = inner is not None and inner.target_tags.required
-        return tags
+        return inner is not None and bool(inner.target_tags.required)
 
 
 def _fitted(encoder: Any, items: Any, y: Any) -> Any:

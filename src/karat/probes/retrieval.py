@@ -12,10 +12,11 @@ average precision and best F1 are exact on that grid.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,10 @@ from karat.probes.trained import ranked as ranked_items
 TIE = 2e-6
 #: questions and candidates per tile, small enough for the processor cache
 HEIGHT, WIDTH = 1024, 1024
+#: candidates per tile of a search, and those of which one look at the highest score is taken
+SPAN, GROUP = 4096, 8
+#: a query is counted candidate by candidate if one of this many groups has one to count
+DENSE = 2
 #: largest relative rounding error of 32 bits
 _ROUNDING = 2.0**-24
 
@@ -174,6 +179,8 @@ def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
     no byte overflows.
     """
     height, width = scores.shape
+    if width > 255 * 8:
+        return _count(scores[:, : 255 * 8], lines) + _count(scores[:, 255 * 8 :], lines)
     reached = np.zeros((height, -(-width // 8) * 8), dtype=bool)
     np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=reached[:, :width])
     eights = np.add.reduce(reached.view(np.uint64), axis=1)
@@ -310,11 +317,25 @@ class _Candidates:
         owners, starts = np.unique(documents[items], return_index=True)
         return cls(items, owners, starts)
 
-    def best(self, scores: np.ndarray) -> np.ndarray:
-        """Return the scores of candidates from those of items, in the last axis."""
+    def bounds(self, size: int) -> list[int]:
+        """Return the bounds of ranges of candidates with about ``size`` items each.
+
+        >>> _Candidates(np.arange(9), np.arange(3), np.array([0, 2, 8])).bounds(4)
+        [0, 2, 3]
+        """
+        count = len(self.documents)
         if self.starts is None:
-            return scores
-        return np.asarray(np.maximum.reduceat(scores, self.starts, axis=-1))
+            return [*range(0, count, size), count]
+        steps = np.searchsorted(self.starts, np.arange(size, len(self.items), size))
+        return np.unique([0, *steps, count]).tolist()
+
+    def slice(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the items of a range of candidates, and where those of each begin."""
+        if self.starts is None:
+            return self.items[begin:end], None
+        starts = self.starts[begin:end]
+        stop = self.starts[end] if end < len(self.starts) else len(self.items)
+        return self.items[starts[0] : stop], starts - starts[0]
 
     def parts(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the items of some candidates, and how many each has."""
@@ -338,7 +359,7 @@ class _Candidates:
 
 
 class _Ranker:
-    """Ranks candidates for queries; ``block`` does so for some queries."""
+    """Ranks the answers of queries among candidates."""
 
     candidates: _Candidates
 
@@ -348,13 +369,6 @@ class _Ranker:
         The rank of an answer that is not a candidate is infinite. Ties count against the answers;
         among candidates that tie at the top, the lowest is first.
         """
-        step = max(1, min(len(queries), MOST), BLOCK // len(self.candidates.items))
-        starts = range(0, len(queries), step)
-        blocks = [self.block(queries[i : i + step], answers[i : i + step]) for i in starts]
-        return _Settled(*map(np.concatenate, zip(*blocks, strict=True)))
-
-    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Return the arrays of ``_Settled`` for some queries."""
         raise NotImplementedError
 
 
@@ -367,8 +381,15 @@ class _Searched(_Ranker):
         self.searcher, self.texts, self.candidates = searcher, texts, candidates
         searcher.index(texts.iloc[candidates.items].tolist())
 
+    def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:
+        """Rank the candidates by the scores themselves, for some queries at a time."""
+        step = max(1, min(len(queries), MOST), BLOCK // len(self.candidates.items))
+        starts = range(0, len(queries), step)
+        blocks = [self._block(queries[i : i + step], answers[i : i + step]) for i in starts]
+        return _Settled(*map(np.concatenate, zip(*blocks, strict=True)))
+
     def scores(self, queries: np.ndarray) -> np.ndarray:
-        """Return the score of every item for each query."""
+        """Return the score of every candidate for each query."""
         shape = (len(queries), len(self.candidates.items))
         scores = np.array(self.searcher.scores(self.texts.iloc[queries].tolist()), dtype=float)
         if scores.shape != shape or np.isnan(scores).any():
@@ -376,10 +397,9 @@ class _Searched(_Ranker):
                 f"{type(self.searcher).__name__}.scores must return numbers of the shape {shape}, "
                 f"got {scores.shape}."
             )
-        return self.candidates.best(scores)
+        return _best(scores, self.candidates.starts)
 
-    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Rank the candidates by the scores themselves."""
+    def _block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
         first, others, ranks = [], [], []
         for query, row, wanted in zip(queries, self.scores(queries), answers, strict=True):
             row[self.candidates.hidden(query, self.tables)] = -np.inf
@@ -407,7 +427,7 @@ class _Rescored(_Searched):
     def scores(self, queries: np.ndarray) -> np.ndarray:
         """Return the cosines of bits; those of the first stage's nearest are 2 higher or more."""
         bits = self.vectors.units(queries, np.float64, query=True) @ self.units.T
-        scores = self.candidates.best(bits)
+        scores = _best(bits, self.candidates.starts)
         exact = self.queries.units(queries, np.float64, query=True)
         for row, (query, vector) in enumerate(zip(queries, exact, strict=True)):
             first = scores[row].round(9)  # equal distances are equal numbers
@@ -421,10 +441,7 @@ class _Rescored(_Searched):
 
 
 class _Cosines(_Ranker):
-    """Ranks candidates by their cosine to queries.
-
-    Products of 32 bits decide nearly everything; what they cannot decide is compared in 64 bits.
-    """
+    """Ranks candidates by their cosine to queries."""
 
     def __init__(
         self, vectors: Vectors, candidates: _Candidates, tables: np.ndarray | None = None
@@ -432,67 +449,48 @@ class _Cosines(_Ranker):
         self.vectors = vectors
         self.candidates = candidates
         self.tables = tables
-        self.units = vectors.units(candidates.items)
-        self.buffer = np.empty((0, 0), dtype=np.float32)
-        #: largest error of a product: of its sum, and of rounding its factors and lines
-        self.slack = (self.units.shape[1] + 8) * _ROUNDING
 
-    def block(self, queries: np.ndarray, answers: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Rank the candidates by one product; queries have their vectors as queries."""
-        if len(self.buffer) < len(queries):
-            self.buffer = np.empty((len(queries), len(self.units)), dtype=np.float32)
-        units = self.vectors.units(queries, query=True)
-        products = np.matmul(units, self.units.T, out=self.buffer[: len(queries)])
-        scores = self.candidates.best(products)
-        others = np.array([self._hide(*each) for each in zip(queries, scores, strict=True)])
-        first = self._first(queries, scores)
+    def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:
+        """Rank the answers by counting the candidates ahead; queries have their own vectors."""
         row = np.repeat(np.arange(len(queries)), [len(each) for each in answers])
+        hidden, count = self._hidden(queries), len(self.candidates.documents)
         own, place = self.candidates.places(np.concatenate(answers))
-        shown = np.isfinite(scores[row[own], place])
+        shown = ~np.isin(row[own] * count + place, hidden[0] * count + hidden[1])
         own, place = own[shown], place[shown]
-        exact = self._exact(queries[row[own]], place)
-        scores[row[own], place] = -np.inf
+        exact = self.exact(queries[row[own]], place)
         order = np.lexsort((-exact, row[own]))
-        own, lines = own[order], exact[order] - NEAREST_TIE
+        own, place, exact = own[order], place[order], exact[order]
         number = np.arange(len(own)) - np.searchsorted(row[own], row[own]) + 1
+        search = _TiledSearch(self, queries, hidden, (row[own], place), exact - NEAREST_TIE)
         ranks = np.full(len(row), np.inf)
-        ranks[own] = self._ahead(queries, scores, row[own], lines) + number
-        return first, others, ranks
+        ranks[own] = search.run() + number
+        others = count - np.bincount(hidden[0], minlength=len(queries))
+        return _Settled(self.candidates.documents[search.best], others, ranks)
 
-    def _hide(self, query: int, scores: np.ndarray) -> int:
-        """Hide the query itself, and columns of its table; return the number of other candidates.
+    def _hidden(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return pairs of query and candidate to leave out: itself, and columns of its table."""
+        if self.tables is None:
+            return self.candidates.places(queries)
+        tables = self.tables[self.candidates.items]
+        order = np.argsort(tables, kind="stable")
+        ends = (np.searchsorted(tables[order], self.tables[queries], side) for side in _SIDES)
+        begin, end = ends
+        rows = np.repeat(np.arange(len(queries)), end - begin)
+        first = np.repeat(begin - np.cumsum(end - begin) + end - begin, end - begin)
+        return rows, order[first + np.arange(len(rows))]
 
-        The score of a hidden candidate is minus infinity.
-        """
-        hidden = self.candidates.hidden(query, self.tables)
-        scores[hidden] = -np.inf
-        return len(scores) - len(hidden)
+    def tile(self, begin: int, end: int) -> np.ndarray:
+        """Return the 32-bit unit vectors of the items of some candidates."""
+        rows = self.vectors.rows_at(self.candidates.slice(begin, end)[0])
+        if rows.dtype != np.float32:
+            return unit_rows(rows)
+        wide = rows.astype(np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        if len(lengths) and not (lengths.min() > _SHORT and lengths.max() < 1 / _SHORT):
+            return unit_rows(rows)  # of zeros, or beyond what 32 bits can scale
+        return rows * (1 / lengths).astype(np.float32)[:, None]
 
-    def _first(self, queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Return the first candidate with the highest score of each query."""
-        tops = scores.max(axis=1) - np.float32(3 * self.slack)
-        near = [np.flatnonzero(row >= top) for row, top in zip(scores, tops, strict=True)]
-        best = [
-            places[0] if len(places) == 1 else places[nearest(self._exact(query, places))]
-            for query, places in zip(queries, near, strict=True)
-        ]
-        return self.candidates.documents[best]
-
-    def _ahead(
-        self, queries: np.ndarray, scores: np.ndarray, rows: np.ndarray, lines: np.ndarray
-    ) -> np.ndarray:
-        """Return how many scores of a row are at least a line; the lines of a row descend."""
-        ahead = np.empty(len(lines), dtype=np.intp)
-        unclear: list[np.ndarray] = []
-        for row in np.unique(rows):
-            own = slice(*np.searchsorted(rows, [row, row + 1]))
-            ahead[own], near = _certain(scores[row], lines[own], self.slack)
-            unclear += near
-        line = np.repeat(np.arange(len(lines)), [len(near) for near in unclear])
-        exact = self._exact(queries[rows[line]], np.concatenate([*unclear, line[:0]]))
-        return ahead + np.bincount(line[exact >= lines[line]], minlength=len(lines))
-
-    def _exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
+    def exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return the scores of pairs of a query and a candidate in 64 bits."""
         items, sizes = self.candidates.parts(places)
         queries = np.repeat(np.broadcast_to(queries, len(places)), sizes)
@@ -506,6 +504,261 @@ class _Cosines(_Ranker):
             return found
         return np.asarray(np.maximum.reduceat(found, np.cumsum(sizes) - sizes))
 
+    def exact_tile(self, queries: np.ndarray, begin: int, end: int) -> np.ndarray:
+        """Return the scores of some queries and a range of candidates in 64 bits."""
+        items, starts = self.candidates.slice(begin, end)
+        one = self.vectors.units(queries, np.float64, query=True)
+        return _best(one @ self.vectors.units(items, np.float64).T, starts)
+
+
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+#: vectors shorter than this, or longer than its inverse, are scaled in 64 bits
+_SHORT = 1e-30
+
+
+class _TiledSearch:
+    """Finds the first candidate of each query, and counts the candidates ahead of each answer.
+
+    A tile holds the 32-bit cosines of about ``SPAN`` candidates and up to ``HEIGHT`` queries. One
+    look at the highest cosine of every ``GROUP`` candidates leaves the few that reach the lowest
+    answer of their query. What 32 bits cannot decide is compared in 64 bits. ``lines`` are the
+    scores to reach; ``answers`` are the query, ascending, and the candidate of each line.
+    """
+
+    def __init__(
+        self,
+        cosines: _Cosines,
+        queries: np.ndarray,
+        hidden: tuple[np.ndarray, np.ndarray],
+        answers: tuple[np.ndarray, np.ndarray],
+        lines: np.ndarray,
+    ) -> None:
+        self.cosines, self.queries, self.lines, self.rows = cosines, queries, lines, answers[0]
+        units = cosines.vectors.units(queries, query=True)
+        #: largest error of a product: of its sum, and of rounding its factors and lines
+        self.slack = (units.shape[1] + 8) * _ROUNDING
+        starts = range(0, len(queries), HEIGHT)
+        self.units = [np.ascontiguousarray(units[i : i + HEIGHT].T) for i in starts]
+        self.hidden, self.answers = _by_place(*hidden), _by_place(*answers)
+        self.scale = _Scale.of(self.rows, lines, self.slack)
+        floor = np.full(len(queries), np.float32(np.inf))
+        np.minimum.at(floor, self.rows, (lines - self.slack).astype(np.float32))
+        self.asked = np.isfinite(floor)
+        self.floor = np.where(self.asked, floor, np.float32(-np.inf))
+        self.ahead = np.zeros(len(lines), dtype=np.intp)
+        self.best = np.zeros(len(queries), dtype=np.intp)
+        self.peak = np.full(len(queries), -np.inf)
+
+    def run(self) -> np.ndarray:
+        """Visit every tile; return the number of candidates ahead of each answer."""
+        candidates, buffer = self.cosines.candidates, np.empty(0, dtype=np.float32)
+        for begin, end in itertools.pairwise(candidates.bounds(SPAN)):
+            vectors, starts = self.cosines.tile(begin, end), candidates.slice(begin, end)[1]
+            for chunk, units in enumerate(self.units):
+                shape = (-(-len(vectors) // GROUP) * GROUP, units.shape[1])
+                if buffer.size < shape[0] * shape[1]:
+                    buffer = np.empty(shape[0] * shape[1], dtype=np.float32)
+                scores = buffer[: shape[0] * shape[1]].reshape(shape)
+                np.matmul(vectors, units, out=scores[: len(vectors)])
+                scores[len(vectors) :] = -np.inf
+                if starts is not None:
+                    scores = _whole_groups(np.maximum.reduceat(scores[: len(vectors)], starts))
+                self._visit(_Tile(scores, begin, end, chunk * HEIGHT))
+        return self.ahead + self.scale.counts()
+
+    def _visit(self, tile: _Tile) -> None:
+        """Read the scores of a tile."""
+        tile.hide(self.hidden)
+        floor = self.floor[tile.queries]
+        group, row = np.nonzero(tile.groups.max(axis=1) >= floor)
+        many = np.bincount(row, minlength=len(floor)) * DENSE > len(tile.scores) // GROUP
+        dense, sparse = np.flatnonzero(many), ~many[row]
+        group, row = group[sparse], row[sparse]
+        values = tile.members(group, row)
+        which, within = np.nonzero(values >= floor[row, None])
+        places, rows = group[which] * GROUP + within, row[which]
+        columns = np.ascontiguousarray(tile.scores[:, dense].T)
+        self._lead(tile, (rows, places, values[which, within]), (dense, columns))
+        tile.hide(self.answers)
+        counted = (tile.scores[places, rows] > -np.inf) & self.asked[tile.first + rows]
+        places, rows = places[counted], rows[counted]
+        lines, near = self.scale.add(tile.first + rows, tile.scores[places, rows])
+        self._decide(tile, lines, rows[near], places[near])
+        self._count(tile, dense[self.asked[tile.first + dense]])
+
+    def _lead(
+        self,
+        tile: _Tile,
+        few: tuple[np.ndarray, np.ndarray, np.ndarray],
+        many: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Update the first candidates by rows, places and scores, and by whole rows of scores."""
+        peaks, slack = self.peak[tile.queries], np.float32(2 * self.slack)
+        tops = np.full(len(peaks), -np.inf, dtype=np.float32)
+        np.maximum.at(tops, few[0], few[2])
+        tops[many[0]] = many[1].max(axis=1, initial=-np.inf)
+        tops[(tops < peaks - self.slack) | np.isneginf(tops)] = np.inf
+        near = few[2] >= tops[few[0]] - slack
+        row, place = np.nonzero(many[1] >= (tops[many[0]] - slack)[:, None])
+        rows = np.concatenate([few[0][near], many[0][row]])
+        places = np.concatenate([few[1][near], place])
+        if len(rows):
+            order = np.lexsort((places, rows))
+            self._follow(tile, rows[order], places[order])
+
+    def _follow(self, tile: _Tile, rows: np.ndarray, places: np.ndarray) -> None:
+        """Compare some candidates, ordered by query and place, with the first ones so far."""
+        exact = self._exact(tile, rows, places)
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        highest, sizes = np.maximum.reduceat(exact, starts), np.diff([*starts, len(rows)])
+        tied = np.flatnonzero(exact >= np.repeat(highest, sizes) - NEAREST_TIE)
+        chosen = places[tied[np.searchsorted(tied, starts)]]
+        found = tile.first + rows[starts]
+        better = highest > self.peak[found] + NEAREST_TIE
+        found = found[better]
+        self.peak[found], self.best[found] = highest[better], tile.begin + chosen[better]
+        idle = found[~self.asked[found]]
+        self.floor[idle] = self.peak[idle] - 2 * self.slack
+
+    def _count(self, tile: _Tile, rows: np.ndarray) -> None:
+        """Count the scores that reach the lines of queries of which many do."""
+        columns = np.ascontiguousarray(tile.scores[:, rows].T)
+        begin, end = (np.searchsorted(self.rows, tile.first + rows, side) for side in _SIDES)
+        for row in np.flatnonzero(end - begin > FEW):
+            own = np.arange(begin[row], end[row])
+            certain, near = _certain(columns[row], self.lines[own], self.slack)
+            self.ahead[own] += certain
+            line = np.repeat(own, [len(each) for each in near])
+            self._decide(tile, line, np.full(len(line), rows[row]), np.concatenate(near))
+        for number in range(FEW):
+            chosen = np.flatnonzero((begin + number < end) & (end - begin <= FEW))
+            if len(chosen):
+                self._reach(tile, rows[chosen], columns[chosen], begin[chosen] + number)
+
+    def _reach(self, tile: _Tile, rows: np.ndarray, scores: np.ndarray, lines: np.ndarray) -> None:
+        """Count the scores of some queries that reach one line each."""
+        low, high = ((self.lines[lines] + s).astype(np.float32) for s in (-self.slack, self.slack))
+        certain, possible = _count(scores, high), _count(scores, low)
+        self.ahead[lines] += certain
+        unclear = np.flatnonzero(certain < possible)
+        values = scores[unclear]
+        row, place = np.nonzero((values >= low[unclear, None]) & (values < high[unclear, None]))
+        self._decide(tile, lines[unclear[row]], rows[unclear[row]], place)
+
+    def _decide(self, tile: _Tile, lines: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
+        """Count those candidates of a tile that reach a line in 64 bits."""
+        if len(lines):
+            exact = self._exact(tile, rows, places)
+            np.add.at(self.ahead, lines, exact >= self.lines[lines])
+
+    def _exact(self, tile: _Tile, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Return scores of a tile in 64 bits; all of some queries if many are wanted."""
+        distinct, which = np.unique(rows, return_inverse=True)
+        if len(rows) <= MOST * len(distinct):
+            return self.cosines.exact(self.queries[tile.first + rows], tile.begin + places)
+        queries = self.queries[tile.first + distinct]
+        return np.asarray(self.cosines.exact_tile(queries, tile.begin, tile.end)[which, places])
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Scores of candidates from ``begin`` to ``end`` and queries from ``first`` on.
+
+    The last rows fill a group and are minus infinity.
+    """
+
+    scores: np.ndarray
+    begin: int
+    end: int
+    first: int
+
+    @property
+    def queries(self) -> slice:
+        """The queries of the columns."""
+        return slice(self.first, self.first + self.scores.shape[1])
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The scores with ``GROUP`` candidates in the second axis."""
+        return self.scores.reshape(-1, GROUP, self.scores.shape[1])
+
+    def members(self, groups: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the scores of some groups for one query each."""
+        width = self.scores.shape[1]
+        first = groups * (GROUP * width) + rows
+        return self.scores.ravel().take(first[:, None] + np.arange(0, GROUP * width, width))
+
+    def hide(self, pairs: tuple[np.ndarray, np.ndarray]) -> None:
+        """Set the scores of pairs of query and candidate to minus infinity."""
+        here = slice(*np.searchsorted(pairs[1], [self.begin, self.end]))
+        rows, places = pairs[0][here] - self.first, pairs[1][here] - self.begin
+        own = (rows >= 0) & (rows < self.scores.shape[1])
+        self.scores[places[own], rows[own]] = -np.inf
+
+
+def _whole_groups(scores: np.ndarray) -> np.ndarray:
+    missing = -len(scores) % GROUP
+    return np.pad(scores, ((0, missing), (0, 0)), constant_values=-np.inf)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The lines of all queries on one ascending scale, and how many scores reached each.
+
+    A score of query r has the key 4 r + score. Each query has a mark below its lines, at 4 r - 2.
+    ``own`` is the line of each mark, -1 if it is none.
+    """
+
+    high: np.ndarray
+    low: np.ndarray
+    own: np.ndarray
+    reached: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, lines: np.ndarray, slack: float) -> _Scale:
+        """Return the scale of the lines of some queries."""
+        own = np.concatenate([np.arange(len(rows)), np.full(len(distinct := np.unique(rows)), -1)])
+        base = 4.0 * np.concatenate([rows, distinct])
+        ends = [np.concatenate([lines + s, np.full(len(distinct), -2.0)]) for s in (slack, -slack)]
+        high, low = (base + end.astype(np.float32) for end in ends)
+        order = np.argsort(high, kind="stable")
+        low = np.append(np.where(own < 0, np.inf, low)[order], np.inf)
+        return cls(high[order], low, own[order], np.zeros(len(own) + 1, dtype=np.intp))
+
+    def add(self, rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Count scores of queries; return the undecided lines, and the score of each by place."""
+        keys = 4.0 * rows + scores
+        reached = np.searchsorted(self.high, keys, side="right") - 1
+        self.reached[:] += np.bincount(reached, minlength=len(self.reached))
+        lines, near, step = [self.own[:0]], [self.own[:0]], 1
+        left = np.flatnonzero(keys >= self.low[reached + 1])
+        while len(left):
+            lines.append(self.own[reached[left] + step])
+            near.append(left)
+            step += 1
+            left = left[keys[left] >= self.low[reached[left] + step]]
+        return np.concatenate(lines), np.concatenate(near)
+
+    def counts(self) -> np.ndarray:
+        """Return how many scores certainly reached each line."""
+        ends = np.append(np.flatnonzero(self.own < 0)[1:], len(self.own))
+        sums = np.concatenate([[0], np.cumsum(self.reached)])
+        end = ends[np.searchsorted(ends, np.arange(len(self.own)), side="right")]
+        found = np.zeros((self.own >= 0).sum(), dtype=np.intp)
+        lines = self.own >= 0
+        found[self.own[lines]] = (sums[end] - sums[:-1][: len(end)])[lines]
+        return found
+
+
+def _best(scores: np.ndarray, starts: np.ndarray | None) -> np.ndarray:
+    """Return the scores of candidates from those of their items; None: each is one item."""
+    return scores if starts is None else np.maximum.reduceat(scores, starts, axis=-1)
+
+
+def _by_place(rows: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(places, kind="stable")
+    return rows[order], places[order]
+
 
 def _certain(
     scores: np.ndarray, lines: np.ndarray, slack: float
@@ -518,12 +771,19 @@ def _certain(
     (array([1, 1]), [array([], dtype=int64), array([2])])
     """
     low, high = ((lines + each).astype(scores.dtype) for each in (-slack, slack))
+    if len(lines) <= FEW:
+        certain, possible = (
+            np.array([np.count_nonzero(scores >= line) for line in each]) for each in (high, low)
+        )
+        near = [
+            np.flatnonzero((scores >= low[i]) & (scores < high[i]))
+            if certain[i] < possible[i]
+            else np.empty(0, dtype=np.intp)
+            for i in range(len(lines))
+        ]
+        return certain, near
     places = np.flatnonzero(scores >= low[-1])
     values = scores[places]
-    if len(lines) <= FEW:
-        bounds = zip(low, high, strict=True)
-        near = [places[(values >= least) & (values < most)] for least, most in bounds]
-        return np.array([np.count_nonzero(values >= line) for line in high]), near
     order = np.argsort(values)
     places, values = places[order], values[order]
     # searching in ascending order is faster

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.cheapest import Cheapest, cheapest_rows
-from karat.analysis.checks import check_runs
 from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.formatting import (
     count,
@@ -31,7 +30,6 @@ from karat.analysis.formatting import (
 )
 from karat.analysis.history import History
 from karat.analysis.items import ItemComparison
-from karat.analysis.robustness import robustness
 from karat.analysis.slices import SliceComparison
 from karat.corruptions.view import CLEAN
 from karat.errors import KaratError
@@ -443,11 +441,13 @@ def _slice_legend(found: SliceComparison, top: int) -> str:
 def show_same(found: Same, shape: str | None = None) -> None:
     """Print whether two encoders are the same, with the measured values."""
     rows = found.lines()
+    levels = [level for level, _, _ in rows]
+    place = pd.factorize(pd.Series(levels, dtype=object))[0]
     table = Table(
-        groups=[text_column("level", [level for level, _, _ in rows], right=False)],
+        groups=[text_column("level", levels, right=False)],
         model=text_column("measure", [name for _, name, _ in rows], right=False),
         columns=[text_column("value", [value for _, _, value in rows])],
-        starts=[0],
+        starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
         caption=f"{found.a} against {found.b}",
         notes=list(found.notes),
     )
@@ -515,6 +515,8 @@ def render_frame(frame: pd.DataFrame) -> str:
 
 def robustness_change(new: list[Run], baseline: list[Run]) -> pd.DataFrame:
     """Return the share of the clean score kept under corruption, of both, by task, as text."""
+    from karat.analysis.robustness import robustness
+
     try:
         tables = [robustness(runs, pool="model") for runs in (baseline, new)]
     except KaratError:  # no corrupted views
@@ -528,6 +530,8 @@ def robustness_change(new: list[Run], baseline: list[Run]) -> pd.DataFrame:
 
 def new_findings(new: list[Run], baseline: list[Run]) -> list[str]:
     """Return the findings of the checks on the new runs that those of the baseline have not."""
+    from karat.analysis.checks import check_runs
+
     known = {(each.code, each.task) for each in check_runs(baseline, pool="model")}
     found = [e for e in check_runs(new, pool="model") if (e.code, e.task) not in known]
     return [f"- {e.code} ({e.level}): {escape_markdown(plain(e.message))}" for e in found]

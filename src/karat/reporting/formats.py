@@ -91,6 +91,7 @@ def make_table(board: pd.DataFrame | Table) -> Table:
         scores = rows.copy(deep=False)
         scores.attrs = {}  # pandas copies all attributes with each column
         tasks = [_task(scores, task, rows.attrs) for task in scored_tasks(rows)]
+        tasks += [_metric(scores[name], up) for name, up in _further(rows).items()]
         columns = [*_ranks(rows, starts), *tasks, *_costs(rows)]
     else:
         counts = text_column("tasks", map(_count, rows["tasks"]))
@@ -230,6 +231,18 @@ def _task(rows: pd.DataFrame, task: str, facts: Mapping[Any, Any]) -> Column:
     ]
     label = metric_label(facts["metrics"][task], up)
     return Column(plain(task), cells, plain(label), part="task")
+
+
+def _further(rows: pd.DataFrame) -> dict[str, bool]:
+    """Return the columns of the other metrics of a single task, and whether higher is better."""
+    return {n: up for n, up in rows.attrs.get("further", {}).items() if n in rows}
+
+
+def _metric(values: pd.Series, up: bool) -> Column:
+    """Return the column of another metric of a task."""
+    best = best_of(values if up else -values, [0])
+    cells = [_score(*each, "–") for each in zip(values, best, strict=True)]
+    return Column("", cells, metric_label(str(values.name), up), part="task")
 
 
 def _costs(rows: pd.DataFrame) -> list[Column]:

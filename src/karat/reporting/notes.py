@@ -138,16 +138,21 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     if "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
-    yield from _of_queries(board, facts.get("queries"))
+    yield from _of_queries(board, facts.get("queries"), facts.get("spread", 0.0))
 
 
-def _of_queries(board: pd.DataFrame, queries: tuple[int, int] | None) -> Iterator[str]:
+def _of_queries(
+    board: pd.DataFrame, queries: tuple[int, int] | None, spread: float
+) -> Iterator[str]:
     """Yield how many queries would be needed to distinguish the two best models."""
     if queries is None or board.index.nlevels > 1 or "tie" not in board:
         return
     best, second = board.index[:2]
     if set(str(board["tie"].iloc[0])) & set(str(board["tie"].iloc[1])) - {" "}:
         have, needed = queries
+        if not spread:
+            yield f"{short(best)} and {short(second)} have equal scores on all {have:,} queries."
+            return
         detect = f"to detect a difference of {DETECTED}."
         more = f"; about {needed:,} would be needed {detect}"
         names = f"{short(best)} and {short(second)} cannot be distinguished with {have:,} queries"

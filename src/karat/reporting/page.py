@@ -598,7 +598,8 @@ def make_cheapest(
     for part in parts:
         found.append([])
         names = [str(name) for name in part.index]
-        if len(names) * len(part.attrs["tasks"]) > MAX_COMPARED or not given.sources:
+        cells = len(names) * len(part.attrs["tasks"])
+        if len(names) > MAX_MODELS or cells > MAX_COMPARED or not given.sources:
             continue
         differences = ModelDifferences(runs, None, given.pool, names)
         for cost in COST_ORDER:

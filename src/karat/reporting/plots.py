@@ -24,6 +24,7 @@ from karat.analysis.all_pairs import (
     scale_scores,
     separate,
 )
+from karat.analysis.cheapest import MARGIN, ModelDifferences
 from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.leaderboard import connected, leaderboard
 from karat.analysis.leaderboard import pareto as front_of
@@ -787,6 +788,57 @@ def pareto(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, f"mean rank against {COSTS.get(cost, cost)}")
 
 
+def cheapest(data: PlotData, options: PlotOptions) -> Plot:
+    """Plot differences to the reference over a cost, with intervals and the margin as a band."""
+    if data.wanted is not None:
+        raise DefinitionError("cheapest plots all tasks of the models; leave out the tasks.")
+    compared = ModelDifferences(data.runs, None, data.pool, data.given.models)
+    found = compared.cheapest(options.value or "bytes", MARGIN)
+    known = found.models[(found.models["cost"] > 0) & (found.models["tasks"] > 0)]
+    every = known.assign(gain=known["difference"].fillna(0.0)).set_index("model")
+    best = every.sort_values("gain", ascending=False, kind="stable")
+    rows = best.head(options.models(len(best)))
+    figure, ((axes,),) = make_figure(size=SIZE)
+    axes.axhspan(-found.margin, found.margin, color=FAINT, alpha=0.3, lw=0, gid="margin")
+    leading = _draw_variants(axes, rows)
+    _logarithmic(axes)
+    named = rows if len(rows) <= MAX_NAMED else rows.loc[leading]
+    _names(axes, named.rename(lambda name: _own_name(name, rows.at[name, "base"])), "cost", "gain")
+    axes.margins(x=0.12, y=0.1)
+    axes.set_xlabel(COSTS.get(found.cost, found.cost))
+    axes.set_ylabel("difference to the reference")
+    band = f"The band is {found.margin:g} around {cut_name(found.reference)}, the reference."
+    note(
+        figure,
+        f"Bars are 95 % intervals; lines join variants that beat all cheaper ones. {band}",
+        cut(len(rows), len(every), "models"),
+    )
+    return Plot(figure, f"difference to {cut_name(found.reference)} against {found.cost}")
+
+
+def _draw_variants(axes: Any, rows: pd.DataFrame) -> list[str]:
+    """Draw points with intervals and a line per base; return the models on the lines."""
+    leading: list[str] = []
+    for place, (_, own) in enumerate(rows.sort_values("cost").groupby("base", sort=False)):
+        color, dash = line_style(place)
+        low, high = own["gain"] - own["difference_low"], own["difference_high"] - own["gain"]
+        bars = np.nan_to_num(np.array([low, high], dtype=float))
+        axes.errorbar(own["cost"], own["gain"], bars, fmt="o", ms=4, lw=0.8, color=color)
+        front = own[own["gain"] >= own["gain"].cummax()]
+        axes.plot(front["cost"], front["gain"], dash, color=color, lw=1)
+        leading += list(front.index)
+    return leading
+
+
+def _own_name(model: str, base: str) -> str:
+    """Return the name of a variant without its base.
+
+    >>> _own_name("minilm@64d", "minilm"), _own_name("minilm", "minilm")
+    ('@64d', 'minilm')
+    """
+    return model.removeprefix(base) if model.startswith(f"{base}@") else model
+
+
 def _logarithmic(axes: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -797,10 +849,11 @@ def _logarithmic(axes: Any) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
 
 
-def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
+def _names(axes: Any, rows: pd.DataFrame, cost: str, quality: str = "rank") -> None:
     """Label points, each on a side where its label overlaps no other (in inches)."""
     scale = np.log10 if axes.get_xscale() == "log" else np.asarray
-    x, y = _inches(scale(rows[cost]), SIZE[0]), _inches(-rows["rank"].to_numpy(), SIZE[1])
+    high = rows[quality].to_numpy() * (-1 if quality == "rank" else 1)
+    x, y = _inches(scale(rows[cost]), SIZE[0]), _inches(high, SIZE[1])
     taken: list[tuple[float, float, float, float]] = []
     for place, name in enumerate(rows.index):
         width = 0.062 * len(cut_name(name))
@@ -812,7 +865,7 @@ def _names(axes: Any, rows: pd.DataFrame, cost: str) -> None:
         free = (side for side, box in boxes.items() if not any(_overlap(box, o) for o in taken))
         right, up = next(free, sides[0])
         taken.append(boxes[right, up])
-        point = rows[cost].iloc[place], rows["rank"].iloc[place]
+        point = rows[cost].iloc[place], rows[quality].iloc[place]
         look = {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top"}
         look |= {"textcoords": "offset points", "color": "#333333"}
         axes.annotate(cut_name(name), point, (4 * right, 3 * up), fontsize=7, **look)
@@ -829,10 +882,11 @@ def _inches(values: Any, length: float) -> np.ndarray:
 
 
 KINDS: dict[str, Callable[[PlotData, PlotOptions], Plot]] = {
-    draw.__name__: draw for draw in (board, heatmap, cd, curves, strip, bars, pareto, parallel)
+    draw.__name__: draw
+    for draw in (board, heatmap, cd, curves, strip, bars, pareto, cheapest, parallel)
 }
 #: kinds that accept ``value``
-VALUED = {"board", "curves", "pareto"}
+VALUED = {"board", "curves", "pareto", "cheapest"}
 
 
 def plot(
@@ -854,14 +908,15 @@ def plot(
     ----------
     kind
         ``"board"``, ``"heatmap"``, ``"cd"`` (critical differences), ``"curves"``, ``"strip"``,
-        ``"bars"``, ``"pareto"`` or ``"parallel"``.
+        ``"bars"``, ``"pareto"``, ``"cheapest"`` or ``"parallel"``.
     tasks
         Tasks to plot, in this order; a mapping also gives the metric of each task.
     top
         Number of models to plot. Default: as many as fit; the plot states how many that is.
     value
         The rating of ``"board"`` (``"rank"``, ``"elo"``, etc.), the x axis of ``"curves"``
-        (``"severity"`` or ``"epoch"``), the cost of ``"pareto"`` (``"seconds"``, etc.).
+        (``"severity"`` or ``"epoch"``), the cost of ``"pareto"`` (``"seconds"``, etc.) and
+        of ``"cheapest"`` (``"bytes"``, etc.).
     missing
         How to count missing scores, as in ``leaderboard``.
     group

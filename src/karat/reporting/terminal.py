@@ -45,6 +45,7 @@ from karat.results.load import (
     status,
 )
 from karat.results.run import Run
+from karat.stats.paired_tests import detectable_difference, needed_pairs
 
 if TYPE_CHECKING:
     from karat.core.dataset import Dataset
@@ -211,6 +212,42 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
             print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
         print_lines(console, "\n --verbose lists every job and reason.")
+
+
+#: standard deviation of the differences of two models over queries, if there are no earlier runs
+ASSUMED_SPREAD = 0.3
+
+
+def show_detectable(plan: Plan, difference: float, output: Path) -> None:
+    """Print which differences the queries of retrieval tasks can detect, and how many it takes."""
+    from karat.analysis.item_tests import earlier_spread
+
+    tasks = [each for each in plan.tasks if each.data is not None and each.data.kind == "items"]
+    if not tasks:
+        raise DefinitionError("--detect requires a retrieval task; the suite has none.")
+    for planned in tasks:
+        name, queries = planned.task.name, len(planned.data.asked()) if planned.data else 0
+        seen = earlier_spread(output, name)
+        spread = seen or ASSUMED_SPREAD
+        least = detectable_difference(spread, queries)
+        print_lines(
+            plain_console(),
+            f"\n {name}: {queries:,} queries detect a difference of about {least:.2g}; to detect "
+            f"{difference:g}, about {needed_pairs(spread, difference):,} are needed.",
+            f"   Two-sided paired test at 5 %, power 80 %; {_of_spread(seen, output)}.",
+        )
+
+
+def _of_spread(seen: float | None, output: Path) -> str:
+    if seen is None:
+        return (
+            f"no earlier runs of two models in {output}: the difference of two models is assumed "
+            f"to have a standard deviation of {ASSUMED_SPREAD} over queries"
+        )
+    return (
+        f"the difference of the two best models in {output} has a standard deviation of "
+        f"{seen:.2g} over queries"
+    )
 
 
 def _bill_line(bill: Bill) -> str:

@@ -25,12 +25,16 @@ import pandas as pd
 
 from karat.core.files import write_atomic
 from karat.errors import KaratError
-from karat.results.tables import SCORE_COLUMNS, score_rows
+from karat.results.tables import SCORE_COLUMNS, check_record, score_rows
 
 FILE = "jobs.columns"
+#: the records of an imported run, in its folder ``jobs``, one per line
+IMPORTED = "imported.jsonl"
 VERSION = 2
 #: runs of fewer jobs are read from their records
 FEWEST_JOBS = 100
+#: values are arranged by form if each form has so many of them on average
+FEWEST_ROWS = 16
 #: the key of an object that holds the place of a number in a pattern
 _NUMBER = "\x00"
 #: arrays start at a multiple of this number of bytes
@@ -53,7 +57,45 @@ class Column:
             known = {value: code for code, value in enumerate(dict.fromkeys(values))}
             codes = np.array([known[value] for value in values], dtype=np.uint32)
             return cls(list(known), codes, np.zeros(0))
-        return cls._of_mixed(values)
+        forms: dict[Any, list[int]] = {}
+        for row, value in enumerate(values):
+            forms.setdefault(_form(value), []).append(row)
+        if len(forms) * FEWEST_ROWS > len(values):
+            return cls._of_mixed(values)
+        if len(forms) == 1:
+            return cls._of_one_form(values)
+        parts = [cls.of([values[row] for row in rows]) for rows in forms.values()]
+        return cls._stacked(parts, [np.array(rows) for rows in forms.values()], len(values))
+
+    @classmethod
+    def _of_one_form(cls, values: Sequence[Any]) -> Column:
+        """Return the column of lists of one length, or of objects with the same keys."""
+        first = values[0]
+        if not first:
+            return cls([first], np.zeros(len(values), np.uint32), np.zeros(0))
+        keys: Sequence[Any] = list(first) if isinstance(first, dict) else range(len(first))
+        inside = [cls.of([value[key] for value in values]) for key in keys]
+        codes = np.zeros(len(values), dtype=np.int64)
+        for column in inside:
+            if len(column.patterns) > 1:
+                codes = codes * len(column.patterns) + column.codes
+                codes = np.unique(codes, return_inverse=True)[1]
+        _, rows = np.unique(codes, return_index=True)
+        patterns: list[Any] = [[each.patterns[each.codes[row]] for each in inside] for row in rows]
+        if isinstance(first, dict):
+            names = [_marked(key) for key in keys]
+            patterns = [dict(zip(names, cells, strict=True)) for cells in patterns]
+        return cls(patterns, codes.astype(np.uint32), _interleaved(inside, len(values)))
+
+    @classmethod
+    def _stacked(cls, parts: list[Column], places: list[np.ndarray], count: int) -> Column:
+        """Return one column of several, each with the places of its rows."""
+        patterns: list[Any] = []
+        codes = np.empty(count, dtype=np.uint32)
+        for part, rows in zip(parts, places, strict=True):
+            codes[rows] = part.codes + len(patterns)
+            patterns += part.patterns
+        return cls(patterns, codes, _interleaved(parts, count, places))
 
     @classmethod
     def _of_mixed(cls, values: Sequence[Any]) -> Column:
@@ -152,14 +194,40 @@ def _pattern(value: Any, numbers: list[float]) -> Any:
         numbers.append(value)
         return {_NUMBER: 0}
     if isinstance(value, dict):
-        # a key of the record that starts like that of a number gets a mark
-        return {
-            f"{_NUMBER}{key}" if key[:1] == _NUMBER else key: _pattern(each, numbers)
-            for key, each in value.items()
-        }
+        return {_marked(key): _pattern(each, numbers) for key, each in value.items()}
     if isinstance(value, list):
         return [_pattern(each, numbers) for each in value]
     return value
+
+
+def _marked(key: str) -> str:
+    """Return a key of an object; one that starts like that of a number gets a mark."""
+    return f"{_NUMBER}{key}" if key[:1] == _NUMBER else key
+
+
+def _form(value: Any) -> Any:
+    """Return the keys of an object, the length of a list, or the type of another value."""
+    kind = type(value)
+    return tuple(value) if kind is dict else len(value) if kind is list else kind
+
+
+def _interleaved(
+    columns: list[Column], count: int, places: list[np.ndarray] | None = None
+) -> np.ndarray:
+    """Return the numbers of columns by row; ``places`` are those of their rows, if not all."""
+    widths = [np.diff(column._starts) for column in columns]
+    rows = [np.arange(count)] * len(columns) if places is None else places
+    starts = np.zeros(count + 1, dtype=np.int64)
+    for width, own in zip(widths, rows, strict=True):
+        starts[1:][own] += width
+    starts = np.cumsum(starts)
+    numbers = np.empty(starts[-1])
+    for column, width, own in zip(columns, widths, rows, strict=True):
+        if len(column.numbers):
+            shift = np.repeat(starts[:-1][own] - column._starts[:-1], width)
+            numbers[shift + np.arange(len(column.numbers))] = column.numbers
+            starts[:-1][own] += width
+    return numbers
 
 
 def _is_number(pattern: Any) -> bool:
@@ -323,6 +391,41 @@ class Compact:
             table = table.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
         return table
 
+    def is_valid(self) -> bool:
+        """Return whether ``check_record`` finds nothing; each distinct value is checked once.
+
+        False too if records have several views, whose severities must differ.
+        """
+        for columns in self.groups:
+            base = {key: column[0] for key, column in columns.items()}
+            for key, column in columns.items():
+                values = [_filled(each, itertools.repeat(0.5)) for each in column.patterns]
+                if key == "views" and any(len(value) > 1 for value in values):
+                    return False
+                if any(check_record({**base, key: value}) for value in values):
+                    return False
+                if not np.isfinite(column.numbers).all():
+                    return False
+        return True
+
+    def to_bytes(self, stamp: list[int]) -> bytes:
+        """Return the content of the file; ``stamp`` is that of the records."""
+        body = _Body()
+        groups = [
+            {
+                "places": body.add(places),
+                "columns": {
+                    key: [column.patterns, body.add(column.codes), body.add(column.numbers)]
+                    for key, column in columns.items()
+                },
+            }
+            for columns, places in zip(self.groups, self.places, strict=True)
+        ]
+        facts = {"version": VERSION, "stamp": stamp, "sum": zlib.crc32(body.content)}
+        head = json.dumps({**facts, "groups": groups}, separators=(",", ":")).encode()
+        head += b" " * (-(len(head) + 1) % _ALIGNED) + b"\n"
+        return head + bytes(body.content)
+
 
 def _fill(found: np.ndarray, places: np.ndarray, values: list[Any]) -> None:
     """Put values into an array of objects; lists are single values."""
@@ -399,9 +502,10 @@ def stamp_records(folder: Path) -> list[int]:
     count = times = size = 0
     with contextlib.suppress(OSError), os.scandir(folder / "jobs") as entries:
         for entry in entries:
-            if entry.name.endswith(".json"):
+            lines = entry.name == IMPORTED
+            if lines or entry.name.endswith(".json"):
                 stat = entry.stat()
-                count += 1
+                count += Path(entry.path).read_bytes().count(b"\n") if lines else 1
                 times += stat.st_mtime_ns
                 size += stat.st_size
     return [count, times, size]
@@ -434,28 +538,20 @@ class _Body:
         return found if kind == "<f8" else found.astype(np.uint32, copy=False)
 
 
-def write_compact(folder: Path, stamp: list[int], records: Sequence[Mapping[str, Any]]) -> None:
+def make_compact(records: Sequence[Mapping[str, Any]]) -> Compact | None:
+    """Return records by column; None if there are few, or deeply nested ones."""
+    if len(records) >= FEWEST_JOBS:
+        with contextlib.suppress(KaratError, RecursionError):
+            return Compact.of(records)
+    return None
+
+
+def write_compact(folder: Path, stamp: list[int], made: Compact | None) -> None:
     """Write the file of a run; ``stamp`` is that of the records when they were read."""
-    if len(records) < FEWEST_JOBS or stamp[0] != len(records):
-        return
-    body = _Body()
-    # with a read-only folder, a full disk or deeply nested records, the records are read again
-    with contextlib.suppress(OSError, KaratError, RecursionError):
-        made = Compact.of(records)
-        groups = [
-            {
-                "places": body.add(places),
-                "columns": {
-                    key: [column.patterns, body.add(column.codes), body.add(column.numbers)]
-                    for key, column in columns.items()
-                },
-            }
-            for columns, places in zip(made.groups, made.places, strict=True)
-        ]
-        facts = {"version": VERSION, "stamp": stamp, "sum": zlib.crc32(body.content)}
-        head = json.dumps({**facts, "groups": groups}, separators=(",", ":")).encode()
-        head += b" " * (-(len(head) + 1) % _ALIGNED) + b"\n"
-        write_atomic(folder / "scores" / FILE, head + bytes(body.content))
+    if made is not None and stamp[0] == len(made):
+        # with a read-only folder or a full disk, the records are read again
+        with contextlib.suppress(OSError, RecursionError):
+            write_atomic(folder / "scores" / FILE, made.to_bytes(stamp))
 
 
 def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None:

@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import tempfile
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from karat.results.run import Run, earlier_runs
 DRAFT = ".import-"
 #: days after which such a folder without a lock file counts as abandoned
 DRAFT_DAYS = 1.0
+#: rows that are read at once, and distinct cells of a column that are kept once
+CHUNK, MOST_KNOWN = 4096, 20_000
 #: an unknown metric
 UNKNOWN = "?"
 
@@ -405,6 +408,79 @@ def rows(sample: Sample) -> Iterator[Row]:
                 f"{len(cells)}."
             )
         yield Row(sample.path, line, cells, places)
+
+
+class Table:
+    """The rows of a CSV file by column, for files of many rows; or some of these rows."""
+
+    def __init__(
+        self, path: Path, lines: Sequence[int], columns: Mapping[str, Sequence[str]]
+    ) -> None:
+        self.path, self.lines, self.columns = path, lines, columns
+
+    @classmethod
+    def read(cls, sample: Sample) -> Table:
+        """Read a CSV file; cells that occur often are kept once."""
+        lines = array("Q")
+        columns: dict[str, list[str]] = {name: [] for name in sample.names}
+        known: dict[str, dict[str, str]] = {name: {} for name in columns}
+        for part in _chunks(rows(sample)):
+            lines.extend(row.line for row in part)
+            cells = zip(*(row.cells for row in part), strict=True)
+            by_place = dict(enumerate(cells))
+            for name, place in part[0].places.items():
+                if len(known[name]) < MOST_KNOWN:
+                    once = known[name].setdefault
+                    columns[name] += [once(cell, cell) for cell in map(str.strip, by_place[place])]
+                else:
+                    columns[name] += map(str.strip, by_place[place])
+        return cls(sample.path, lines, columns)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, places: Sequence[int]) -> Table:
+        """Return some of the rows."""
+        found = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
+        return Table(self.path, [self.lines[i] for i in places], found)
+
+    def texts(self, name: str) -> Sequence[str]:
+        """Return a column; its cells are empty if the file does not have it."""
+        return self.columns.get(name) or [""] * len(self)
+
+    def numbers(self, name: str) -> list[float | None]:
+        """Return a column of numbers, None for empty cells."""
+        if name not in self.columns:
+            return [None] * len(self)
+        cells = self.columns[name]
+        try:
+            if len(distinct := set(cells)) < len(cells) / 2:
+                known = {cell: number(cell) for cell in distinct}
+                return [known[cell] for cell in cells]
+            return list(map(number, cells))
+        except ValueError:
+            for place in range(len(self)):  # raises for the first wrong cell
+                self._row(place).number(name)
+            raise
+
+    def integers(self, name: str, *, required: bool = False) -> list[int | None]:
+        """Return a column of integers of 0 or more, None for empty cells unless required."""
+        values = self.numbers(name)
+        for place, value in enumerate(values):
+            wrong = required if value is None else value < 0 or value != int(value)
+            if wrong:
+                self._row(place).whole(name)  # raises
+        return [None if value is None else int(value) for value in values]
+
+    def _row(self, place: int) -> Row:
+        cells = [cells[place] for cells in self.columns.values()]
+        places = {name: index for index, name in enumerate(self.columns)}
+        return Row(self.path, self.lines[place], cells, places)
+
+
+def _chunks(found: Iterator[Row]) -> Iterator[list[Row]]:
+    while part := list(itertools.islice(found, CHUNK)):
+        yield part
 
 
 def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -27,7 +27,14 @@ from karat.errors import (
     simplified_status,
 )
 from karat.metrics.metric import get_metric
-from karat.results.compact import Compact, Listed, read_compact, stamp_records, write_compact
+from karat.results.compact import (
+    Compact,
+    Listed,
+    make_compact,
+    read_compact,
+    stamp_records,
+    write_compact,
+)
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, about_stamp, open_runs
 from karat.results.tables import (
@@ -622,17 +629,25 @@ class FrozenRun(Run):
 
     @cached_property
     def stored(self) -> Compact | None:
-        """The records by column, from their file; None if there is none."""
-        return read_compact(self.folder, self.stamp)
+        """The records by column, from their file or made again; None if there are few."""
+        found = read_compact(self.folder, self.stamp)
+        if found is None:
+            stamp = stamp_records(self.folder)
+            found = make_compact(self._listed)
+            write_compact(self.folder, stamp, found)
+            if found is not None:
+                del self._listed  # the columns need less memory
+        return found
+
+    @cached_property
+    def _listed(self) -> list[dict[str, Any]]:
+        return super().records()
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        if self.stored is not None:
-            return cast(list[dict[str, Any]], self.stored.records)  # mappings, never changed
-        stamp = stamp_records(self.folder)
-        records = super().records()
-        write_compact(self.folder, stamp, records)
-        return records
+        if self.stored is None:
+            return self._listed
+        return cast(list[dict[str, Any]], self.stored.records)  # mappings, never changed
 
     @cached_property
     def _scores(self) -> pd.DataFrame:

@@ -5,12 +5,13 @@
     <model>.<suite>.<constraint>.<mode>.<timestamp>/
         run.json                                  the plan: model, tasks, seed, versions
         jobs/<task>.<fold>.json                   one record per finished job
+        jobs/imported.jsonl                       the records of an imported run, one per line
         predictions/<task>/<fold>/predictions.csv, metadata.json, missing.txt
         items/<dataset>-<hash>.csv.gz             keys and texts or cells of the test items
         missing/<task>.txt                        items without a vector, over all folds
         logs/<task>/<fold>.txt                    warnings, output and traceback
         scores/results.csv, scores.csv            tables, built from the records
-        scores/jobs.json                          all records in one file, of a large run
+        scores/jobs.columns                       all records in one file, of a large run
         <kind>/<task>/<fold>/                     artifacts that the model's definition names
 
 A model may have a method ``artifacts(names)`` that returns contents by ``"kind/file"``: text,
@@ -40,15 +41,18 @@ import pandas as pd
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
-from karat.results.compact import stamp_records, write_compact
+from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
 from karat.results.tables import (
     FOLDER,
     NEEDED,
+    WHOLE_COLUMNS,
     ItemTable,
     check_about,
     check_record,
+    csv_text,
     read_item_table,
     read_json_object,
+    results_columns,
     results_table,
     scores_table,
     without_wrong_facts,
@@ -161,7 +165,7 @@ class Run:
         planned = {task["name"] for task in tasks}
         for record in self.records():
             if record["fold"] is None and record["task"] in planned:
-                self._record(record).unlink()
+                self._record(record).unlink(missing_ok=True)
         merged = {task["name"]: dict(task) for task in self.about["tasks"]}
         for task in tasks:
             earlier = merged.get(task["name"], {}).get("folds", [])
@@ -180,7 +184,7 @@ class Run:
         if other.log(record).is_file():
             self.log(record).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(other.log(record), self.log(record))
-        write_atomic(self._record(record), _json(record), durable=True)
+        write_atomic(self._record(record), _json(record, None), durable=True)
 
     def write_items(self, tables: Iterable[ItemTable]) -> None:
         """Write the item tables that this run does not have yet."""
@@ -244,7 +248,7 @@ class Run:
             within = [safe_name(view), file] if view else [file]
             path = self._predictions(record).joinpath(*within)
             write_atomic(self.log(record) if name == "log.txt" else path, text)
-        write_atomic(self._record(record), _json(record), durable=True)
+        write_atomic(self._record(record), _json(record, None), durable=True)
         self.unmark_running(record)
 
     def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
@@ -279,37 +283,49 @@ class Run:
         return self._record(record).exists()
 
     def write_records(self, records: Sequence[dict[str, Any]]) -> None:
-        """Write all records of a run that nobody reads yet, and its tables."""
-        folder = self.folder / "jobs"
-        folder.mkdir()
+        """Write all records of an imported run into one file, and its tables."""
+        dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+        ordered = self._sorted(records)
         as_they_are = True
-        for record in records:
-            text = json.dumps(record, ensure_ascii=False, allow_nan=False)
-            try:
-                content = text.encode()
-            except UnicodeEncodeError:
-                content, as_they_are = text.encode(errors="backslashreplace"), False
-            with open(os.path.join(folder, _file_name(record)), "wb", buffering=0) as file:
-                file.write(content)
-        if as_they_are and not any(map(check_record, records)):
-            self._write_tables(stamp_records(self.folder), self._sorted(records))
+        (self.folder / "jobs").mkdir()
+        with (self.folder / "jobs" / IMPORTED).open("wb") as file:
+            for record in ordered:
+                text = dump(record)
+                try:
+                    line = text.encode()
+                except UnicodeEncodeError:
+                    line, as_they_are = text.encode(errors="backslashreplace"), False
+                file.write(line + b"\n")
+        made = make_compact(ordered)
+        valid = not any(map(check_record, ordered)) if made is None else made.is_valid()
+        if as_they_are and valid:
+            self._write_tables(ordered, made)
         else:
             self.finish()
 
     def finish(self) -> None:
         """Rebuild the tables from the records."""
         stamp = stamp_records(self.folder)
-        self._write_tables(stamp, self.records())
+        records = self.records()
+        self._write_tables(records, make_compact(records), stamp)
 
-    def _write_tables(self, stamp: list[int], records: list[dict[str, Any]]) -> None:
-        write_compact(self.folder, stamp, records)
-        table = results_table(self.about, records)
+    def _write_tables(
+        self,
+        records: list[dict[str, Any]],
+        made: Compact | None,
+        stamp: list[int] | None = None,
+    ) -> None:
+        write_compact(self.folder, stamp or stamp_records(self.folder), made)
         scores = self.folder / "scores"
-        text = table.to_csv(index=False)
+        text = csv_text(results_columns(self.about, records), WHOLE_COLUMNS)
         write_atomic(scores / "results.csv", text)
         stem = safe_name(f"{self.about['model']}.benchmark_{self.about['suite']}")
         write_atomic(scores / f"{stem}.csv", text)
-        write_atomic(scores / "scores.csv", scores_table(records).to_csv(index=False))
+        table = scores_table(records) if made is None else made.scores()
+        text = csv_text({name: column.tolist() for name, column in table.items()})
+        write_atomic(scores / "scores.csv", text)
+        if not (self.folder / "predictions").is_dir():
+            return
         for task in dict.fromkeys(record["task"] for record in records):
             if items := self.missing(task):
                 path = self.folder / "missing" / f"{safe_name(task)}.txt"
@@ -356,17 +372,21 @@ class Run:
 
     def read_records(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Return the records in the order of the plan, and what is wrong with damaged ones."""
-        found, damaged = [], {}
-        for path in (self.folder / "jobs").glob("*.json"):
-            record = read_record(path)
-            wrong = INCOMPLETE if record is None else check_record(record)
-            if not wrong and record is not None and path.name != _file_name(record):
-                wrong = "the name does not fit its task and fold"
-            if wrong:
-                damaged[path.name] = wrong
-            elif record is not None:
-                found.append(record)
-        return self._sorted(found), damaged
+        found, damaged = {}, {}
+        folder = self.folder / "jobs"
+        names = os.listdir(folder) if folder.is_dir() else []
+        # a record in its own file replaces an imported one
+        for name in sorted(filter(is_job_file, names), key=lambda name: name != IMPORTED):
+            for place, record in enumerate(read_job_file(os.path.join(folder, name)), start=1):
+                wrong = INCOMPLETE if record is None else check_record(record)
+                job = "" if wrong or record is None else _file_name(record)
+                if not wrong and name not in (job, IMPORTED):
+                    wrong = "the name does not fit its task and fold"
+                if wrong:
+                    damaged[f"{name}, line {place}" if name == IMPORTED else name] = wrong
+                elif record is not None:
+                    found[job] = record
+        return self._sorted(found.values()), damaged
 
     def _in_order(self, records: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
         """Return records in the order of the plan; raise ``DataError`` if they have none."""
@@ -447,13 +467,31 @@ def about_stamp(folder: Path) -> tuple[int, int] | None:
     return None
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """Return a record, or None if it is incomplete, for example after a power failure."""
+def is_job_file(name: str) -> bool:
+    """Return whether a file in ``jobs`` has records."""
+    return name.endswith(".json") or name == IMPORTED
+
+
+def read_job_file(path: str | Path) -> list[dict[str, Any] | None]:
+    """Return the records in a file: one, or one per line if they were imported.
+
+    None is one that is incomplete, for example after a power failure.
+    """
     try:
-        record = read_json_object(path)
-    except DataError:
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+    except OSError:
+        return [None]
+    several = os.path.basename(path) == IMPORTED
+    return list(map(_parse, content.splitlines() if several else [content]))
+
+
+def _parse(content: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(content.decode())
+    except (ValueError, RecursionError):
         return None
-    return record if all(key in record for key in NEEDED) else None
+    return record if isinstance(record, dict) and all(key in record for key in NEEDED) else None
 
 
 def open_runs(
@@ -570,11 +608,14 @@ def _fold(record: Mapping[str, Any]) -> str:
     return never if record["fold"] is None else str(record["fold"])
 
 
-def _json(value: Mapping[str, Any]) -> str:
-    """Return a value as JSON; lone surrogates in its texts become escapes."""
+def _json(value: Mapping[str, Any], indent: int | None = 1) -> str:
+    """Return a value as JSON; lone surrogates in its texts become escapes.
+
+    Without ``indent`` it is one line, which takes a tenth of the time.
+    """
 
     def dump(value: Any) -> str:
-        return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+        return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
 
     text = dump(value)
     try:

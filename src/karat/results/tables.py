@@ -15,7 +15,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,15 @@ USAGE_COLUMNS = (
     *("tokens", "price", "embed_tokens", "tokens_estimated", "truncated", "texts", "requests"),
     *("request_seconds_median", "request_seconds_p95", "texts_per_second"),
 )
+#: columns of jobs of a limited encoder in the same process, and of rerankers
+COUNT_COLUMNS = ("truncated", "texts", "pairs")
 SCORE_COLUMNS = (
     *("task", "model", "repeat", "fold", "corruption", "severity", "draw", "epoch", "metric"),
     "value",
+)
+#: columns of integers, of which some may be empty
+WHOLE_COLUMNS = (
+    *("fold", "seed", "repeat", "dimensions", "vector_bytes", "train_questions", "questions"),
 )
 #: epoch of a final score; scores during training have the epochs 1, 2, ...
 FINAL_EPOCH = -1
@@ -77,21 +83,40 @@ def score_rows(
 
 def results_table(about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return one row per job and view, including failed and declined jobs."""
-    datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
-    rows = []
-    for record in expand_folds(about, records):
-        fixed = _fixed(about, record, datasets.get(record["task"], ""))
-        views = record["views"] or [{"corruption": "", "severity": 0.0, "scores": {}}]
-        rows += [{**fixed, **_of_view(record, view)} for view in views]
+    table = pd.DataFrame(results_columns(about, records))
+    return table.astype({name: "Int64" for name in WHOLE_COLUMNS})
+
+
+def results_columns(
+    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> dict[str, list[Any]]:
+    """Return the columns of ``results_table``; empty cells are None."""
+    none: list[Mapping[str, Any]] = [{"corruption": "", "severity": 0.0, "scores": {}}]
+    pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+        (record, view)
+        for record in expand_folds(about, records)
+        for view in record["views"] or none
+    ]
     batches = sorted({int(size) for r in records for size in r.get("inference", {})})
     planned = {name for task in about["tasks"] for name in task["metrics"] if name != "?"}
-    metrics = sorted(planned | {name for r in records for v in r["views"] for name in v["scores"]})
-    timings = [f"inference_{size}_seconds" for size in batches]
+    scores = [view["scores"] for _, view in pairs]
+    metrics = sorted(planned.union(*set(map(tuple, scores))))
     usage = USAGE_COLUMNS if any("tokens" in record for record in records) else ()
-    columns = [*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings]
-    table = pd.DataFrame(rows, columns=columns)
-    whole = ["fold", "seed", "repeat", "dimensions", "vector_bytes", "train_questions", "questions"]
-    return table.astype({name: "Int64" for name in whole})
+    counts = [n for n in COUNT_COLUMNS if n not in usage and any(n in r for r in records)]
+    usage = (*usage, *counts)
+    found = {
+        **_of_jobs(about, [record for record, _ in pairs], usage),
+        **_of_views(pairs),
+        **{name: [each.get(name) for each in scores] for name in metrics},
+        **{f"inference_{n}_seconds": _inference(pairs, str(n)) for n in batches},
+    }
+    timings = [f"inference_{size}_seconds" for size in batches]
+    columns = (*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings)
+    return {name: found[name] for name in columns}
+
+
+def _inference(pairs: Sequence[tuple[Mapping[str, Any], Any]], size: str) -> list[Any]:
+    return [record.get("inference", {}).get(size) for record, _ in pairs]
 
 
 def expand_folds(
@@ -106,51 +131,90 @@ def expand_folds(
             yield from ({**record, "fold": fold} for fold in folds.get(record["task"], [None]))
 
 
-def _fixed(about: Mapping[str, Any], record: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    own = {name: record.get(name) for name in (*KARAT_COLUMNS, *USAGE_COLUMNS)}
+def _of_jobs(
+    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]], usage: Sequence[str]
+) -> dict[str, Any]:
+    """Return the columns of the run and of its jobs."""
+    datasets = {task["name"]: task.get("id") or task["dataset"] for task in about["tasks"]}
+    constant = {name: about[name] for name in ("constraint", "mode", "version")}
+    constant["params"] = json.dumps(about["params"]) if about["params"] else ""
+    constant["tag"] = about.get("tag") or f"karat-{about['karat']}"
+    keys = {name: name for name in (*KARAT_COLUMNS, *usage, "task", "fold", "metric")}
+    keys |= {"framework": "model", "utc": "utc", "seed": "seed", "models": "models"}
+    keys["duration"] = "fit_seconds"
+    sizes = [vector_size(record) for record in records]
     return {
-        **own,
-        "id": dataset,
-        "task": record["task"],
-        "framework": record["model"],
-        "constraint": about["constraint"],
-        "fold": record["fold"],
-        "metric": record["metric"],
-        "mode": about["mode"],
-        "version": about["version"],
-        "params": json.dumps(about["params"]) if about["params"] else "",
-        "tag": about.get("tag") or f"karat-{about['karat']}",
-        "utc": record["utc"],
-        "duration": record.get("fit_seconds"),
-        "seed": record["seed"],
-        **dict(zip(("vector_precision", "vector_bytes"), vector_size(record), strict=True)),
-        "notes": "; ".join(record["notes"]),
-        "models": record.get("models"),
-        **{f"inference_{n}_seconds": v for n, v in record.get("inference", {}).items()},
+        **{name: [value] * len(records) for name, value in constant.items()},
+        **{name: [record.get(key) for record in records] for name, key in keys.items()},
+        "id": [datasets.get(record["task"], "") for record in records],
+        "notes": ["; ".join(record["notes"]) for record in records],
+        "vector_precision": [precision for precision, _ in sizes],
+        "vector_bytes": [size for _, size in sizes],
     }
 
 
 def vector_size(record: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """Return the precision of a job's vectors and the bytes of one; those of old records are 32 bits."""
+    """Return the precision and the bytes of a job's vectors; those of old records are 32 bits."""
     width, precision = record.get("dimensions"), record.get("precision") or "float32"
     return (precision, vector_bytes(width, precision)) if width else (None, None)
 
 
-def _of_view(record: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
-    # if a view failed, each view has its own status
-    source = view if any(each.get("info") for each in record["views"]) else record
-    reasons = view.get("reasons", {}).values()
+def _of_views(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return the columns of views: the primary score, the corruption and the status."""
+    views = [view for _, view in pairs]
+    sources: list[Mapping[str, Any]] = [record for record, _ in pairs]
+    if any(view.get("info") for view in views):  # then each view has its own status
+        failed = [any(each.get("info") for each in record["views"]) for record in sources]
+        sources = [v if own else r for own, (r, v) in zip(failed, pairs, strict=True)]
+    info = [source["info"] for source in sources]
+    if any(view.get("reasons") for view in views):
+        reasons = [list(view.get("reasons", {}).values()) for view in views]
+        several = ([text, *more] for text, more in zip(info, reasons, strict=True))
+        info = ["; ".join(filter(None, messages)) for messages in several]
     return {
-        **view["scores"],
-        "result": view["scores"].get(record["metric"]),
-        "corruption": view["corruption"],
-        "severity": view["severity"],
-        "draw": view.get("draw", 0),
-        "affected": view.get("affected"),
-        "coverage": view.get("coverage"),
-        "status": source["status"],
-        "info": "; ".join(message for message in (source["info"], *reasons) if message),
+        "result": [view["scores"].get(record["metric"]) for record, view in pairs],
+        "corruption": [view["corruption"] for view in views],
+        "severity": [view["severity"] for view in views],
+        "draw": [view.get("draw", 0) for view in views],
+        "affected": [view.get("affected") for view in views],
+        "coverage": [view.get("coverage") for view in views],
+        "status": [source["status"] for source in sources],
+        "info": info,
     }
+
+
+def csv_text(columns: Mapping[str, Sequence[Any]], whole: Collection[str] = ()) -> str:
+    """Return the text that pandas writes for columns of texts, numbers and None.
+
+    Each distinct text is quoted once. A column of integers and None has decimal points, as in
+    pandas, unless it is one of ``whole``.
+
+    >>> csv_text({"a,b": ["x", None], "n": [1, None], "v": [0.5, float("nan")]}, whole=["n"])
+    '"a,b",n,v\\nx,1,0.5\\n,,\\n'
+    """
+    cells = [_csv_cells(values, name in whole) for name, values in columns.items()]
+    header = ",".join(_csv_cells(list(columns)))
+    return "\n".join([header, *map(",".join, zip(*cells, strict=True))]) + "\n"
+
+
+def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
+    """Return the cells of a column as they are in a CSV file."""
+    kinds = set(map(type, values))
+    numbers = {int, float, type(None)}
+    if kinds <= numbers and not whole and kinds not in ({int}, {type(None)}):
+        floats = values if kinds == {float} else [np.nan if v is None else v for v in values]
+        texts = list(map(repr, map(float, floats)))
+        return ["" if text == "nan" else text for text in texts] if "nan" in texts else texts
+    if len(kinds - {type(None)}) > 1:
+        return list(map(_csv_cell, values))
+    known = {value: _csv_cell(value) for value in set(values)}
+    return [known[value] for value in values]
+
+
+def _csv_cell(value: Any) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerow([value, ""])
+    return file.getvalue()[:-2]
 
 
 # -- reading run.json and records ---------------------------------------------------------------
@@ -451,7 +515,9 @@ def item_keys(data: Dataset) -> np.ndarray:
     names = data.questions.index
     if data.modality in ("entity", *ITEM_TYPES) and has_one_item_each(data):
         names = data.items.index[data.mentions(data.fields[0]).rows]
-    texts = np.array([encodable(text) for text in as_text(names.to_numpy())], dtype=object)
+    texts = as_text(names.to_numpy())
+    if not "".join(texts).isascii():
+        texts = np.array([encodable(text) for text in texts], dtype=object)
     if len(set(texts.tolist())) < len(texts):
         texts = as_text(np.arange(len(texts)))
     return texts
@@ -553,7 +619,7 @@ def _texts(data: Dataset, field: str) -> list[str]:
 def _named(data: Dataset, places: np.ndarray) -> list[str]:
     if data.modality == "table":
         return [str(name) for name in data.items.index[places]]
-    items = data.items.iloc[places]
+    items = data.items.iloc[places].to_numpy(dtype=object)
     return [item_text(item) if data.modality in ITEM_TYPES else str(item) for item in items]
 
 
@@ -563,8 +629,17 @@ def _written(column: pd.Series) -> Any:
         return column.to_numpy()
     missing = column.isna().tolist()
     cells = column.astype(object).tolist()
+    if _is_plain(cells):
+        return np.array(cells, dtype=object)
     texts = [None if lost else cut(encodable(str(cell))) for lost, cell in zip(missing, cells, strict=True)]
     return np.array(texts, dtype=object)
+
+
+def _is_plain(cells: Sequence[Any]) -> bool:
+    """Return whether all cells are texts that need not be changed."""
+    if not all(type(cell) is str for cell in cells):
+        return False
+    return "".join(cells).isascii() and max(map(len, cells), default=0) <= TEXT_LENGTH
 
 
 def cut(text: str, length: int = TEXT_LENGTH) -> str:

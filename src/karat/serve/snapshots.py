@@ -31,7 +31,7 @@ from karat import __version__
 from karat.core.files import safe_name
 from karat.errors import FAILURES, DataError, KaratError
 from karat.results.load import FrozenRun, status_row
-from karat.results.run import read_record
+from karat.results.run import is_job_file, read_job_file
 from karat.results.tables import scores_table
 from karat.serve.settings import ApiError, Limits
 
@@ -214,7 +214,7 @@ class ServedRun(FrozenRun):
         except OSError:
             return
         for entry in entries:
-            if not entry.name.endswith(".json") or entry.name.startswith("."):
+            if not is_job_file(entry.name) or entry.name.startswith("."):
                 continue
             path = Path(entry.path)
             try:
@@ -224,14 +224,14 @@ class ServedRun(FrozenRun):
                 earlier = known.get(entry.name)
                 if earlier is None or earlier[0] != stamp:
                     _check_file(path)
-                    earlier = (stamp, read_record(path))
+                    earlier = (stamp, read_job_file(path))
                 yield entry.name, earlier
             except (OSError, DataError):
                 continue  # deleted meanwhile, a link to a file outside, or not a file
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return self._in_order(record for _, record in self._files.values())
+        return self._in_order(record for _, records in self._files.values() for record in records)
 
     @cached_property
     def _scores(self) -> pd.DataFrame:

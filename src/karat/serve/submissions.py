@@ -46,7 +46,7 @@ NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_@+,-]*(\.[A-Za-z0-9_@+,-]+)*"
 MAX_NAME_LENGTH = 150
 COMPRESSED = (".gz", ".zst")
 #: files taken from an uploaded run folder: records, tables and logs; no code, no pickles
-RUN_FILE_SUFFIXES = (".json", ".csv", ".txt")
+RUN_FILE_SUFFIXES = (".json", ".jsonl", ".csv", ".txt")
 #: maximum number of files in a run folder, and of its unpacked size relative to the upload limit
 MAX_FILES, MAX_EXPANSION = 100_000, 8
 #: limits of the process that unpacks and checks a run folder

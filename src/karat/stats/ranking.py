@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 from threadpoolctl import threadpool_limits
 
 from karat.stats.paired_tests import ALPHA, CONFIDENCE, average_ranks
@@ -116,7 +116,7 @@ def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         random = there @ ((there.sum(axis=0) ** 2 - 1) / 12) / count
         apart = np.where(there, ranks - mean[:, None], 0.0)
         variance = ((apart**2).sum(axis=1) + random) / count
-        half = stdtrit(count - 1, (1 + CONFIDENCE) / 2) * np.sqrt(variance / count)
+        half = scipy.special.stdtrit(count - 1, (1 + CONFIDENCE) / 2) * np.sqrt(variance / count)
     half[count < FEWEST_TASKS] = np.nan
     last = np.count_nonzero(count)
     return mean, np.clip(mean - half, 1, last), np.clip(mean + half, 1, last)
@@ -460,7 +460,7 @@ def _rated(ranks: np.ndarray, anchor: int | None) -> np.ndarray:
     moved = moved - (moved.mean(axis=0) if anchor is None else moved[anchor])
     tasks = ranks.shape[1]
     error = np.sqrt((moved**2).sum(axis=1) * (tasks + 1) / tasks)
-    half_width = stdtrit(tasks - 1, (1 + CONFIDENCE) / 2) * error
+    half_width = scipy.special.stdtrit(tasks - 1, (1 + CONFIDENCE) / 2) * error
     ends = np.stack([strengths, strengths - half_width, strengths + half_width])
     return CENTER + POINTS * (ends - (0.0 if anchor is None else strengths[anchor]))
 

@@ -27,7 +27,7 @@ from karat.compat.taco import (
 from karat.core.registry import corruptions
 from karat.corruptions.view import changed_share
 from karat.errors import DataError, DefinitionError
-from karat.models.predictors import MatrixPredictor
+from karat.models.automl import MatrixPredictor
 from karat.results.run import open_runs
 
 NAMES = [

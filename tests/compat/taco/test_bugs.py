@@ -14,7 +14,8 @@ from karat.compat.taco import run_classification_suite
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.corruptions.view import View, corrupt_with_share
-from karat.models.predictors import RbfClassifier, TablePredictor
+from karat.models.automl import TablePredictor
+from karat.models.predictors import RbfClassifier
 
 
 def halves(rows: int = 400, levels: int = 3) -> pd.DataFrame:

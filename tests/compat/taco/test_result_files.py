@@ -26,7 +26,7 @@ from karat.compat.taco.result_files import (
     taco_tables,
 )
 from karat.errors import DataError, DefinitionError, MissingExtra
-from karat.models.predictors import TablePredictor
+from karat.models.automl import TablePredictor
 from karat.reporting.plots import COLORS, Plot
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -12,8 +12,8 @@ import pytest
 
 import karat
 from karat.core.dataset import Dataset
-from karat.data.load_dataset import load_dataset
-from karat.data.readers.corpus import corpus_layout
+from karat.data.load_dataset import DataSpec, load_dataset
+from karat.data.readers.corpus import corpus_layout, read_corpus
 from karat.errors import DataError, DefinitionError
 
 DOCUMENTS = {"a": "how to bake bread", "b": "how to plant trees", "c": "flat tires"}
@@ -230,3 +230,53 @@ def test_a_document_has_the_score_of_its_best_passage(tmp_path):
     task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
     (run,) = karat.evaluate({"words": Words()}, task, output=tmp_path / "last")
     assert run.results()["mrr"].item() == 1.0
+
+
+def test_a_question_without_a_file_is_counted(tmp_path):
+    (tmp_path / "bread.md").write_text("flour and water")
+    (tmp_path / "questions.csv").write_text("question,file\nbread,bread.md\nwhy,\n,bread.md\n")
+    with pytest.warns(UserWarning, match="1 query without a relevant document"):
+        data = read_corpus(tmp_path, DataSpec("c"))
+    assert data.items.loc["query 1"] == "bread" and len(data) == 1
+
+
+def test_a_long_document_is_read_whole(tmp_path):
+    """Two megabytes: kept as it is, counted as long, and found by its last word."""
+    (tmp_path / "long.md").write_text("word " * 420_000 + "end")
+    (tmp_path / "short.md").write_text("word")
+    (tmp_path / "questions.csv").write_text("question,file\nend,long.md\n")
+    with pytest.warns(UserWarning, match="1 document with more than 400 words"):
+        data = read_corpus(tmp_path, DataSpec("c"))
+    assert len(data.items.loc["long.md"]) > 2_000_000
+    parts = read_corpus(tmp_path, DataSpec("c", options={"passages": 10_000}))
+    assert len(parts.items) == 1 + 43 + 1 and parts.items.iloc[-2].endswith("end")
+
+
+def test_the_leaderboard_of_a_corpus_has_all_metrics(tmp_path, cli):
+    """A plan states how many queries are needed, before a run and from its differences."""
+    folder = beir(tmp_path / "c", documents={**DOCUMENTS, "x": "bread bread", "y": "trees"})
+    empty = cli("plan", str(folder), "-m", "tfidf", "--detect", "0.1", "--runs", str(tmp_path))
+    # (2.8016 * 0.3 / 0.1) ** 2 + 1.92 = 72.6
+    assert "about 73 are needed" in empty.out and "0.3" in empty.out
+    runs = karat.evaluate(
+        {"words": Words(), "other": Lengths()}, str(folder), output=tmp_path / "r"
+    )
+    board = karat.leaderboard(runs)
+    for run in runs:
+        row = run.results().iloc[0]
+        for name in ("mrr@10", "recall@1", "recall@10", "recall@100", "map"):
+            assert board.loc[run.model, name] == row[name]
+        assert board.loc[run.model, "c"] == row["ndcg@10"]
+    assert list(board.attrs["further"]) == ["mrr@10", "recall@1", "recall@10", "recall@100", "map"]
+    shown = cli("leaderboard", str(tmp_path / "r"))
+    assert all(name in shown.out for name in board.attrs["further"])
+
+
+class Lengths:
+    def encode(self, texts):
+        return np.array([[len(text), 1.0] for text in texts])
+
+
+def test_an_empty_folder_is_reported_as_such(tmp_path, cli):
+    result = cli("run", f"{tmp_path}/", "-m", "tfidf")
+    assert result.code == 2 and "is not a corpus" in result.err

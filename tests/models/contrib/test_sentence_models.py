@@ -10,13 +10,19 @@ from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import Declined, DefinitionError
 from karat.models.adapters import adapt
-from karat.models.contrib.sentence_models import OnnxEncoder, Prompts, SentenceTransformerEncoder
+from karat.models.contrib.sentence_models import (
+    OnnxEncoder,
+    Prompts,
+    SentenceTransformerEncoder,
+    count_over_limit,
+)
 from karat.models.model import object_identity
 
 
@@ -320,3 +326,31 @@ def test_tensors_of_any_kind_are_taken(real_sentence_transformer):
     assert found.dtype == np.float32
     # the longest comes first
     np.testing.assert_allclose(found[::-1], plain, atol=1e-2)
+
+
+class Tokenizer:
+    """One token per word, and two special ones."""
+
+    backend_tokenizer = None
+
+    def __call__(self, texts, **options):
+        assert options["truncation"] is False
+        return {"input_ids": [[0] * (len(text.split()) + 2) for text in texts]}
+
+
+def test_texts_over_the_limit_are_counted():
+    model = SimpleNamespace(max_seq_length=10, tokenizer=Tokenizer())
+    texts = ["a " * 8, "a " * 9, "a"]
+    assert count_over_limit(model, texts, "") == 1
+    assert count_over_limit(model, texts, "query: ") == 2
+    assert count_over_limit(SimpleNamespace(max_seq_length=None), texts, "") == 0
+
+
+def test_the_real_one_counts_texts_over_its_limit(real, tmp_path):
+    assert real.count_truncated(TEXTS) == 1
+    texts = [f"{number} {text}" for number in range(5) for text in TEXTS if text]
+    frame = pd.DataFrame({"text": texts, "label": ["x", "y"] * 10})
+    data = karat.Dataset.from_columns(frame, ["text"], "label", name="d")
+    (run,) = karat.evaluate({"real": real}, karat.Task("d", data), output=tmp_path)
+    row = run.results().iloc[0]
+    assert (row["truncated"], row["texts"]) == (5, 20) and "5 of 20 texts" in str(row["notes"])

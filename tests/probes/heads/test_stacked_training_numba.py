@@ -1,9 +1,12 @@
 """The compiled loops alone, on numbers computed by hand; the rest is in test_stacked_training."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-pytest.importorskip("numba")
+numba = pytest.importorskip("numba")
 
 from karat.probes.heads import stacked_training_numba as loops  # noqa: E402
 
@@ -79,3 +82,20 @@ def test_normalize_and_denormalize():
     # the first row is cut off by ReLU; what is left is explained by the mean and the spread
     assert to_gain.tolist() == [4] and to_shift.tolist() == [4]
     assert back.ravel().tolist() == [0, 0]
+
+
+def test_compiled_loops_are_kept_in_a_writable_folder():
+    folder = Path(loops.epoch.stats.cache_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    assert os.access(folder, os.W_OK)
+
+
+def test_loops_are_compiled_where_no_folder_is_writable(monkeypatch):
+    def refuse(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(loops, "njit", refuse)
+    add = loops._compiled(lambda a, b: a + b)
+    assert add(2, 3) == 5

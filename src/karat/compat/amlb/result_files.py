@@ -23,11 +23,10 @@ from karat.results.importing import (
     UNKNOWN,
     ImportLog,
     ModelResults,
-    Row,
     Sample,
+    Table,
     direction,
     kind_of,
-    rows,
 )
 from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
@@ -225,7 +224,7 @@ def read(samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
         try:
             file = _File(sample, log)
             # the metric of a task in one file also applies to the others
-            firsts |= {task: name for task, name in file.firsts().items() if name != UNKNOWN}
+            firsts |= {task: name for task, name in file.own.items() if name != UNKNOWN}
             files.append(file)
         except KaratError as error:
             log.problems.append(str(error))
@@ -245,52 +244,57 @@ class _File:
         base = {*AMLB_COLUMNS, *KARAT_COLUMNS, *NEW}
         others = [name for name in sample.names if name not in base]
         self.metrics = [name for name in others if direction(name) is not None]
-        self.rows = self._last()
+        self.rows = self._last(Table.read(sample))
         self.types = self._types()
+        self.own = self._firsts()
         self.first: dict[str, str] = {}
-        asked = {_plain(row.text("metric")) for row in self.rows} - {""}
+        asked = set(map(_plain, set(self.rows.texts("metric")))) - {""}
         numbers = [name for name in others if name not in self.metrics and name not in asked]
         log.skipped(sample.path, [n for n in numbers if not n.startswith("infer_batch_size")])
 
-    def _last(self) -> list[Row]:
+    def _last(self, table: Table) -> Table:
         """Return the last row of each job and view."""
-        found: dict[tuple[Any, ...], Row] = {}
-        count = declined = 0
-        for row in rows(self.sample):
-            if row.text("status") == "declined" or row.text("info").startswith(DECLINED):
-                declined += 1
-                continue
-            names = ("framework", "constraint", "task", "corruption", "severity", "draw")
-            key = (row.whole("fold"), *map(row.text, names))
+        stated = zip(table.texts("status"), table.texts("info"), strict=True)
+        ran = [s != "declined" and not info.startswith(DECLINED) for s, info in stated]
+        if declined := ran.count(False):
+            table = table.take([place for place, each in enumerate(ran) if each])
+        names = ("framework", "constraint", "task", "corruption", "severity", "draw")
+        found: dict[tuple[Any, ...], int] = {}
+        folds = table.integers("fold", required=True)
+        for place, key in enumerate(zip(folds, *map(table.texts, names), strict=True)):
             found.pop(key, None)
-            found[key] = row
-            count += 1
-        if count > len(found):
-            repeated = f"{count - len(found)} of {count} rows are duplicates"
+            found[key] = place
+        if len(table) > len(found):
+            repeated = f"{len(table) - len(found)} of {len(table)} rows are duplicates"
             self.log.note(f"{self.sample.path.name}: {repeated}; the last one is used.")
+            table = table.take(list(found.values()))
         if declined:
             self.log.note(f"{self.sample.path.name}: skipped {declined} declined jobs.")
-        return list(found.values())
+        return table
 
     def _types(self) -> dict[str, str]:
         """Return binary or multiclass of each task: its auc is only computed for two classes."""
-        counts: dict[str, Counter[bool]] = {}
-        for row in self.rows if "auc" in self.metrics else ():
-            if row.number("acc") is not None or row.number("auc") is not None:
-                counts.setdefault(row.text("task"), Counter())[row.number("auc") is not None] += 1
-        return {t: "binary" if n[True] > n[False] else "multiclass" for t, n in counts.items()}
+        if "auc" not in self.metrics:
+            return {}
+        columns = (self.rows.texts("task"), self.rows.numbers("acc"), self.rows.numbers("auc"))
+        counts: dict[str, list[int]] = {}
+        for task, acc, auc in zip(*columns, strict=True):
+            if acc is not None or auc is not None:
+                counts.setdefault(task, [0, 0])[auc is not None] += 1
+        return {t: "binary" if two > more else "multiclass" for t, (more, two) in counts.items()}
 
-    def firsts(self) -> dict[str, str]:
+    def _firsts(self) -> dict[str, str]:
         """Return the primary metric of each task: as given, else the one equal to its results."""
         firsts: dict[str, str] = {}
         counts: dict[str, Counter[str]] = {}
-        for row in self.rows:
-            task, metric = row.text("task"), _plain(row.text("metric"))
-            if metric:
-                firsts.setdefault(task, metric)
-            elif row.number("result") is not None:
-                result = row.number("result")
-                equal = [name for name in self.metrics if row.number(name) == result]
+        plain = {text: _plain(text) for text in set(self.rows.texts("metric"))}
+        scores = {name: self.rows.numbers(name) for name in self.metrics} if "" in plain else {}
+        columns = (self.rows.texts("task"), self.rows.texts("metric"), self.rows.numbers("result"))
+        for place, (task, named, result) in enumerate(zip(*columns, strict=True)):
+            if plain[named]:
+                firsts.setdefault(task, plain[named])
+            elif result is not None:
+                equal = [name for name, column in scores.items() if column[place] == result]
                 counts.setdefault(task, Counter()).update(equal)
         rank = {name: -index for index, name in enumerate(FIRST)}
         for task, times in counts.items():
@@ -300,28 +304,29 @@ class _File:
 
     def runs(self, firsts: Mapping[str, str]) -> Iterator[ModelResults]:
         """Yield the runs; ``firsts`` holds the primary metrics of other files."""
-        own = {task: metric for task, metric in self.firsts().items() if metric != UNKNOWN}
+        own = {task: metric for task, metric in self.own.items() if metric != UNKNOWN}
         self.first = {**firsts, **own}
         self.ways = {metric: direction(metric) for metric in self.first.values()}
-        parts: dict[tuple[str, str], list[Row]] = {}
-        for row in self.rows:
-            parts.setdefault((row.text("framework"), row.text("constraint")), []).append(row)
-        for (framework, constraint), part in parts.items():
+        parts: dict[tuple[str, str], list[int]] = {}
+        names = (self.rows.texts("framework"), self.rows.texts("constraint"))
+        for place, key in enumerate(zip(*names, strict=True)):
+            parts.setdefault(key, []).append(place)
+        for (framework, constraint), places in parts.items():
+            part = self.rows.take(places)
             model = self.log.model or framework
             found = ModelResults("amlb", model, _suite(self.sample), [self.sample.path])
             constraint = constraint or _constraint(self.sample)
             found.about = {"constraint": constraint, **self._common(part)}
-            for row in part:
-                self._add(found, row)
+            self._add(found, part)
             yield found
 
-    def _common(self, part: Sequence[Row]) -> dict[str, Any]:
+    def _common(self, part: Table) -> dict[str, Any]:
         """Return the common fields of the rows of a run, and the time of the last row."""
         names = ("mode", "version", "params", "tag", "app_version")
         modes, versions, params, tags, new_tags = (
-            list(dict.fromkeys(text for row in part if (text := row.text(name)))) for name in names
+            [text for text in dict.fromkeys(part.texts(name)) if text] for name in names
         )
-        stamp = re.sub("[^0-9T]", "", max((row.text("utc") for row in part), default=""))
+        stamp = re.sub("[^0-9T]", "", max(part.texts("utc"), default=""))
         whole = re.fullmatch("[0-9]{8}T[0-9]{6}", stamp)
         return {
             "mode": "+".join(modes) or "imported",
@@ -332,51 +337,80 @@ class _File:
             "stamp": stamp if whole else None,
         }
 
-    def _add(self, found: ModelResults, row: Row) -> None:
-        task, fold = row.text("task"), row.whole("fold")
-        first = self.first.get(task, UNKNOWN)
-        if task not in found.tasks:
-            kind = KINDS.get(row.text("type"), row.text("type")) or kind_of(first)
-            facts = {"dataset": row.text("id") or task, "metric": first, "kind": kind}
-            type_ = row.text("type") or (self.types.get(task) if kind == "classification" else None)
-            found.tasks[task] = {**facts, **_some(type=type_)}
-        repeat = row.whole("repeat") if row.text("repeat") else 0
-        job = found.job(task, fold, repeat)
-        scores = self._scores(found, row)
-        if row.text("status") == "failed" or not scores:
-            job.info = job.info or row.text("info") or "no result"
-        elif row.text("info"):
-            job.notes.append(row.text("info"))
-        severity = row.number("severity") or 0.0
-        draw = row.whole("draw") if row.text("draw") else 0
-        for name, value in scores.items():
-            found.put(job, name, value, View(row.text("corruption"), severity, draw))
-        job.facts |= _facts(row)
+    def _add(self, found: ModelResults, part: Table) -> None:
+        """Add the jobs of a run."""
+        self._add_tasks(found, part)
+        folds, repeats = part.integers("fold"), part.integers("repeat")
+        jobs = [
+            found.job(task, fold or 0, repeat or 0)
+            for task, fold, repeat in zip(part.texts("task"), folds, repeats, strict=True)
+        ]
+        scores, views = self._scores(found, part), _views(part)
+        outcomes = zip(jobs, scores, part.texts("status"), part.texts("info"), strict=True)
+        for job, row, status, info in outcomes:
+            if status == "failed" or not row:
+                job.info = job.info or info or "no result"
+            elif info:
+                job.notes.append(info)
+        for job, view, row, facts in zip(jobs, views, scores, _facts(part), strict=True):
+            if row:
+                job.scores.setdefault(view, {}).update(row)
+            job.facts |= facts
 
-    def _scores(self, found: ModelResults, row: Row) -> dict[str, float]:
-        named, result = row.text("metric"), row.number("result")
-        first = self.first.get(row.text("task"), UNKNOWN)
-        negated = named.startswith(NEGATED)
-        scores: dict[str, float] = {}
-        if result is not None and first != UNKNOWN:
-            scores[first] = -result if negated else result
+    def _add_tasks(self, found: ModelResults, part: Table) -> None:
+        columns = (part.texts("task"), part.texts("type"), part.texts("id"))
+        for task, stated, dataset in zip(*columns, strict=True):
+            if task not in found.tasks:
+                first = self.first.get(task, UNKNOWN)
+                kind = KINDS.get(stated, stated) or kind_of(first)
+                facts = {"dataset": dataset or task, "metric": first, "kind": kind}
+                type_ = stated or (self.types.get(task) if kind == "classification" else None)
+                found.tasks[task] = {**facts, **_some(type=type_)}
+
+    def _scores(self, found: ModelResults, part: Table) -> list[dict[str, float]]:
+        """Return the scores of each row: its result, and the columns of metrics."""
+        columns = (part.texts("task"), part.texts("metric"), part.numbers("result"))
+        scores: list[dict[str, float]] = []
+        for task, named, result in zip(*columns, strict=True):
+            first = self.first.get(task, UNKNOWN)
+            if result is None or first == UNKNOWN:
+                scores.append({})
+                continue
+            negated = named.startswith(NEGATED)
             # current files negate lower-is-better results and name the metric neg_...
-            if self.ways[first] is None and (negated or "app_version" in self.sample.names):
+            is_known = self.ways[first] is not None
+            if not is_known and (negated or "app_version" in self.sample.names):
                 found.higher[first] = not negated
-            elif self.ways[first] is None:
-                del scores[first]
+            elif not is_known:
                 self.log.skipped(self.sample.path, [first])
+                scores.append({})
+                continue
+            scores.append({first: -result if negated else result})
         for name in self.metrics:
-            value = row.number(name)
+            self._add_metric(scores, part, name)
+        return scores
+
+    def _add_metric(self, scores: list[dict[str, float]], part: Table, name: str) -> None:
+        """Add the scores of a column."""
+        results = part.numbers("result")
+        for place, (value, result) in enumerate(zip(part.numbers(name), results, strict=True)):
             if value is None or result is None:
                 continue
-            if name in scores and not math.isclose(value, scores[name], rel_tol=NEAR):
+            row = scores[place]
+            if name in row and not math.isclose(value, row[name], rel_tol=NEAR):
                 self.log.note(
-                    f"{row.path.name}, line {row.line}: result is {result} but {name} is {value}; "
-                    f"using {name}."
+                    f"{part.path.name}, line {part.lines[place]}: result is {result} but {name} is "
+                    f"{value}; using {name}."
                 )
-            scores[name] = value
-        return scores
+            row[name] = value
+
+
+def _views(part: Table) -> list[View]:
+    """Return the view of each row; equal ones are one object."""
+    columns = (part.texts("corruption"), part.numbers("severity"), part.integers("draw"))
+    keys = list(zip(*columns, strict=True))
+    made = {key: View(key[0], key[1] or 0.0, key[2] or 0) for key in set(keys)}
+    return [made[key] for key in keys]
 
 
 def _suite(sample: Sample) -> str:
@@ -422,30 +456,37 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def _facts(row: Row) -> dict[str, Any]:
-    duration = row.number("duration")
-    training = row.number("training_duration")
-    own = {
-        name: row.number(name)
-        for name in KARAT_COLUMNS
-        if name.endswith("_seconds") and row.text(name)
-    }
-    seed = row.number("seed")
-    models = row.number("models") if row.text("models") else row.number("models_count")
-    return {
-        **_some(
-            utc=row.text("utc"),
-            seed=None if seed is None else int(seed),
-            seconds=row.number("seconds") if row.text("seconds") else duration,
-            fit_seconds=duration if training is None else training,
-            predict_seconds=row.number("predict_duration"),
-            models=None if models is None else int(models),
-            coverage=row.number("coverage"),
-            params=row.text("params"),
-            version=row.text("version"),
+def _facts(part: Table) -> list[dict[str, Any]]:
+    """Return what each row has besides its scores."""
+    duration = part.numbers("duration")
+    columns: dict[str, Sequence[Any]] = {
+        "utc": part.texts("utc"),
+        "seed": _whole(part.numbers("seed")),
+        "seconds": _first_given(part.numbers("seconds"), duration),
+        "fit_seconds": _first_given(part.numbers("training_duration"), duration),
+        "predict_seconds": part.numbers("predict_duration"),
+        "models": _first_given(
+            _whole(part.numbers("models")), _whole(part.numbers("models_count"))
         ),
-        **_some(**own),
+        "coverage": part.numbers("coverage"),
+        "params": part.texts("params"),
+        "version": part.texts("version"),
     }
+    timed = [name for name in KARAT_COLUMNS if name.endswith("_seconds") and name in part.columns]
+    for name in timed:
+        columns[name] = _first_given(part.numbers(name), columns.get(name, [None] * len(part)))
+    return [
+        {name: value for name, value in zip(columns, row, strict=True) if value not in (None, "")}
+        for row in zip(*columns.values(), strict=True)
+    ]
+
+
+def _whole(values: Sequence[float | None]) -> list[int | None]:
+    return [None if value is None else int(value) for value in values]
+
+
+def _first_given(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    return [b if a is None else a for a, b in zip(values, others, strict=True)]
 
 
 def _some(**given: Any) -> dict[str, Any]:

@@ -339,11 +339,14 @@ class _Evaluation:
         self.failed |= bool(self.managed.problems)
         self.problems += _grouped_problems(records)
         legacy = self.params.protocol == "legacy"
+        by_task: dict[str, list[dict[str, Any]]] = {}
+        for record in records:
+            by_task.setdefault(record["task"], []).append(record)
         repeats: list[Repeat] = []
         for coverage in covered:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if finished:
-                repeats += Outcome(coverage, finished, runs[0], legacy).repeats()
+                repeats += Outcome(coverage, finished, runs[0], by_task, legacy).repeats()
         written = [coverage.write(self.folder).name for coverage in covered]
         for name, table in result_tables(repeats).items():
             table.to_csv(self.folder / name, index=False)

@@ -128,14 +128,13 @@ class Outcome:
     coverage: Coverage
     trials: Sequence[GoldTrial]
     run: Run
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
     legacy: bool = False
 
     def repeats(self) -> Iterator[Repeat]:
         """Yield the complete repeats of each trial, or one without scores."""
-        records = self.run.records()
         for planned in self.trials:
-            own = [record for record in records if record["task"] == planned.task.name]
-            for group in _complete(own) or [{}]:
+            for group in _complete(self.records[planned.task.name]) or [{}]:
                 scores = mean_scores([view["scores"] for view in group.values()])
                 place = (self.run, planned.task.name, next(iter(group), 0), self.legacy)
                 yield Repeat(planned.trial, self.coverage.share, scores, *place)
@@ -232,12 +231,12 @@ def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 
 
 def _repeats(run: Run) -> list[Repeat]:
-    found = []
+    found, records = [], run.records()
     for task in run.about["tasks"]:
         trial = trial_of(task["name"], str(task.get("dataset", "")), str(task.get("kind", "")))
         if trial is None:
             continue
-        own = [record for record in run.records() if record["task"] == task["name"]]
+        own = [record for record in records if record["task"] == task["name"]]
         for group in _by_repeat(own).values():
             views = group.values()
             shares = [view["coverage"] for view in views if view.get("coverage") is not None]

@@ -17,7 +17,7 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri, stdtrit
+import scipy
 
 from karat.core.files import safe_name
 from karat.core.torch_random import MASTER, bootstrap_seed, interval_seeds, resamples
@@ -113,11 +113,11 @@ def bootstrap(
         alpha = (1 - confidence) / 2
         near = (0.0 if faithful else TIE) * np.ptp(values, axis=0)
         below = ((above < -near).mean(axis=0) + (above <= near).mean(axis=0)) / 2
-        bias = ndtri(below)
+        bias = scipy.special.ndtri(below)
         apart = values.mean(axis=0) - values
         acceleration = (apart**3).sum(axis=0) / (6 * (apart**2).sum(axis=0) ** 1.5)
-        ends = [bias + ndtri(end) for end in (alpha, 1 - alpha)]
-        shares = [ndtr(bias + end / (1 - acceleration * end)) for end in ends]
+        ends = [bias + scipy.special.ndtri(end) for end in (alpha, 1 - alpha)]
+        shares = [scipy.special.ndtr(bias + end / (1 - acceleration * end)) for end in ends]
     ordered = np.sort(above.T, axis=1)
     low, high = (np.where(varies, mean + _quantile(ordered, share), np.nan) for share in shares)
     return low, high
@@ -183,7 +183,7 @@ def pooled_corrected(
     freedom = np.array([[len(values) - 1] for values in tasks])
     whole, each = variances.sum(axis=0), (variances**2 / freedom).sum(axis=0)
     degrees = np.where(each > 0, whole**2 / np.where(each > 0, each, 1), 1)
-    half = stdtrit(degrees, (1 + confidence) / 2) * np.sqrt(whole) / len(tasks)
+    half = scipy.special.stdtrit(degrees, (1 + confidence) / 2) * np.sqrt(whole) / len(tasks)
     return mean - half, mean + half
 
 

@@ -325,11 +325,13 @@ def _read_files(folder: Path, spec: DataSpec) -> Tables:
     path = _questions_file(folder, spec)
     table = read_frame(path, DataSpec(spec.name, infer=True), [*QUESTION, *ANSWER])
     question, answer = _column(table, QUESTION, path), _column(table, ANSWER, path)
-    cells = table[[question, answer]].dropna()
-    if not len(cells):
+    table = table[table[question].notna()]
+    if not table[answer].notna().any():
         raise DataError(f"{path} has no question with a file.")
-    codes, asked = pd.factorize(cells[question].astype(str))
+    # a question without a file is a query without a judgment
+    codes, asked = pd.factorize(table[question].astype(str))
     queries = pd.DataFrame({"id": np.arange(1, len(asked) + 1).astype(str), "text": asked})
+    codes, cells = codes[table[answer].notna()], table[table[answer].notna()]
     pairs = {
         "query": (codes + 1).astype(str),
         "document": [_document(str(cell), names) for cell in cells[answer]],

@@ -75,6 +75,10 @@ class Prompts:
         return self.of(role, given) + (f" [{role}]" if routed else "")
 
 
+#: number of special tokens that a tokenizer may add to a text
+SPECIAL = 8
+#: texts of up to this many bytes are over no model's limit
+SHORT = 100
 #: modules of sentence-transformers that process queries and documents differently
 _ROUTERS = {"Router", "Asym"}
 
@@ -99,6 +103,23 @@ def encode_in_role(model: Any, texts: list[str], role: str, prompt: str, **optio
         f"encode_{role}" if role in ROLE_PROMPTS and hasattr(model, f"encode_{role}") else "encode"
     )
     return getattr(model, own)(texts, prompt=prompt, show_progress_bar=False, **options)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def count_over_limit(model: Any, texts: list[str], prompt: str) -> int:
+    """Return how many texts have more tokens than a SentenceTransformer reads."""
+    limit, tokenizer = getattr(model, "max_seq_length", None), getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        return 0
+    if not limit or not hasattr(tokenizer, "backend_tokenizer"):
+        return 0
+    # a token has at least one byte, and special tokens are few
+    long = [prompt + text for text in texts if _bytes(prompt + text) > limit - SPECIAL]
+    options = {"truncation": False, "padding": False, "verbose": False}
+    return sum(len(ids) > limit for ids in tokenizer(long, **options)["input_ids"] if ids)
 
 
 @dataclass(eq=False, repr=False)
@@ -140,6 +161,12 @@ class SentenceTransformerEncoder(PackagedEncoder):
         prompt = self._prompts().of(role, self.prompt)
         with torch_threads(self.threads):
             return encode_in_role(self._loaded(), texts, role, prompt, batch_size=self.batch)
+
+    def count_truncated(self, texts: list[str], role: str = "") -> int:
+        """Return how many texts are over the model's limit in a role."""
+        if not any(_bytes(text) > SHORT for text in texts):
+            return 0  # without loading the model
+        return count_over_limit(self._loaded(), texts, self._prompts().of(role, self.prompt))
 
     def prompt_for(self, role: str) -> str:
         """Return the prompt of a role."""
@@ -218,6 +245,10 @@ class SentenceTransformerObject(TextEncoder):
     def encode(self, texts: list[str], role: str = "") -> Any:
         """Return one row per text in a role, with the model's own prompt for it."""
         return encode_in_role(self.model, texts, role, Prompts.of_model(self.model).of(role))
+
+    def count_truncated(self, texts: list[str], role: str = "") -> int:
+        """Return how many texts are over the model's limit in a role."""
+        return count_over_limit(self.model, texts, Prompts.of_model(self.model).of(role))
 
     def prompt_for(self, role: str) -> str:
         """Return the prompt of a role."""
@@ -348,11 +379,23 @@ class OnnxEncoder(PackagedEncoder):
         hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
         return " ".join([super().fingerprint(), onnxruntime.__version__, *hashes])
 
-    def encode(self, texts: list[str], role: str = "") -> np.ndarray:
-        """Return one row per text in a role."""
+    def count_truncated(self, texts: list[str], role: str = "") -> int:
+        """Return how many texts have more than ``max_length`` tokens in a role."""
+        self._ready()
+        prompt = self.prompt_for(role)
+        long = [
+            prompt + text for text in texts if _bytes(prompt + text) > self.max_length - SPECIAL
+        ]
+        return sum(bool(read.overflowing) for read in self.tokenizer_.encode_batch(long))
+
+    def _ready(self) -> None:
         if not hasattr(self, "session_"):
             self.check_installed()
             self._load()
+
+    def encode(self, texts: list[str], role: str = "") -> np.ndarray:
+        """Return one row per text in a role."""
+        self._ready()
         if prompt := self.prompt_for(role):
             texts = [prompt + text for text in texts]
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))

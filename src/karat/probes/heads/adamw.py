@@ -15,6 +15,7 @@ from karat.core.registry import head
 from karat.core.torch_random import MASTER, TorchGenerator, fold_seeds
 from karat.errors import DataError, DefinitionError
 from karat.probes.heads.stacked_training import (
+    LARGE,
     Descent,
     Layered,
     Logistic,
@@ -102,8 +103,8 @@ class AdamW:
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError("head adamw: the train rows have one class; at least two are needed.")
-        chance = _Exact(self) if self.mode == "exact" else _Fast(self)
         X = np.asarray(X, dtype=np.float32)
+        chance = _Exact(self, X) if self.mode == "exact" else _Fast(self)
         if judges is None:
             held, train = self.hold_out(codes, chance.rows(len(codes)))
         else:
@@ -201,11 +202,11 @@ class _Exact:
 
     shared = False
 
-    def __init__(self, head: AdamW) -> None:
+    def __init__(self, head: AdamW, X: np.ndarray) -> None:
         if head.fold is None:
             raise DefinitionError("head adamw: mode exact needs the number of the fold.")
         self._weights, orders = fold_seeds(head.fold, head.folds, head.seed)
-        compiled = kernels()
+        compiled = kernels() if head.hidden_dims or X.size >= LARGE else None
         self._orders = TorchGenerator(orders, compiled.shuffle if compiled else None)
 
     def rows(self, size: int) -> np.ndarray:

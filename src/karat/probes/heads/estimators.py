@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.metaestimators import available_if
 
 from karat.core.registry import head, measures
 from karat.errors import DefinitionError, did_you_mean
-from karat.models.predictors import RbfLabels, RbfMachine, RbfRegressor
+from karat.models.model import Parameterized
 from karat.probes.similarity import checked_similarity, distance_names, metric_arguments
+
+if TYPE_CHECKING:
+    from karat.models.predictors import RbfMachine
 
 
 @head("logistic-regression")
@@ -72,18 +71,10 @@ def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     """Predict the majority class or the mean of the nearest train items."""
     from sklearn.neighbors import KNeighborsRegressor
 
+    from karat.models.predictors import NearestLabels
+
     chosen = NearestLabels if kind == "classification" else KNeighborsRegressor
     return chosen(n_neighbors=n_neighbors, weights=weights)
-
-
-class NearestLabels(KNeighborsClassifier):
-    """scikit-learn's nearest neighbors that searches them once for labels and probabilities."""
-
-    @available_if(lambda self: self.weights == "uniform")
-    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most frequent classes, the first of equally frequent ones, and the shares."""
-        shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)], shares
 
 
 @head("naive-bayes")
@@ -94,23 +85,9 @@ def naive_bayes(kind: str = "classification", var_smoothing: float = 1e-9) -> An
         raise DefinitionError(
             f"head naive-bayes: var_smoothing must be > 0, got {var_smoothing!r}."
         )
+    from karat.models.predictors import NaiveBayes
+
     return NaiveBayes(var_smoothing=var_smoothing)
-
-
-class NaiveBayes(GaussianNB):
-    """scikit-learn's Gaussian naive Bayes that returns labels and probabilities in one pass."""
-
-    def fit(self, X: np.ndarray, y: Any) -> NaiveBayes:
-        """Fit; if all vectors are equal, predictions are the class frequencies."""
-        super().fit(X, y)
-        if not self.epsilon_:
-            self.var_ = np.ones_like(self.theta_)
-        return self
-
-    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most probable classes and the probabilities of all."""
-        chances = self.predict_log_proba(X)
-        return self.classes_[chances.argmax(axis=1)], np.exp(chances)
 
 
 @head("decision-tree")
@@ -121,13 +98,13 @@ def tree(
     min_samples_leaf: int = 1,
     random_state: int | None = None,
 ) -> Any:
-    """scikit-learn's decision tree (CART: binary splits), grown without pruning.
+    """scikit-learn's decision tree (CART: binary splits), without pruning.
 
     Classes are split by information gain (``entropy``) or ``gini``, numbers by variance
     (``squared_error``) or ``absolute_error``. ``random_state`` decides between equally good splits.
     This is not C4.5, which also has gain ratios and pruning.
     """
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from karat.probes.heads.decision_tree import ClassTree, NumberTree
 
     allowed = CRITERIA["classification" if kind == "classification" else "regression"]
     criterion = criterion or allowed[0]
@@ -136,8 +113,7 @@ def tree(
             f'head decision-tree: unknown criterion "{criterion}" for {kind}.'
             f"{did_you_mean(criterion, allowed)} Available: {', '.join(allowed)}."
         )
-    chosen = DecisionTreeClassifier if kind == "classification" else DecisionTreeRegressor
-    return chosen(
+    return (ClassTree if kind == "classification" else NumberTree)(
         criterion=criterion,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
@@ -163,6 +139,8 @@ def svm(
             raise DefinitionError(f"head svm: {name} must be a number > 0, got {value!r}.")
     if gamma != "scale" and not _is_positive(gamma):
         raise DefinitionError(f'head svm: gamma must be "scale" or a number > 0, got {gamma!r}.')
+    from karat.models.predictors import RbfLabels, RbfRegressor
+
     machine: RbfMachine = RbfLabels(C, gamma)
     if kind != "classification":
         machine = RbfRegressor(C, gamma, epsilon)
@@ -286,16 +264,16 @@ class Distance:
                 found = [checked_similarity(self.metric, one, other) for other in X[place + 1 :]]
                 yield np.maximum(0.0, 1.0 - np.array(found))
             return
-        from sklearn.metrics import pairwise_distances_chunked
+        from sklearn.metrics import pairwise_distances
 
-        place = 0
         options = {"metric": self.metric, **metric_arguments(str(self.metric), X)}
-        for block in pairwise_distances_chunked(X, working_memory=MEMORY, **options):
+        height = max(1, MEMORY * 2**17 // len(X))
+        for start in range(0, len(X), height):
+            block = pairwise_distances(X[start : start + height], X[start:], **options)
             if not np.isfinite(block).all():
                 # a zero vector has the distance of an unrelated one
                 block = np.nan_to_num(block, nan=1.0)
-            for distances in block:
-                place += 1
+            for place, distances in enumerate(block, 1):
                 yield distances[place:]
 
     def condensed(self, X: np.ndarray) -> np.ndarray:
@@ -308,8 +286,15 @@ class Distance:
         return distances
 
 
+class _Clusterer(Parameterized):
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "clusterer"
+        return tags
+
+
 @dataclass(eq=False, repr=False)
-class _Hierarchy(ClusterMixin, BaseEstimator):
+class _Hierarchy(_Clusterer):
     n_clusters: int
     distance: Distance
     linkage: str
@@ -324,7 +309,7 @@ class _Hierarchy(ClusterMixin, BaseEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class _Dense(ClusterMixin, BaseEstimator):
+class _Dense(_Clusterer):
     eps: float
     min_samples: int
     distance: Distance

@@ -72,14 +72,13 @@ class ModelTree:
 
     def fit(self, X: np.ndarray, y: Any) -> ModelTree:
         """Grow, model, prune and smooth."""
-        from sklearn.tree import DecisionTreeRegressor
+        from karat.probes.heads.decision_tree import NumberTree
 
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         order = np.lexsort([*X.T, y])  # makes sums independent of the order of rows
         X, y = X[order], y[order]
         leaf = min(self.min_samples_leaf, len(y))
-        grown = DecisionTreeRegressor(min_samples_leaf=leaf, random_state=0).fit(X, y)
-        self.grown_ = grown.tree_
+        self.grown_ = NumberTree(min_samples_leaf=leaf, random_state=0).fit(X, y).tree_
         self._spread = float(y.std())
         #: smoothed weights of every leaf after pruning, by its node number in the grown tree
         self.leaves_: dict[int, np.ndarray] = {}
@@ -103,18 +102,13 @@ class ModelTree:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the prediction of the smoothed model of each row's leaf."""
+        from karat.probes.heads.decision_tree import leaves
+
         X = np.asarray(X, dtype=np.float64)
         predicted = np.empty(len(X))
-        tree, X32 = self.grown_, X.astype(np.float32)
-        place = np.zeros(len(X), dtype=np.intp)
-        ends = np.zeros(tree.node_count, dtype=bool)
+        ends = np.zeros(self.grown_.node_count, dtype=bool)
         ends[list(self.leaves_)] = True
-        moving = np.flatnonzero(~ends[place])
-        while len(moving):
-            node = place[moving]
-            left = X32[moving, tree.feature[node]] <= tree.threshold[node]
-            place[moving] = np.where(left, tree.children_left[node], tree.children_right[node])
-            moving = moving[~ends[place[moving]]]
+        place = leaves(self.grown_, X, ends)
         for leaf in np.unique(place):
             here = place == leaf
             weights = self.leaves_[int(leaf)]
@@ -124,7 +118,12 @@ class ModelTree:
     def _prune(self, X: np.ndarray, y: np.ndarray) -> None:
         """Fit every node from the bottom up; prune subtrees that are not better than its model."""
         tree, equal = self.grown_, EQUAL * self._spread
-        path = tree.decision_path(X.astype(np.float32)).tocsc()
+        X32, reached = X.astype(np.float32), {0: np.arange(len(X))}
+        for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before children
+            rows = reached[node]
+            left = X32[rows, tree.feature[node]] <= tree.threshold[node]
+            reached[int(tree.children_left[node])] = rows[left]
+            reached[int(tree.children_right[node])] = rows[~left]
         self.lines_: dict[int, Line] = {}
         #: for every node: whether it is a leaf now, the dimensions split below it, and the mean
         #: absolute error and number of parameters of its subtree, where a split counts as one
@@ -132,7 +131,7 @@ class ModelTree:
         tested: dict[int, np.ndarray] = {}
         subtree: dict[int, tuple[float, int]] = {}
         for node in reversed(range(tree.node_count)):  # children come after their parents
-            rows = np.sort(path.indices[path.indptr[node] : path.indptr[node + 1]])
+            rows = reached[node]
             kids = [int(tree.children_left[node]), int(tree.children_right[node])]
             calm = kids[0] < 0 or np.sqrt(max(0.0, tree.impurity[node])) < CALM * self._spread
             below = [] if calm else [*(tested[kid] for kid in kids), tree.feature[[node]]]

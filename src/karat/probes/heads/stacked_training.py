@@ -19,6 +19,10 @@ import numpy as np
 
 #: with more outputs, matrix products of a library are faster than a compiled epoch
 FEW = 16
+#: a compiled epoch processes this many rows at a time
+BLOCK = 4
+#: values times outputs from which compiled loops of a linear head pay for numba's import
+LARGE = 3_000_000
 
 
 @cache
@@ -102,11 +106,16 @@ class Descent:
         changes = self._changes(batches)
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
         single = isinstance(self.network, Logistic) and self.network.heads == 1
-        if (compiled := kernels()) and single and size % compiled.BLOCK == 0 and len(wanted) <= FEW:
+        few = single and size % BLOCK == 0 and len(wanted) <= FEW
+        if few and (compiled := self._kernels(X)):
             state = self.network.values[:, 0], self.moments[:, :, 0], self._memory[:, 0]
             clip = np.float32(self.recipe.clip)
             compiled.epoch(X, wanted, order, changes[:, :, 0], *state, clip, logits[:, 0])
             return logits
+        if few:
+            self._train_one(X, wanted, order, changes, logits)
+            return logits
+        self._update = compiled.update if (compiled := self._kernels(X)) else _update_numpy
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
@@ -115,15 +124,49 @@ class Descent:
             self._step(change, size)
         return logits
 
+    def _train_one(
+        self,
+        X: np.ndarray,
+        wanted: np.ndarray,
+        order: np.ndarray,
+        changes: np.ndarray,
+        logits: np.ndarray,
+    ) -> None:
+        """Train one linear head for an epoch, with as few calls as possible."""
+        w, g, size = (
+            self.network.values[:, 0],
+            self.network.gradients[:, 0],
+            len(order) // len(changes),
+        )
+        moments, clip = self.moments[:, :, 0], self.recipe.clip
+        keep1, keep2, add1, add2 = self._memory[:, 0].tolist()
+        rows = np.empty((size, X.shape[1]), dtype=np.float32)
+        columns = rows.T
+        for number, (shrink, move, small) in enumerate(changes[:, :, 0].tolist()):
+            batch = slice(number * size, (number + 1) * size)
+            X.take(order[batch], 0, rows, "clip")
+            found = w.dot(columns)
+            logits[:, 0, batch] = found
+            errors = probabilities(found)
+            errors -= wanted[:, batch]
+            errors.dot(rows, g)
+            scale = min(1.0, clip / (math.sqrt(np.vdot(g, g)) / size + 1e-6)) / size
+            memory = (keep1, keep2, add1 * scale, add2 * scale * scale)
+            _move(w, moments, g, (shrink, move, small), memory)
+
+    def _kernels(self, X: np.ndarray) -> Any | None:
+        """Return the compiled loops if the network has hidden layers or an epoch is long."""
+        small = isinstance(self.network, Logistic) and X.size * len(self.network.values) < LARGE
+        return None if small else kernels()
+
     def _step(self, change: np.ndarray, size: int) -> None:
         """Make a step; the gradients of each head are clipped by their norm."""
         values, gradients = self.network.values, self.network.gradients
-        squares = gradients[..., None, :] @ gradients[..., None]
-        norm = np.sqrt(squares.sum(axis=0)[:, 0, 0]) / np.float32(size)
+        squares = np.einsum("ohw,ohw->h", gradients, gradients)
+        norm = np.sqrt(squares) / np.float32(size)
         clip = np.float32(self.recipe.clip)
         scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)
-        apply: Any = compiled.update if (compiled := kernels()) else _update_numpy
-        apply(values, self.moments, gradients, change, self._memory, scale)
+        self._update(values, self.moments, gradients, change, self._memory, scale)
 
     def _changes(self, batches: int) -> np.ndarray:
         """Return decay, step size and epsilon for each step of an epoch and each head."""
@@ -153,18 +196,32 @@ def _update_numpy(
     scale: np.ndarray,
 ) -> None:
     """Make an AdamW step and overwrite the gradients."""
-    shrink, move, small = change[:, :, None]
-    keep, add = memory.reshape(2, 2, 1, -1, 1)
-    gradients *= scale[:, None]
-    moments *= keep
-    moments[0] += add[0] * gradients
-    moments[1] += add[1] * np.square(gradients, out=gradients)
-    by = np.sqrt(moments[1], out=gradients)
-    by += small
-    np.divide(moments[0], by, out=by)
-    by *= move
+    keep1, keep2, add1, add2 = memory[:, :, None]
+    by = scale[:, None]
+    _move(
+        *(weights, moments, gradients, change[:, :, None]),
+        memory=(keep1, keep2, add1 * by, add2 * by * by),
+    )
+
+
+def _move(
+    weights: np.ndarray, moments: np.ndarray, gradients: np.ndarray, change: Any, memory: Any
+) -> None:
+    """Make an AdamW step whose factors of new gradients include their scale."""
+    (shrink, move, small), (keep1, keep2, add1, add2) = change, memory
+    first, second = moments
+    first *= keep1
+    first += gradients * add1
+    second *= keep2
+    gradients *= gradients
+    gradients *= add2
+    second += gradients
+    np.sqrt(second, out=gradients)
+    gradients += small
+    np.divide(first, gradients, out=gradients)
+    gradients *= move
     weights *= shrink
-    weights -= by
+    weights -= gradients
 
 
 #: returns the initial weights of a layer (inputs, outputs)
@@ -180,12 +237,18 @@ def targets(codes: np.ndarray, classes: int) -> np.ndarray:
     return (np.arange(classes)[:, None] == codes).astype(np.float32)
 
 
+@cache
+def _sigmoid() -> Any:
+    from scipy.special import expit
+
+    return expit
+
+
 def probabilities(logits: np.ndarray) -> np.ndarray:
     """Turn logits into probabilities, in place."""
     if len(logits) == 1:
-        from scipy.special import expit
-
-        return expit(logits, out=logits)
+        sigmoid = _sigmoid()
+        return sigmoid(logits, out=logits)
     logits -= logits.max(axis=0)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=0)

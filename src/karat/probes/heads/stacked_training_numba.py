@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from karat.probes.heads.stacked_training import BLOCK
+
 F = np.float32
-#: number of rows that ``epoch`` processes at a time
-BLOCK = 4
 
 
 def _compiled(function: Any) -> Any:
