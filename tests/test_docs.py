@@ -91,7 +91,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     ),
     "runs until it is stopped": (4, ("karat serve *",)),
     "needs an optional library": (
-        14,
+        16,
         (
             *(
                 "karat same minilm *",

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 import karat
 
-from ..score_data import write_run
+from ..score_data import make_view, write_run
 
 ODD = "a/b <script>alert(1)</script> [bold]x[/bold]"
 
@@ -340,3 +340,72 @@ def test_slices_of_two_models_and_of_one(cli, people, tmp_path):
 def test_wrong_options_of_items(cli, people, arguments, words):
     code, out, err = cli("compare", people, *arguments)
     assert (code, out) == (2, "") and words in err and "Traceback" not in err
+
+
+# -- a gate ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gated(there):
+    """Write a baseline, an equal model, a worse one and a noisy one, clean and with noise."""
+    changes = {"base": [0.0] * 4, "equal": [0.001, -0.001, 0.001, 0.0], "worse": [-0.2] * 4}
+    changes |= {"noisy": [0.1, -0.1, 0.05, -0.05]}
+    sizes = {"questions": 2000, "train_questions": 8000}
+    for name, change in changes.items():
+        folds = [0.8 + 0.01 * fold + each for fold, each in enumerate(change)]
+        corrupted = 0.4 if name == "worse" else 0.6
+        views = [
+            [make_view(acc=clean), make_view("noise", 0.1, acc=corrupted * clean)]
+            for clean in folds
+        ]
+        write_run(there / name, "m", {"t": views}, record=sizes)
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "code"),
+    [
+        ("equal", [], 0),
+        ("noisy", [], 3),
+        ("noisy", ["--cannot-tell", "pass"], 0),
+        ("noisy", ["--cannot-tell", "fail"], 1),
+        ("equal", ["--cannot-tell", "fail"], 0),
+    ],
+)
+def test_exit_codes_of_a_gate(cli, gated, new, more, code):
+    result = cli("gate", new, "--against", "base", *more)
+    assert result.code == code, result.out
+    assert line(result, "t ")[:4] == ["t", "acc", "0.815", "0.815"]
+
+
+def test_formats_of_a_gate(cli, gated, there):
+    done = cli("gate", "--calibrate", "base", "--margin", "0.02", "--format", "json")
+    assert done.code == 0 and json.loads((there / "base" / "gate.json").read_text())
+    assert json.loads(done.out)["rates"][0]["loss"] == 0
+    pair = ("gate", "equal", "--against", "base", "--margin", "0.02")
+    found = json.loads(cli(*pair, "--format", "json").out)
+    assert (found["outcome"], found["exit_code"], found["margin"]) == ("passed", 0, 0.02)
+    assert found["rates"] == json.loads(done.out) and found["flips"] == []
+    result = cli("gate", "noisy", "--against", "base", "--format", "markdown")
+    assert result.code == 3 and result.out.startswith("### Gate: cannot tell")
+    assert re.search(r"^\| t +\| acc +\| +0\.815 \|", result.out, re.MULTILINE)
+    worse = cli("gate", "worse", "--against", "base", "--format", "markdown").out
+    assert re.search(r"^\| t +\| +0\.600 \| 0\.400 \| +-0\.200 \|", worse, re.MULTILINE)
+    assert "#### Checks" in worse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "--against"),
+        (["equal"], "--against"),
+        (["equal", "--calibrate", "base"], "--calibrate"),
+        (["equal", "--against", "base", "--margin", "0"], "margin"),
+        (["equal", "--against", "base", "-t", "tt"], '"tt"'),
+        (["equal", "--against", "nowhere"], "nowhere"),
+        (["equal", "--against", "base", "--suite", "quickstart"], "suite"),
+        (["equal", "--against", "equal"], "same run"),
+    ],
+)
+def test_invalid_gates(cli, gated, arguments, word):
+    result = cli("gate", *arguments)
+    assert result.code == 2 and word in result.err

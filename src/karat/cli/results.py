@@ -13,6 +13,7 @@ from karat.cli.options import (
     define_option,
     format_option,
     ignore_option,
+    margin_option,
     option,
     pool_option,
     print_error,
@@ -215,13 +216,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
     type=click.Choice(["price", "seconds", "bytes", "dimensions"]),
     required=True,
 )
-@option(
-    "--margin SIZE",
-    "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "
-    "upper bound, as a share.",
-    type=float,
-    default=0.01,
-)
+@margin_option
 @option(
     "--reference MODEL",
     "Model to compare with.  [default: the one with the best mean score that is no variant of "
@@ -618,13 +613,7 @@ def same(
 @click.command(context_settings=SETTINGS)
 @click.argument("new", required=False)
 @option("--against BASELINE", "Run folder, or folder of runs, of the baseline.", type=PATH)
-@option(
-    "--margin SIZE",
-    "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "
-    "upper bound, as a share.",
-    type=float,
-    default=0.01,
-)
+@margin_option
 @option("--suite NAME", "Suite on which a model is run.  [default: that of the baseline]")
 @repeatable("-t, --task TASK", "Only these tasks; * matches any text. Repeatable.", dest="tasks")
 @option(
