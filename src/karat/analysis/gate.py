@@ -7,7 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import combinations
@@ -32,6 +32,7 @@ from karat.analysis.item_tests import (
     GAINS,
     contributions,
     first_repeat,
+    fold_repeats,
     is_accuracy,
     paired_values,
 )
@@ -468,11 +469,18 @@ def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
         raise DataError(
             f"{task} has one fold and no stored predictions; run the baseline with other seeds."
         )
-    sizes = [each.sizes for each in sides[0].answered[task][CLEAN].values()]
+    answered, repeats = sides[0].answered[task][CLEAN], fold_repeats(sides[0], task)
+    sizes = [each.sizes for each in answered.values()]
     ratio = fold_ratio([n for n, _ in sizes], [n for _, n in sizes], folds)
-    unit = float(np.abs(np.concatenate(scores)).mean()) if is_ratio(metric, scores[0]) else 1.0
-    scaled = np.array([own[:folds] for own in scores]) / (unit or 1.0)
-    return fold_noise(scaled, 0.0 if math.isnan(ratio) else ratio)
+    unit, width = 1.0, metric_range(metric)
+    if is_ratio(metric, scores[0]):
+        unit, width = float(np.abs(np.concatenate(scores)).mean()) or 1.0, 1.0
+    first = min(repeats.values())
+    items = sum(own.questions for (fold, _), own in answered.items() if repeats[fold] == first)
+    noise = fold_noise(
+        np.array([own[:folds] for own in scores]) / unit, 0.0 if math.isnan(ratio) else ratio
+    )
+    return replace(noise, step=width / items if items else 0.0)
 
 
 def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
