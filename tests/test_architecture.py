@@ -24,7 +24,7 @@ ROOT = Path(karat.__file__).parent
 ORDER = [
     *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
     *("results", "execution", "analysis", "reporting", "testing", "serve", "compat", "cli"),
-    *("__init__", "__main__"),
+    *("__init__", "testing_plugin", "__main__"),
 ]
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 

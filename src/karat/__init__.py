@@ -16,6 +16,7 @@ _MODULES = {
     "karat.analysis.cheapest": "Cheapest cheapest",
     "karat.analysis.checks": "Finding Findings check_runs",
     "karat.analysis.comparison": "Comparison Overall compare",
+    "karat.analysis.gate": "Gate GateRates NewRuns calibrate_gate gate",
     "karat.analysis.history": "History compare_to_history",
     "karat.analysis.items": "ItemComparison compare_items",
     "karat.analysis.robustness": "robustness",
@@ -53,6 +54,11 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison as Comparison
     from karat.analysis.comparison import Overall as Overall
     from karat.analysis.comparison import compare as compare
+    from karat.analysis.gate import Gate as Gate
+    from karat.analysis.gate import GateRates as GateRates
+    from karat.analysis.gate import NewRuns as NewRuns
+    from karat.analysis.gate import calibrate_gate as calibrate_gate
+    from karat.analysis.gate import gate as gate
     from karat.analysis.history import History as History
     from karat.analysis.history import compare_to_history as compare_to_history
     from karat.analysis.items import ItemComparison as ItemComparison

@@ -261,9 +261,6 @@ def test_different_folds_are_not_paired(tmp_path, about, why):
     found = compare(runs, "one", "other")
     assert row(found, "t")["folds"] == 0 and why in row(found, "t")["second_status"]
     assert row(found, "t")["second"] == pytest.approx(0.65), "its own value is still shown"
-    for one, other in (("one", "other"), ("other", "one")):
-        (reason,) = compare(runs, one, other).regressions(1.0)["why"]
-        assert why in reason
 
 
 def test_of_several_runs_the_newest_that_fits_counts(tmp_path):
@@ -400,33 +397,6 @@ def test_an_unregistered_metric(tmp_path):
     runs = write_two(tmp_path, {"t": [30.0, 40.0]}, {"t": [20.0, 30.0]}, task={"metrics": ["own"]})
     result = row(compare(runs, "one", "other"), "t")
     assert result["relative"] and result["gain"] == pytest.approx(10 / 30)
-
-
-# -- regressions ----------------------------------------------------------------------------
-
-
-def test_regressions_by_hand(tmp_path):
-    old = {"a": [0.9, 0.8], "b": [0.5, 0.5], "rmse": [10.0, 10.0], "gone": [0.5], "half": [0.5] * 4}
-    new = {"a": [0.8, 0.88], "b": [0.5, 0.48], "rmse": [10.1, 10.11], "half": [0.6, None, 0.6]}
-    runs = write_two(tmp_path, new, old)
-    found = compare(runs, "one", "other")
-    # a: 0.85 → 0.84 is worse by 0.01 and no more; rmse by 1.05 % of 10
-    result = found.regressions(0.01).set_index("task")
-    assert list(result.index) == ["rmse", "half", "gone"]
-    assert result.loc["rmse", "loss"] == pytest.approx(0.0105)
-    assert result.loc["rmse", "why"] == "worse by 0.0105 of its value"
-    assert result.loc["half", "why"] == "no score in 2 of 4 folds"
-    assert result.loc["gone", "why"] == "no score to compare: not run"
-    assert list(found.regressions(0.009)["task"]) == ["a", "b", "rmse", "half", "gone"]
-    assert list(found.regressions(0.02)["task"]) == ["half", "gone"]
-    with pytest.raises(DefinitionError, match="tolerance"):
-        found.regressions(-1)
-
-
-def test_new_tasks_and_gains_are_no_regressions(tmp_path):
-    runs = write_two(tmp_path, {"t": [0.9, 0.9], "new": [0.1]}, {"t": [0.5, 0.5]})
-    assert not len(compare(runs, "one", "other").regressions(0.0))
-    assert list(compare(runs, "other", "one").regressions(0.0)["task"]) == ["t", "new"]
 
 
 # -- on stored predictions, and from the package --------------------------------------------

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 import karat
 
-from ..score_data import write_run
+from ..score_data import make_view, write_run
 
 ODD = "a/b <script>alert(1)</script> [bold]x[/bold]"
 
@@ -152,39 +152,6 @@ def test_two_run_folders_of_one_model(cli, tmp_path):
     assert line(result, "t ")[2:4] == ["0.700", "0.550"]
 
 
-def test_a_regression_is_exit_code_1(cli, there):
-    """rmse rises by 1 %, accuracy falls by 0.012."""
-    old = write_run(
-        there / "ci", "m", {"t": [0.8, 0.9], "rmse": [10.0, 10.0]}, stamp="20250101T000000"
-    )
-    new = write_run(
-        there / "ci", "m", {"t": [0.79, 0.886], "rmse": [10.1, 10.1]}, stamp="20260101T000000"
-    )
-    pair = ("compare", "-a", new.folder, "-b", old.folder)
-    plain = cli(*pair)
-    for limit, code, tasks in [(0.02, 0, []), (0.01, 1, ["t"]), (0.005, 1, ["t", "rmse"])]:
-        result = cli(*pair, "--fail-on-regression", limit)
-        assert result.code == code
-        found = re.findall(r"^ Regression: (\w+), ", result.out, re.MULTILINE)
-        assert sorted(found) == sorted(tasks)
-        assert line(result, "t ") == line(plain, "t "), "the option does not swap the models"
-    assert "0.850 → 0.838" in result.out and "10.00 → 10.10" in result.out
-    back = cli("compare", "-a", old.folder, "-b", new.folder, "--fail-on-regression", 0)
-    assert back.code == 0
-
-
-def test_missing_scores_are_a_regression(cli, there):
-    old = write_run(there / "ci", "old", {"t": [0.8, 0.9], "u": [0.5, 0.5], "v": [0.5, 0.5]})
-    new = write_run(there / "ci", "new", {"t": [0.9, 0.9], "u": [None, None], "w": [0.1, 0.1]})
-    limit = ("--fail-on-regression", "0.5")
-    result = cli("compare", "-a", new.folder, "-b", old.folder, *limit, "--format", "json")
-    assert result.code == 1
-    found = {row["task"]: row["why"] for row in json.loads(result.out)["regressions"]}
-    assert found.keys() == {"u", "v"} and "failed" in found["u"] and "not run" in found["v"]
-    broken = write_run(there / "ci", "broken", {"t": [None, None]})
-    assert cli("compare", "-a", broken.folder, "-b", old.folder, *limit).code == 1
-
-
 def test_formats_of_two_models(cli, there):
     pair = ("compare", "-a", "a", "-b", "c", "--format", "json")
     found = json.loads(cli(*pair, "--rope", "0.5").out)
@@ -245,7 +212,7 @@ def test_all_models(cli, there):
         (["-a", "a", "-b", "c", "--history", "x"], ["--history"]),
         (["--rope", "0", "--on", "rows"], ["--on", "--rope"]),
         (["--history", "RUN", "--rope", "0"], ["--rope"]),
-        (["--history", "RUN", "--fail-on-regression", "0"], ["--fail-on-regression"]),
+        (["-a", "a", "-b", "c", "--fail-on-regression", "0"], ["karat gate NEW --against OLD"]),
         (["--history", "RUN", "--on", "rows"], ["--on rows"]),
         (["--history", "nothing"], ["nothing"]),
         (["--history", "results"], ["results"]),
@@ -254,7 +221,6 @@ def test_all_models(cli, there):
         (["-a", "a", "-b", "d"], ['no model "d"']),
         (["-a", "a", "-b", "a"], ["same run"]),
         (["-a", "a", "-b", "c", "--rope", "-1"], ["rope"]),
-        (["-a", "a", "-b", "c", "--fail-on-regression", "-1"], ["tolerance"]),
         (["-a", "a", "-b", "c", "--metric", "ac"], ['mean "acc"']),
         (["nowhere", "-a", "x", "-b", "y"], ['"x"']),
     ],
@@ -374,3 +340,72 @@ def test_slices_of_two_models_and_of_one(cli, people, tmp_path):
 def test_wrong_options_of_items(cli, people, arguments, words):
     code, out, err = cli("compare", people, *arguments)
     assert (code, out) == (2, "") and words in err and "Traceback" not in err
+
+
+# -- a gate ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gated(there):
+    """Write a baseline, an equal model, a worse one and a noisy one, clean and with noise."""
+    changes = {"base": [0.0] * 4, "equal": [0.001, -0.001, 0.001, 0.0], "worse": [-0.2] * 4}
+    changes |= {"noisy": [0.1, -0.1, 0.05, -0.05]}
+    sizes = {"questions": 2000, "train_questions": 8000}
+    for name, change in changes.items():
+        folds = [0.8 + 0.01 * fold + each for fold, each in enumerate(change)]
+        corrupted = 0.4 if name == "worse" else 0.6
+        views = [
+            [make_view(acc=clean), make_view("noise", 0.1, acc=corrupted * clean)]
+            for clean in folds
+        ]
+        write_run(there / name, "m", {"t": views}, record=sizes)
+
+
+@pytest.mark.parametrize(
+    ("new", "more", "code"),
+    [
+        ("equal", [], 0),
+        ("noisy", [], 3),
+        ("noisy", ["--cannot-tell", "pass"], 0),
+        ("noisy", ["--cannot-tell", "fail"], 1),
+        ("equal", ["--cannot-tell", "fail"], 0),
+    ],
+)
+def test_exit_codes_of_a_gate(cli, gated, new, more, code):
+    result = cli("gate", new, "--against", "base", *more)
+    assert result.code == code, result.out
+    assert line(result, "t ")[:4] == ["t", "acc", "0.815", "0.815"]
+
+
+def test_formats_of_a_gate(cli, gated, there):
+    done = cli("gate", "--calibrate", "base", "--margin", "0.02", "--format", "json")
+    assert done.code == 0 and json.loads((there / "base" / "gate.json").read_text())
+    assert json.loads(done.out)["rates"][0]["loss"] == 0
+    pair = ("gate", "equal", "--against", "base", "--margin", "0.02")
+    found = json.loads(cli(*pair, "--format", "json").out)
+    assert (found["outcome"], found["exit_code"], found["margin"]) == ("passed", 0, 0.02)
+    assert found["rates"] == json.loads(done.out) and found["flips"] == []
+    result = cli("gate", "noisy", "--against", "base", "--format", "markdown")
+    assert result.code == 3 and result.out.startswith("### Gate: cannot tell")
+    assert re.search(r"^\| t +\| acc +\| +0\.815 \|", result.out, re.MULTILINE)
+    worse = cli("gate", "worse", "--against", "base", "--format", "markdown").out
+    assert re.search(r"^\| t +\| +0\.600 \| 0\.400 \| +-0\.200 \|", worse, re.MULTILINE)
+    assert "#### Checks" in worse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "--against"),
+        (["equal"], "--against"),
+        (["equal", "--calibrate", "base"], "--calibrate"),
+        (["equal", "--against", "base", "--margin", "0"], "margin"),
+        (["equal", "--against", "base", "-t", "tt"], '"tt"'),
+        (["equal", "--against", "nowhere"], "nowhere"),
+        (["equal", "--against", "base", "--suite", "quickstart"], "suite"),
+        (["equal", "--against", "equal"], "same run"),
+    ],
+)
+def test_invalid_gates(cli, gated, arguments, word):
+    result = cli("gate", *arguments)
+    assert result.code == 2 and word in result.err

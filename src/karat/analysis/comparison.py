@@ -26,7 +26,7 @@ from karat.analysis.formatting import (
 )
 from karat.analysis.item_tests import CORRECTED, ItemTest, compare_predictions
 from karat.analysis.pairing import Pairing, pair
-from karat.errors import DataError, DefinitionError, KaratError
+from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.load import OK
 from karat.results.run import Run
@@ -149,23 +149,6 @@ class Comparison:
     def sentence(self) -> str:
         """The conclusion in one sentence."""
         return _conclusion(self)
-
-    def regressions(self, tolerance: float) -> pd.DataFrame:
-        """Return the tasks on which the first is worse than the second by more than a tolerance.
-
-        ``loss`` is in the metric's own units, or relative to the second's value for metrics that
-        start at 0 and have no upper bound, such as rmse. A task or fold with a score of the second
-        but not of the first counts as well; ``why`` gives the reason.
-        """
-        if not (np.isfinite(tolerance) and tolerance >= 0):
-            raise DefinitionError(f"tolerance must be a number >= 0, got {tolerance!r}.")
-        found = [(row, *_regression(row, tolerance)) for _, row in self.tasks.iterrows()]
-        rows = [
-            (row["task"], row["metric"], row["first"], row["second"], loss, why)
-            for row, loss, why in found
-            if why
-        ]
-        return pd.DataFrame(rows, columns=["task", "metric", "first", "second", "loss", "why"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values: names, conclusion, tasks, overall, notes."""
@@ -403,7 +386,7 @@ def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
         return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
 
 
-# -- what is left out, and what got worse ---------------------------------------------------
+# -- what is left out ----------------------------------------------------------------------
 
 
 def _left_out(found: Pairing, tests: dict[int, ItemTest]) -> Iterator[str]:
@@ -425,25 +408,6 @@ def _left_out(found: Pairing, tests: dict[int, ItemTest]) -> Iterator[str]:
         for reason in reasons:
             tasks_of.setdefault(reason, []).append(paired.task)
     yield from (f"{reason}: {', '.join(tasks)}." for reason, tasks in tasks_of.items())
-
-
-def _regression(row: pd.Series, tolerance: float) -> tuple[float, str]:
-    """Return the loss on a task, and why it is a regression; no reason if it is none."""
-    if not row["second_folds"]:
-        return np.nan, ""
-    if not row["folds"]:
-        state = row["first_status"] if row["first_status"] != OK else row["second_status"]
-        return np.nan, f"no score to compare: {state}"
-    loss = row["difference"] * (-1 if row["higher_is_better"] else 1)
-    if row["relative"]:
-        loss = loss / abs(row["second"]) if row["second"] else np.sign(loss) * np.inf
-    if loss > tolerance + EQUAL:
-        share = " of its value" if row["relative"] else ""
-        return loss, f"worse by {loss:.4g}{share}"
-    if row["folds"] < row["second_folds"]:
-        lost = row["second_folds"] - row["folds"]
-        return loss, f"no score in {lost} of {row['second_folds']} folds"
-    return loss, ""
 
 
 # -- the conclusion and the text of a comparison --------------------------------------------

@@ -46,7 +46,7 @@ def task_difference(paired: Paired, alone: bool) -> tuple[MeanDifference, str]:
     if is_ratio(paired.metric, paired.own):
         unit = float(np.mean([np.abs(paired.first).mean(), np.abs(paired.second).mean()])) or 1.0
     else:
-        width = _range(paired.metric)
+        width = metric_range(paired.metric)
     sign = 1 if paired.higher else -1
     tested = corrected_t(subtract(paired.first, paired.second) / unit * sign, paired.ratio)
     mean, folds = float(tested.mean), int(tested.folds)
@@ -57,14 +57,14 @@ def task_difference(paired: Paired, alone: bool) -> tuple[MeanDifference, str]:
             pass
         else:
             return MeanDifference(mean, error / unit, freedom, width / items), ON_ITEM
-    items = _count_items(paired)
+    items = count_items(paired)
     same = folds > 1 and float(tested.p) == 1.0 and math.isnan(float(tested.error))
     error = 0.0 if same else float(tested.error)
     reason = CORRECTED if not math.isnan(error) else ONE_FOLD if folds == 1 else NO_SPREAD
     return MeanDifference(mean, error, max(folds - 1, 1), width / items if items else 0.0), reason
 
 
-def _range(metric: str) -> float:
+def metric_range(metric: str) -> float:
     """Return the width of the range of a metric; 1 if it has none."""
     try:
         low, high = get_metric(metric).range
@@ -73,7 +73,7 @@ def _range(metric: str) -> float:
     return high - low if math.isfinite(high - low) else 1.0
 
 
-def _count_items(paired: Paired) -> int:
+def count_items(paired: Paired) -> int:
     """Return the number of test items of the shared folds, of one repeat; 0 if unknown."""
     if paired.sides is None:
         return 0
@@ -143,7 +143,7 @@ def equivalence(found: Pairing, margin: float, *, on_items: bool = True) -> Equi
         ["different", "equivalent"],
         "undecided",
     )
-    items = sum(_count_items(paired) for paired in tasks)
+    items = sum(count_items(paired) for paired in tasks)
     return Equivalence(table, pool_tasks(signed), margin, items)
 
 

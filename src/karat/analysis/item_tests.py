@@ -279,7 +279,7 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
-    both, values = _paired_values(paired, common)
+    both, values = paired_values(paired, common)
     accuracy = is_accuracy(paired.metric)
     p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
     middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
@@ -295,13 +295,15 @@ def item_error(paired: Paired) -> tuple[float, int, int]:
 
     A group of rows is one item. Raises as ``compare_predictions``.
     """
-    both, values = _paired_values(paired, common=False)
+    both, values = paired_values(paired, common=False)
     groups = [fold.group for fold in both[0] if fold.group is not None]
     items = sum(len(set(group.tolist())) for group in groups) or sum(map(len, both[0]))
     return _error(paired, values), values.shape[1] - 1, items
 
 
-def _paired_values(paired: Paired, common: bool) -> tuple[list[list[Predictions]], np.ndarray]:
+def paired_values(
+    paired: Paired, common: bool = False
+) -> tuple[list[list[Predictions]], np.ndarray]:
     """Return the predictions of both by fold, and what each item adds to their scores."""
     if common:
         both = _common_answers(paired)
@@ -563,7 +565,7 @@ def _aligned(
     read: dict[int, dict[int, Predictions]] = {}
     for place, (side, task) in enumerate(sides):
         try:
-            read[place] = _first_repeat(side, task)
+            read[place] = first_repeat(side, task)
         except (KaratError, ValueError, KeyError, TypeError):
             left_out[place] = f"predictions of {side.model} are not stored"
     keys = {p: {f: _keys(each, by_group) for f, each in folds.items()} for p, folds in read.items()}
@@ -584,7 +586,8 @@ def _aligned(
     return [found[place] for place in kept if place not in left_out], left_out
 
 
-def _first_repeat(side: Side, task: str) -> dict[int, Predictions]:
+def first_repeat(side: Side, task: str) -> dict[int, Predictions]:
+    """Return the predictions of a task by fold, of the first repeat, so that no item is twice."""
     repeats = fold_repeats(side, task)
     folds = sorted(fold for fold, _ in side.answered[task][CLEAN])
     first = min(repeats[fold] for fold in folds)

@@ -33,6 +33,7 @@ from karat.cli.results import (
     cheapest,
     compare,
     export,
+    gate,
     import_,
     leaderboard,
     lint,
@@ -279,7 +280,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same),
+        *(import_, rescore, status, geval, same, gate),
     ],
     context_settings=SETTINGS,
 )
@@ -304,6 +305,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat compare results                   test which models differ
     karat cheapest results --cost bytes     find the cheapest model that is as good as the best
     karat same minilm minilm-int8           test whether two encoders are the same
+    karat gate NEW --against BASELINE       test that a new model is not worse than a baseline
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results

@@ -173,6 +173,13 @@ pool_option = option(
     type=click.Choice(["variant", "model", "none"]),
     default="variant",
 )
+margin_option = option(
+    "--margin SIZE",
+    "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "
+    "upper bound, as a share.",
+    type=float,
+    default=0.01,
+)
 ignore_option = repeatable(
     "--ignore CODE",
     "Checks to ignore: KRT102, or KRT1 for every check whose code starts so. Repeatable.",

@@ -13,6 +13,7 @@ from karat.cli.options import (
     define_option,
     format_option,
     ignore_option,
+    margin_option,
     option,
     pool_option,
     print_error,
@@ -215,13 +216,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
     type=click.Choice(["price", "seconds", "bytes", "dimensions"]),
     required=True,
 )
-@option(
-    "--margin SIZE",
-    "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "
-    "upper bound, as a share.",
-    type=float,
-    default=0.01,
-)
+@margin_option
 @option(
     "--reference MODEL",
     "Model to compare with.  [default: the one with the best mean score that is no variant of "
@@ -386,6 +381,13 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     return print_findings(runs, given["ignore"], given["fail_on"], **shown)
 
 
+def _removed(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None:
+        raise DefinitionError(
+            f"--fail-on-regression was removed; use karat gate NEW --against OLD --margin {value}."
+        )
+
+
 @click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option("-a MODEL", "Test whether this model is better than that of -b.")
@@ -422,13 +424,7 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "With -a and -b: differences up to this size count as equal.  [default: 0.01]",
     type=float,
 )
-@option(
-    "--fail-on-regression SIZE",
-    "With -a and -b: exit code 1 if -a is worse than -b on any task by more than SIZE, "
-    "or has no score.",
-    dest="tolerance",
-    type=float,
-)
+@option("--fail-on-regression SIZE", hidden=True, callback=_removed, expose_value=False)
 @option(
     "--pool",
     "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
@@ -461,13 +457,10 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     \b
     Examples:
       karat compare results -a skrub -b onehot
-      karat compare -a NEW_RUN -b OLD_RUN --fail-on-regression 0.01
       karat compare results
       karat compare results -a skrub -b onehot --items --task adult -o flips
       karat compare results -a skrub -b onehot --by auto
       karat compare --history results/onehot.quickstart.default.local.20261115T201300
-
-    Exit code: 0 success, 1 regression found with --fail-on-regression, 2 invalid input.
     """
     from karat.analysis.all_pairs import compare_all
     from karat.analysis.comparison import compare as compare_two
@@ -477,15 +470,12 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     about_items = {name: given.pop(name) for name in ("items", "by", "tasks", "top")}
     if any(about_items.values()):
         return _compare_items(shape, output, about_items, given)
-    chosen, code = _chosen_options(given), 0
+    chosen = _chosen_options(given)
     runs = given["runs"] or ("results",)
     found: Any
     if given["a"]:
-        tolerance = chosen.pop("tolerance", None)
         found = compare_two(runs, given["a"], given["b"], **chosen)
-        worse = None if tolerance is None else found.regressions(tolerance)
-        show_comparison(found, shape, worse)
-        code = 0 if worse is None else int(len(worse) > 0)
+        show_comparison(found, shape)
     elif given["history"]:
         found = compare_to_history(given["history"], with_=given["runs"] or None, **chosen)
         show_history(found, shape)
@@ -494,7 +484,7 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
         show_all_pairs(found, shape)
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
-    return code
+    return 0
 
 
 def _compare_items(
@@ -508,8 +498,7 @@ def _compare_items(
     by, a, b = asked["by"], given["a"], given["b"]
     fit = ("runs", "a", "b", "pool")
     used = [name for name, value in given.items() if name not in fit and value]
-    flags = {"models": "--model", "tolerance": "--fail-on-regression"}
-    unfit = [flags.get(name, f"--{name}") for name in used]
+    unfit = ["--model" if name == "models" else f"--{name}" for name in used]
     problems = [f"{option} cannot be used with --items or --by." for option in unfit]
     if asked["items"] and by:
         problems.append("--items and --by are two questions; use one of them.")
@@ -536,7 +525,7 @@ def _compare_items(
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
-        "-a and -b": {"metric", "on", "rope", "tolerance", "pool", "test"},
+        "-a and -b": {"metric", "on", "rope", "pool", "test"},
         "--history": {"metric", "on", "views"},
         "a comparison of all models": {"metric", "models", "test", "pool"},
     }
@@ -544,9 +533,8 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     question = list(names)[0 if two else 1 if given["history"] else 2]
     options = {k: v for k, v in given.items() if k not in ("runs", "a", "b", "history")}
     options = {k: v for k, v in options.items() if not any(v is x for x in (None, False, ()))}
-    flags = {"models": "--model", "tolerance": "--fail-on-regression"}
     unfit = sorted(options.keys() - names[question])
-    wrong = [flags.get(name, f"--{name}") for name in unfit]
+    wrong = ["--model" if name == "models" else f"--{name}" for name in unfit]
     wrong += ["--history"] if two and given["history"] else []
     wrong += ["--on rows"] if question == "--history" and given["on"] == "rows" else []
     problems = [f"{option} cannot be used with {question}." for option in wrong]
@@ -620,3 +608,63 @@ def same(
     found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
     show_same(found, shape)
     return found.exit_code
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("new", required=False)
+@option("--against BASELINE", "Run folder, or folder of runs, of the baseline.", type=PATH)
+@margin_option
+@option("--suite NAME", "Suite on which a model is run.  [default: that of the baseline]")
+@repeatable("-t, --task TASK", "Only these tasks; * matches any text. Repeatable.", dest="tasks")
+@option(
+    "--cannot-tell",
+    "Exit code if the data do not decide: 0 (pass) or 1 (fail).  [default: 3]",
+    dest="undecided",
+    type=click.Choice(["pass", "fail"]),
+)
+@option("-o, --output DIR", "Where to write the run of a new model.", default="results")
+@option("-w, --workers N", "Number of worker processes of this run.", type=int, default=0)
+@option("--all-tasks", "Run all tasks, also if the gate has failed before.", is_flag=True)
+@define_option
+@option(
+    "--calibrate BASELINE",
+    "Simulate the error rates of the gate, and write them to gate.json in this folder.",
+    type=PATH,
+)
+@format_option
+def gate(new: str | None, against: Path | None, calibrate: Path | None, **given: Any) -> int:
+    """Test that a new model is not worse than a baseline.
+
+    NEW is a run folder, a folder of runs, or a model as for karat run; a model is run first, as the
+    baseline was. The gate passes if a loss of the margin or more is rejected at 5 % for the mean
+    over tasks. It fails if NEW is significantly worse, worse on a task by more than the margin, or
+    lacks scores.
+
+    \b
+    Examples:
+      karat gate results/NEW --against baselines/main
+      karat gate my_module:New --against baselines/main --margin 0.02 --format markdown
+      karat gate --calibrate baselines/main
+
+    Exit code: 0 passed, 1 failed, 3 cannot tell, 2 invalid input.
+    """
+    from karat.analysis.gate import NewRuns, calibrate_gate
+    from karat.analysis.gate import gate as compare_to_baseline
+    from karat.reporting.comparison_output import show_gate, show_rates
+
+    shape, chosen = given["shape"], {"margin": given["margin"], "tasks": given["tasks"]}
+    if calibrate is not None:
+        if new or against:
+            raise DefinitionError("--calibrate cannot be used with NEW or --against.")
+        rates = calibrate_gate(calibrate, **chosen)
+        show_rates(rates, shape)
+        click.echo(rates.save(calibrate), err=True)
+        return 0
+    if not new or against is None:
+        raise DefinitionError("karat gate needs NEW and --against BASELINE, or --calibrate.")
+    names = ("suite", "output", "workers", "define", "all_tasks")
+    how = NewRuns(**{name: given[name] for name in names})
+    found = compare_to_baseline(new, against, **chosen, run=how)
+    show_gate(found, shape)
+    mapped = {"pass": 0, "fail": 1}.get(given["undecided"], found.exit_code)
+    return mapped if found.exit_code == 3 else found.exit_code

@@ -32,6 +32,7 @@ from karat.analysis.history import History
 from karat.analysis.items import ItemComparison
 from karat.analysis.slices import SliceComparison
 from karat.corruptions.view import CLEAN
+from karat.errors import KaratError
 from karat.reporting.formats import (
     DOCUMENTS,
     MAX_LETTERS,
@@ -39,6 +40,7 @@ from karat.reporting.formats import (
     Column,
     Table,
     dump_json,
+    escape_markdown,
     metric_label,
     text_column,
 )
@@ -49,7 +51,9 @@ from karat.results.load import FAILED, OK
 from karat.stats.ranking import FEWEST_TASKS
 
 if TYPE_CHECKING:
+    from karat.analysis.gate import Gate, GateRates
     from karat.analysis.same_encoder import Same
+    from karat.results.run import Run
 
 BRACKETS = (
     "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
@@ -57,17 +61,11 @@ BRACKETS = (
 )
 
 
-def show_comparison(
-    found: Comparison, shape: str | None = None, regressions: pd.DataFrame | None = None
-) -> None:
-    """Print a comparison of two models, and the regressions if given."""
-    whole = found.to_dict()
-    if regressions is not None:
-        whole["regressions"] = records(regressions)
+def show_comparison(found: Comparison, shape: str | None = None) -> None:
+    """Print a comparison of two models."""
     cut = _with_cut_names(found)
     lines = [f"{plain(line)[0].upper()}{plain(line)[1:]}." for line in overall_lines(cut)]
-    lines += [] if regressions is None else _regression_lines(regressions, cut)
-    _show(comparison_table(cut), [cut.sentence, *lines], shape, whole, found.tasks)
+    _show(comparison_table(cut), [cut.sentence, *lines], shape, found.to_dict(), found.tasks)
 
 
 def show_all_pairs(found: AllPairs, shape: str | None = None) -> None:
@@ -169,15 +167,6 @@ def _legend(found: Comparison) -> Iterator[str]:
                 "Different metrics are combined: mean gain, Wilcoxon's and the Bayesian test use "
                 "sizes, where relative gains often weigh more. --metric NAME compares one metric."
             )
-
-
-def _regression_lines(regressions: pd.DataFrame, found: Comparison) -> Iterator[str]:
-    if not len(regressions):
-        yield f"No regression from {found.second} to {found.first}."
-    for _, row in regressions.iterrows():
-        values = f"{rounded(row['second'])} → {rounded(row['first'])}"
-        names = ", ".join(map(middle_cut, (row["task"], row["metric"])))
-        yield f"Regression: {names} {values}: {row['why']}."
 
 
 # -- many models ----------------------------------------------------------------------------
@@ -464,3 +453,103 @@ def show_same(found: Same, shape: str | None = None) -> None:
     )
     frame = pd.DataFrame(rows, columns=["level", "measure", "value"])
     _show(table, [found.sentence], shape, found.to_dict(), frame)
+
+
+# -- a gate ---------------------------------------------------------------------------------
+
+
+def show_gate(found: Gate, shape: str | None = None) -> None:
+    """Print the outcome of a gate; in Markdown also changes of robustness and of checks."""
+    lines = [plain(found.sentence)]
+    lines += [plain(found.rates.sentence)] if found.rates else []
+    if shape == "markdown":
+        sys.stdout.write(gate_markdown(found))
+        return
+    flips = ["Items that became worse most:", *found.flip_lines()] if len(found.flips) else []
+    _show(gate_table(found), [*lines, *map(plain, flips)], shape, found.to_dict(), found.tasks)
+
+
+def gate_table(found: Gate) -> Table:
+    """Return one row per task: both scores, the difference, and the outcome."""
+    rows = found.tasks
+    bounds = (rows[f"difference{end}"] for end in ("", "_low", "_high"))
+    return Table(
+        groups=[],
+        model=text_column("task", map(middle_cut, rows["task"]), right=False),
+        columns=[
+            text_column("metric", rows["metric"], right=False),
+            text_column("baseline", rows["baseline"].map(rounded)),
+            text_column("new", rows["new"].map(rounded)),
+            text_column("difference", map(interval, *bounds), part="task"),
+            text_column("outcome", rows["outcome"], right=False, part="task"),
+        ],
+        starts=[0],
+        caption=f"{middle_cut(found.new)} against {middle_cut(found.baseline)}",
+        notes=list(map(plain, found.notes)),
+    )
+
+
+def gate_markdown(found: Gate) -> str:
+    """Return the comment of a gate: outcome, leaderboard, robustness, checks, flips, rates."""
+    parts = [f"### Gate: {found.outcome}", escape_markdown(plain(found.sentence))]
+    table = replace(gate_table(found), notes=[], caption="")
+    parts += ["#### Leaderboard", DOCUMENTS["markdown"](table)]
+    changed = robustness_change(*found.runs)
+    if len(changed):
+        parts += ["#### Robustness", render_frame(changed)]
+    findings = new_findings(*found.runs)
+    parts += ["#### Checks", "\n".join(findings) or "No new finding."]
+    if len(found.flips):
+        flips = (escape_markdown(plain(line)) for line in found.flip_lines())
+        parts += ["#### Items that became worse most", "\n".join(f"- {line}" for line in flips)]
+    parts += [found.rates.sentence] if found.rates else []
+    parts += [escape_markdown(plain(note)) for note in found.notes]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def render_frame(frame: pd.DataFrame) -> str:
+    """Return a frame of texts as a Markdown table."""
+    first, *others = (text_column(str(name), frame[name], right=name != "task") for name in frame)
+    return DOCUMENTS["markdown"](Table([], first, others, [0], "", []))
+
+
+def robustness_change(new: list[Run], baseline: list[Run]) -> pd.DataFrame:
+    """Return the share of the clean score kept under corruption, of both, by task, as text."""
+    from karat.analysis.robustness import robustness
+
+    try:
+        tables = [robustness(runs, pool="model") for runs in (baseline, new)]
+    except KaratError:  # no corrupted views
+        return pd.DataFrame()
+    both = [table.set_index("task")["retention"] for table in tables]
+    found = pd.DataFrame({"baseline": both[0], "new": both[1]}).dropna()
+    change = found["new"] - found["baseline"]
+    shown = found.map(rounded).assign(difference=change.map(signed))
+    return shown.reset_index(names="task")
+
+
+def new_findings(new: list[Run], baseline: list[Run]) -> list[str]:
+    """Return the findings of the checks on the new runs that those of the baseline have not."""
+    from karat.analysis.checks import check_runs
+
+    known = {(each.code, each.task) for each in check_runs(baseline, pool="model")}
+    found = [e for e in check_runs(new, pool="model") if (e.code, e.task) not in known]
+    return [f"- {e.code} ({e.level}): {escape_markdown(plain(e.message))}" for e in found]
+
+
+def show_rates(found: GateRates, shape: str | None = None) -> None:
+    """Print the error rates of a gate."""
+    rows = found.rates
+    shares = [
+        text_column(name.replace("_", " "), (f"{100 * share:.1f} %" for share in rows[name]))
+        for name in ("failed", "cannot_tell", "passed")
+    ]
+    table = Table(
+        groups=[],
+        model=text_column("true loss", (f"{loss:g}" for loss in rows["loss"])),
+        columns=shares,
+        starts=[0],
+        caption=f"{found.simulations:,} simulated gates per row",
+        notes=[],
+    )
+    _show(table, [found.sentence], shape, found.to_dict(), rows)

@@ -425,9 +425,11 @@ class _Pool:
         self.opened: list[Run] | None = None
 
     def find(self, name: Any) -> tuple[str, list[Run]]:
-        """Return the name and the runs of a row, a model or a folder, newest first."""
+        """Return the name and the runs of a row, a model, a folder or a list of runs."""
         if isinstance(name, Run):
             return name.model, [find_run(name)]
+        if isinstance(name, list):
+            return name[0].model, newest_first(map(find_run, name))
         if self.closed and not isinstance(name, Path):
             return self._named(str(name))
         path = Path(str(name))

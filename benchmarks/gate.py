@@ -1,0 +1,169 @@
+"""Do gates keep the error rates that ``karat gate --calibrate`` states? Simulated.
+
+The truth is known. Each baseline is trained five times, and the error rates are calibrated from
+these runs. Then gates compare the baseline with a new training of the same model, and with models
+that are worse on every task by 1, 2 and 3 margins. Items: right and wrong answers; two trainings
+disagree on 4 % of them. Folds: scores without stored predictions, whose noise is correlated because
+folds share training rows.
+
+    python benchmarks/gate.py [--gates N] [--baselines N]
+
+Each cell is the stated rate (mean over baselines, ± its standard deviation between baselines) and
+the observed one. "ok": the false alarms are not above the 95 % binomial interval of the stated
+rate (corrected for 18 rows), and the power for each loss is within 5 points of the stated one.
+The second table: after how many of ten tasks with items the run of a new model ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from scipy.stats import binom
+
+from karat.analysis.gate import (
+    ANYTIME,
+    FoldNoise,
+    ItemNoise,
+    decide,
+    fold_noise,
+    item_noises,
+    simulate_gates,
+)
+from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t
+from karat.stats.sequential import loss_e_process
+
+MARGIN = 0.01
+ROWS = 18
+RUNS = 5
+ITEMS = 1000
+#: share of wrong answers, and of items on which an answer depends on the training
+WRONG, UNSTABLE = 0.1, 0.04
+FOLD_NOISE = 0.01
+
+
+class Items:
+    """A task of right and wrong answers, some of which depend on the training."""
+
+    def __init__(self, folds: int, rng: np.random.Generator) -> None:
+        self.folds = folds
+        self.stable = rng.random(ITEMS) > WRONG
+        # two trainings answer such an item in two ways with probability 1/2
+        self.unstable = rng.random(ITEMS) < 2 * UNSTABLE
+
+    def gains(self, rng: np.random.Generator, runs: int) -> np.ndarray:
+        """Return the right answers of trainings, runs × items."""
+        return np.where(self.unstable, rng.random((runs, ITEMS)) < 0.5, self.stable).astype(float)
+
+    def noise(self, rng: np.random.Generator) -> ItemNoise:
+        """Return the noise that is estimated from several runs."""
+        return item_noises([self.gains(rng, RUNS)], [(1.0, 1 / ITEMS, True)])[0]
+
+    def difference(self, rng: np.random.Generator, loss: float) -> MeanDifference:
+        """Return the difference of a new model, as a gate computes it from stored answers."""
+        base, new = self.gains(rng, 2)
+        # the new model is wrong where the baseline is right, on a share of the items
+        apart = np.where(rng.random(ITEMS) < loss, -1.0, new - base)
+        mean = np.mean([part.mean() for part in np.array_split(apart, self.folds)])
+        error = float(apart.std(ddof=1)) / np.sqrt(ITEMS)
+        return MeanDifference(float(mean), error, ITEMS - 1, 1 / ITEMS)
+
+
+class Folds:
+    """A task with the scores of folds only."""
+
+    def __init__(self, folds: int, rng: np.random.Generator) -> None:
+        self.folds = folds
+        self.ratio = 1 / (folds - 1) if folds > 1 else 0.25
+
+    def _scores(self, rng: np.random.Generator) -> np.ndarray:
+        shared = 1 / self.folds if self.folds > 1 else 0.0
+        noise = np.sqrt(shared) * rng.normal() + np.sqrt(1 - shared) * rng.normal(size=self.folds)
+        return FOLD_NOISE / np.sqrt(2) * noise
+
+    def noise(self, rng: np.random.Generator) -> FoldNoise:
+        """Return the noise that is estimated from several runs."""
+        return fold_noise(np.array([self._scores(rng) for _ in range(RUNS)]), self.ratio)
+
+    def difference(self, rng: np.random.Generator, loss: float) -> MeanDifference:
+        """Return the difference of a new model, as a gate computes it from scores."""
+        found = corrected_t(self._scores(rng) - self._scores(rng) - loss, self.ratio)
+        return MeanDifference(float(found.mean), float(found.error), max(self.folds - 1, 1))
+
+
+Task = Items | Folds
+
+
+def gates(tasks: Sequence[Task], loss: float, number: int, rng: np.random.Generator) -> float:
+    """Return the share of gates that fail."""
+    found = 0
+    for _ in range(number):
+        each = [task.difference(rng, loss) for task in tasks]
+        found += decide(each, MARGIN).outcome == "failed"
+    return found / number
+
+
+def row(
+    kind: type[Task], shape: tuple[int, int], number: int, baselines: int
+) -> tuple[list[str], bool]:
+    """Return the stated and the observed rates of gates on tasks × folds, and if they agree."""
+    rng = np.random.default_rng([*shape, kind is Items])
+    stated, observed = [], []
+    for seed in range(baselines):
+        tasks = [kind(shape[1], rng) for _ in range(shape[0])]
+        noises = [task.noise(rng) for task in tasks]
+        rates = simulate_gates(noises, MARGIN, simulations=2000 // baselines, seed=seed)
+        stated.append(rates["failed"].to_numpy())
+        each = (gates(tasks, factor * MARGIN, number // baselines, rng) for factor in range(4))
+        observed.append(list(each))
+    mean, spread, seen = np.mean(stated, axis=0), np.std(stated, axis=0), np.mean(observed, axis=0)
+    limit = binom.ppf(1 - 0.025 / ROWS, number, mean[0]) / number
+    fine = bool(seen[0] <= limit and np.abs(seen - mean)[1:].max() <= 0.05)
+    return [
+        f"{100 * a:.1f} ± {100 * s:.1f}, {100 * b:.1f} %"
+        for a, s, b in zip(mean, spread, seen, strict=True)
+    ], fine
+
+
+def stopped_after(loss: float, number: int, tasks: int = 10) -> np.ndarray:
+    """Return after how many tasks runs end, because the gate fails whatever follows."""
+    rng, found = np.random.default_rng(0), np.full(number, tasks)
+    for place in range(number):
+        wealth, each = np.zeros(0), []
+        for done in range(1, tasks):
+            base, new = Items(1, rng).gains(rng, 2)
+            apart = np.where(rng.random(ITEMS) < loss, -1.0, new - base)
+            error = float(apart.std(ddof=1)) / np.sqrt(ITEMS)
+            each.append(MeanDifference(float(apart.mean()), error, ITEMS - 1, 1 / ITEMS))
+            wealth = np.append(wealth, apart)
+            worst = min(one.p_below(-MARGIN) for one in each)
+            if tasks * worst < ALPHA or loss_e_process(wealth, MARGIN)[-1] >= 1 / ANYTIME:
+                found[place] = done
+                break
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gates", type=int, default=1000)
+    parser.add_argument("--baselines", type=int, default=20)
+    given = parser.parse_args()
+    print("| evidence | tasks | folds | false alarms | loss 0.01 | loss 0.02 | loss 0.03 | ok |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, kind in (("items", Items), ("folds", Folds)):
+        for shape in product((1, 3, 10), (1, 5, 10)):
+            shares, fine = row(kind, shape, given.gates, given.baselines)
+            cells = " | ".join([*map(str, shape), *shares, "yes" if fine else "no"])
+            print(f"| {name} | {cells} |", flush=True)
+    print("\n| true loss | ended early | median number of tasks, of 10 |\n|---|---|---|")
+    for loss in (0.0, 0.01, 0.02, 0.03, 0.05):
+        tasks = stopped_after(loss, given.gates // 5)
+        print(
+            f"| {loss:g} | {100 * np.mean(tasks < 10):.1f} % | {np.median(tasks):g} |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
