@@ -173,6 +173,11 @@ def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
         os.dup2(empty, 0)
         os.dup2(empty, 1)
         os.close(empty)
+        # the caller may have replaced the streams by objects without a file
+        sys.stdin, sys.stdout, sys.stderr = (
+            open(number, mode, closefd=False, encoding="utf-8", errors="replace")
+            for number, mode in enumerate("rww")
+        )
         atexit._clear()
         logger = logging.getLogger("karat")
         logger.handlers.clear()
