@@ -92,7 +92,7 @@ def test_a_dataset_and_its_defaults():
         "modality": "table",
         "options": {},
         **dict.fromkeys(("sources", "load", "target", "kind", "group", "part", *facts)),
-        **dict.fromkeys(("positive", "weight", "group_feature")),
+        **dict.fromkeys(("positive", "weight", "group_feature", "language")),
     }
     assert values("datasets", "path: {train: a, test: b}")["path"] == {"train": "a", "test": "b"}
     assert values("datasets", "load: a.b:c")["load"] == {"use": "a.b:c"}
