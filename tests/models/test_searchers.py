@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import pickle
+import sys
 import zlib
+from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,10 +15,21 @@ import pytest
 
 import karat
 from karat.config.catalog import Catalog
-from karat.errors import ContractError, DefinitionError
+from karat.errors import ContractError, Declined, DefinitionError
+from karat.execution.plan import estimate_bills, make_plan
 from karat.models.adapters import adapt
 from karat.models.model import model_identity
-from karat.models.searchers import BM25, Fusion, Reranker, as_searcher, descending_ranks
+from karat.models.searchers import (
+    BM25,
+    EncoderSearch,
+    Fusion,
+    Reranker,
+    StoredTexts,
+    as_searcher,
+    descending_ranks,
+    scored_pairs,
+    stage_encoders,
+)
 
 DOCUMENTS = ["the cat sat on the mat", "dogs bark loudly", "a cat and a dog"]
 
@@ -168,6 +183,190 @@ def test_stages_are_named_in_yaml(tmp_path):
         Catalog([file]).model("again")
 
 
+def test_a_variant_is_no_stage(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "models:\n  x:\n    extends: fusion\n"
+        "    params: {models: [model:bm25, model:use-multilingual@64d]}\n"
+    )
+    with pytest.raises(DefinitionError, match="use-multilingual@64d"):
+        Catalog([file]).model("x")
+
+
+def test_a_search_model_depends_on_what_its_stages_depend_on(tmp_path):
+    pytest.importorskip("bm25s")
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        'models:\n  mine:\n    extends: bm25\n    version: "7"\n'
+        "  x:\n    extends: fusion\n    params: {models: [model:bm25, model:mine]}\n"
+    )
+    assert Catalog([file]).model("x").depends_on == ("version:7",)
+
+
+# -- cross-encoders -------------------------------------------------------------------------
+
+
+class CrossEncoder:
+    """Replaces the class of sentence-transformers; a score is the length of the document."""
+
+    made: ClassVar[list] = []
+
+    def __init__(self, name, **options):
+        self.made.append((name, options))
+        self.max_seq_length = None
+
+    def predict(self, pairs, batch_size, show_progress_bar):
+        assert show_progress_bar is False
+        self.batch_size = batch_size
+        return np.array([len(document) for _, document in pairs])
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    module = ModuleType("sentence_transformers")
+    module.CrossEncoder = CrossEncoder
+    CrossEncoder.made.clear()
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    monkeypatch.setitem(sys.modules, "torch", torch := ModuleType("torch"))
+    torch.get_num_threads, torch.set_num_threads = lambda: 2, lambda threads: None
+
+
+def test_a_cross_encoder_is_loaded_once_from_a_folder(tmp_path, monkeypatch, stand_in):
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    found = Reranker(str(tmp_path), Stage(1, 2, 3), top=2, batch=7, device="cpu", revision="r")
+    scores = found.index(DOCUMENTS).scores(["q", "r"])
+    # "dogs bark loudly" is longer than "a cat and a dog"; the first document was last
+    assert np.argsort(-scores[0]).tolist() == [1, 2, 0]
+    ((name, options),) = CrossEncoder.made
+    assert name == str(tmp_path) and found.model_.batch_size == 7
+    assert options["device"] == "cpu" and options["revision"] == "r"
+    assert options["local_files_only"] and options["model_kwargs"] == {"use_safetensors": True}
+    assert "model_" not in vars(pickle.loads(pickle.dumps(found)))
+
+
+def test_the_identity_depends_on_the_files_of_a_cross_encoder(tmp_path, stand_in):
+    made = Reranker(str(tmp_path), BM25())
+    before = made.fingerprint()
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    assert made.fingerprint() != before
+
+
+def test_a_missing_folder_of_a_cross_encoder_is_declined(tmp_path, stand_in):
+    with pytest.raises(Declined, match="not found.*nowhere"):
+        Reranker(str(tmp_path / "nowhere"), BM25()).check_installed()
+
+
+@pytest.fixture
+def cross_encoder(tmp_path):
+    """Return the folder of a real CrossEncoder with random weights, which reads 16 tokens."""
+    library = pytest.importorskip("sentence_transformers")
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    folder = tmp_path / "cross"
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=16, num_labels=1,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=16)
+    tokenizer.save_pretrained(folder)
+    return folder, library.CrossEncoder
+
+
+def test_a_real_cross_encoder_orders_the_first_documents_again(cross_encoder):
+    folder, kind = cross_encoder
+    model = kind(str(folder), local_files_only=True)
+    texts = ["w1 w2", "w3", "w4 " * 30, "w5 w6 w7"]
+    expected = np.argsort(-model.predict([("w1 w9", text) for text in texts]))
+    for one in (str(folder), model):
+        found = Reranker(one, Stage(4, 3, 2, 1), top=4, batch=3).index(texts)
+        assert np.argsort(-found.scores(["w1 w9"])[0]).tolist() == expected.tolist()
+        assert scored_pairs(found) == (4, 1)  # one pair has more than 16 tokens
+    before = Reranker(model, Stage(1)).fingerprint()
+    model.predict([("w1", "w2")])
+    assert Reranker(model, Stage(1)).fingerprint() == before
+
+
+def test_a_run_with_a_real_cross_encoder(tmp_path, monkeypatch, cross_encoder):
+    pytest.importorskip("bm25s")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    texts, asked, judged = corpus(6, 20)
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+    models = {"cross": Reranker(str(cross_encoder[0]), BM25(), top=5)}
+    found = []
+    for workers in (0, 1):
+        output = tmp_path / f"runs-{workers}"
+        (run,) = karat.evaluate(models, task, output=output, workers=workers)
+        (record,) = run.records()
+        assert record["status"] == "ok" and record["pairs"] == 30
+        assert any("30 of them over" in note for note in record["notes"])
+        found.append(run.results()["mrr"].item())
+    assert found[0] == found[1]
+
+
+# -- stored vectors -------------------------------------------------------------------------
+
+
+class RoleEncoder:
+    """The length of the text and whether it is a query; the texts it gets are recorded."""
+
+    takes, by_text, uses_roles = ("text",), ("text",), True
+
+    def __init__(self):
+        self.seen = []
+
+    def prompt_for(self, role):
+        return role
+
+    def encode(self, texts, role=""):
+        self.seen += [(role, text) for text in texts]
+        return np.array([[len(text), role == "query"] for text in texts], dtype=float)
+
+    def transform(self, items):
+        raise AssertionError("texts are encoded")
+
+
+def test_stored_vectors_are_found_by_role_and_text():
+    """The item "pear" is a query and a document; its vector as a query is in the last row."""
+    items = pd.Series({"a": "pear", "b": "apple", "c": "fig"})
+    asked = pd.DataFrame({"query": ["a", "b"]})
+    data = karat.Dataset("d", items, asked, np.array(["c", "a"]), "items", "text", roles=("query",))
+    assert data.item_roles.main.tolist() == ["document", "query", "document"]
+    matrix = np.array([[1, 0], [2, 0], [3, 0], [4, 0]], dtype=np.float32)
+    stored = StoredTexts(matrix, data)
+    assert stored.rows(["pear", "fig", "apple", "kiwi"], "document").tolist() == [0, 2, -1, -1]
+    assert stored.rows(["pear", "apple"], "query").tolist() == [3, 1]
+    # one vector per item if the prompts do not differ
+    assert StoredTexts(matrix[:3], data).rows(["pear", "apple"], "query").tolist() == [0, 1]
+
+
+def test_only_texts_without_a_stored_vector_are_encoded():
+    items = pd.Series({"q": "pear", "d": "fig"})
+    data = karat.Dataset(
+        "d", items, pd.DataFrame({"query": ["q"]}), np.array(["d"]), "items", "text",
+        roles=("query",),
+    )  # fmt: skip
+    encoder = RoleEncoder()
+    search = EncoderSearch(encoder, StoredTexts(np.eye(2, dtype=np.float32), data))
+    search.index(["fig", "kiwi"])
+    # the stored vectors of query and document are orthogonal; kiwi is encoded as (4, 0)
+    np.testing.assert_allclose(search.scores(["pear"]), [[0.0, 1.0]])
+    assert encoder.seen == [("document", "kiwi")]
+
+
+def test_stages_are_found_at_any_depth():
+    one, two = Vowels(), NoiseEncoder()
+    nested = Fusion([BM25(), Reranker(Longest(), Fusion([two, Stage(1)])), one])
+    assert stage_encoders(nested) == [two, one]
+    assert stage_encoders(BM25()) == stage_encoders(one) == []
+
+
 # -- whole runs -----------------------------------------------------------------------------
 
 
@@ -248,6 +447,62 @@ def test_scores_of_the_wrong_shape_are_a_failed_job(tmp_path):
     assert record["status"] == "failed" and "(8, 20)" in record["info"]
 
 
+CALLS: list[str] = []
+
+
+class Counted:
+    """An encoder whose texts are counted."""
+
+    def encode(self, texts):
+        CALLS.extend(texts)
+        return np.array([noise(text) for text in texts])
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_an_encoder_encodes_each_text_once_for_all_models(tmp_path, monkeypatch, cache):
+    """Alone, as a first stage and in a fusion; scores are those without stored vectors."""
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    CALLS.clear()
+    texts, asked, judged = corpus(8, 20)
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+    models = {
+        "alone": Counted(),
+        "reranked": Reranker(Overlap(), Counted(), top=5),
+        "fused": Fusion([NoiseSearch(), Reranker(Overlap(), Counted(), top=3)]),
+    }
+    options = {"workers": 0, "cache": cache}
+    runs = karat.evaluate(models, task, output=tmp_path / "runs", **options)
+    assert sorted(CALLS) == sorted({*texts.values(), *asked.values()})
+    rows = pd.concat([run.results() for run in runs]).set_index("framework")
+    assert rows["embed_seconds"].nunique() == 1 and rows["embed_seconds"].min() > 0
+    first = as_searcher(NoiseEncoder())  # a search model of its own: nothing is stored
+    again = {"same": Fusion([NoiseSearch(), Reranker(Overlap(), first, top=3)])}
+    (run,) = karat.evaluate(again, task, output=tmp_path / "again", **options)
+    assert run.results()["mrr"].item() == rows["mrr"]["fused"]
+
+
+def test_stages_are_embedded_in_workers_too(tmp_path, monkeypatch):
+    pytest.importorskip("bm25s")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    texts, asked, judged = corpus(8, 20)
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+
+    class Digits:  # of this function, so that it is pickled with its code
+        def encode(self, texts):
+            return np.array([[text.count(digit) for digit in "0123456789"] for text in texts])
+
+    models = {"x": Fusion([Digits(), BM25()])}
+    scores = []
+    for workers in (0, 1):
+        output = tmp_path / str(workers)
+        runs = karat.evaluate(models, task, output=output, workers=workers, cache=False)
+        scores += [(run.results()["mrr"].item(), run.results()["status"].item()) for run in runs]
+        assert all(run.results()["embed_seconds"].item() > 0 for run in runs)
+    assert scores[0] == scores[1] and scores[0][1] == "ok"
+
+
 class Overlap:
     """A reranker: the number of common words."""
 
@@ -279,3 +534,38 @@ def test_the_cost_of_stages_is_on_the_row(tmp_path, monkeypatch):
     assert rows["pairs"].to_dict() == {"reranked": 8 * 5, "hybrid": 8 * 3}
     assert rows["tokens"]["reranked"] == server.tokens
     assert rows["price"]["reranked"] == pytest.approx(server.tokens * 1e-5)
+
+
+def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(tmp_path, monkeypatch):
+    """Texts that two models share are on the first bill; nothing is sent without a budget."""
+    pytest.importorskip("httpx")
+    from karat.models.contrib.endpoints import EndpointEncoder
+
+    from ..endpoint_server import serving
+
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    texts, asked, judged = corpus(8, 20)
+    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+
+    with serving() as server:
+
+        def stage(name):
+            return EndpointEncoder(f"{server.url}/v1", name, price_per_million_tokens=10)
+
+        models = {
+            "hybrid": Fusion([stage("words-small"), Stage(*range(20))]),
+            "reranked": Reranker(Overlap(), stage("words-small"), top=5),
+        }
+        plan = make_plan([adapt(each, name) for name, each in models.items()], [task])
+        (bill,) = estimate_bills(plan)
+        assert (bill.model, bill.texts, bill.missing) == ("hybrid", 28, 28)
+        output = tmp_path / "runs"
+        stopped = karat.evaluate(models, task, output=output, budget=1e-9)
+        assert server.texts.total() == 0 and not any(run.records() for run in stopped)
+        runs = karat.evaluate(models, task, output=output, budget=1.0, resume=True)
+        assert server.texts.total() == 28
+        assert estimate_bills(plan)[0].missing == 0
+    rows = pd.concat([run.results() for run in runs]).set_index("framework")
+    assert rows["status"].tolist() == ["ok", "ok"]
+    assert rows["tokens"].tolist() == rows["embed_tokens"].tolist() == [server.tokens] * 2

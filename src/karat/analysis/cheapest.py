@@ -26,6 +26,7 @@ from karat.analysis.formatting import (
 )
 from karat.analysis.item_tests import CORRECTED
 from karat.analysis.pairing import Paired, Pairing, pair_with
+from karat.core.embeddings import vector_bytes
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import (
     FAILED,
@@ -58,8 +59,6 @@ COLUMNS = (
     *("difference", "difference_low", "difference_high"),
     *("p_not_worse", "p_equivalent", "p_different", "verdict", "test", "why"),
 )
-#: bits of a number of a vector
-_BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 #: a model is cheaper if its cost is at most this share of the reference's
 CHEAPER = 0.99
 
@@ -106,7 +105,7 @@ def _job_bytes(job: Mapping[str, Any]) -> int | None:
     """
     if job.get("vector_bytes") is not None or not job.get("dimensions"):
         return job.get("vector_bytes")
-    return math.ceil(job["dimensions"] * _BITS[job.get("precision") or "float32"] / 8)
+    return vector_bytes(job["dimensions"], job.get("precision") or "float32")
 
 
 #: the cost of a job, and the keys of records that it needs

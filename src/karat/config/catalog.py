@@ -188,7 +188,7 @@ class Catalog:
             )
         not_installed = [m for m in definition.get("requires") or [] if not _installed(m)]
         # do not download files for a model that cannot run
-        params, missing = self._params({} if not_installed else definition["params"])
+        params, missing, stages = self._params({} if not_installed else definition["params"])
         if not_installed:
             extra = definition.get("extra")
             package = f'"karat[{extra}]"' if extra else not_installed[0]
@@ -203,7 +203,7 @@ class Catalog:
             model = adapt(made, name or key, role)
         return dataclasses.replace(
             model,
-            depends_on=self._dependencies(key, definition, model),
+            depends_on=(*self._dependencies(key, definition, model), *stages),
             artifacts=tuple(definition.get("artifacts") or ()),
             takes=tuple(definition["takes"]) if definition.get("takes") else model.takes,
             version=definition.get("version") or model.version,
@@ -221,12 +221,17 @@ class Catalog:
         version = [f"version:{definition['version']}"] if definition.get("version") else []
         return (*model.depends_on, *dependencies(f'model "{key}"', [*given, *version], folder))
 
-    def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    def _params(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+        """Return the parameters, what is missing, and what models among them depend on."""
         params, missing = dict(given), ""
+        depends_on: tuple[str, ...] = ()
         for name, value in given.items():
             if _names_models(value):
-                params[name], lacking = self._stages(value)
-                missing = missing or lacking
+                found = self._stages(value)
+                objects = [each.prototype for each in found]
+                params[name] = objects[0] if isinstance(value, str) else objects
+                missing = next((each.unavailable for each in found if each.unavailable), missing)
+                depends_on += tuple(one for each in found for one in each.depends_on)
             elif isinstance(value, str) and value.startswith(DATA_PREFIX):
                 key = value.removeprefix(DATA_PREFIX)
                 definition = self.definitions.get("datasets", key)
@@ -235,15 +240,16 @@ class Catalog:
                     params[name] = str(fetch_file(key, definition, folder))
                 except Unavailable as error:
                     missing = str(error)
-        return params, missing
+        return params, missing, depends_on
 
-    def _stages(self, value: str | list[str]) -> tuple[Any, str]:
-        """Return the models that a parameter names, and what the first unavailable one lacks."""
+    def _stages(self, value: str | list[str]) -> list[Model]:
+        """Return the models that a parameter names."""
         names = [value] if isinstance(value, str) else value
         found = [self.model(name.removeprefix(MODEL_PREFIX)) for name in names]
-        missing = next((each.unavailable for each in found if each.unavailable), "")
-        objects = [each.prototype for each in found]
-        return (objects[0] if isinstance(value, str) else objects), missing
+        for each in found:
+            if each.variant is not None:
+                raise DefinitionError(f'a stage cannot be a variant: "{each.name}".')
+        return found
 
     # -- tasks, suites, datasets ------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class RemoteJob:
     work: str
     session: str
     files: Mapping[str, RemoteFile]
-    folders: Mapping[str, str]
+    folders: Mapping[str, tuple[str, ...]]
     versions: tuple[str, str]
 
 
@@ -445,13 +445,13 @@ class JobPacker:
         """Return a job with its files and their paths on the worker."""
         keys = ("parts", job.model, job.source, job.task, job.dataset)
         files = {f"shelf/{key}.pickle": self._file(self.shelf.file(key)) for key in keys}
-        folders = {}
-        for name in ("vectors", "vocabulary"):
-            folder = getattr(job, name)
-            if folder is not None:
+        folders: dict[str, tuple[str, ...]] = {}
+        for name in ("vectors", "vocabulary", "stages"):
+            value = getattr(job, name)
+            for folder in [value] if isinstance(value, str) else value or ():
                 inside = {each: self._file(Path(folder) / each) for each in VECTORS}
                 at = "-".join(["vectors", *(file.sha256 for file in inside.values())])
-                folders[name] = at
+                folders[name] = (*folders.get(name, ()), at)
                 files |= {f"{at}/{each}": file for each, file in inside.items()}
         return RemoteJob(job, self.work, self.session, files, folders, versions())
 
@@ -584,7 +584,10 @@ class Depot:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 with contextlib.suppress(FileExistsError):  # made by another thread
                     link.symlink_to(self.files / file.sha256)
-        moved: dict[str, Any] = {name: str(root / at) for name, at in remote.folders.items()}
+        moved: dict[str, Any] = {}
+        for name, several in remote.folders.items():
+            paths = tuple(str(root / at) for at in several)
+            moved[name] = paths if name == "stages" else paths[0]
         if getattr(job, "stage", None):
             moved["stage"] = (str(root / "scratch"), job.stage[1])
         child = self.acquire(remote, root / "shelf")

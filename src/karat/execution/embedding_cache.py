@@ -40,12 +40,14 @@ from karat.core.embeddings import (
     transformed,
 )
 from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
+from karat.errors import KaratError
 from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
-from karat.models.contrib.endpoint_account import current_account, use_account
+from karat.models.contrib.endpoint_account import combined_usage, current_account, use_account
 from karat.models.model import Model, encoder_identity
+from karat.models.searchers import stage_encoders, stage_model
 from karat.models.vector_files import VectorFile
 
 #: number of bytes of the hash of a text
@@ -257,6 +259,11 @@ def _truncation(encoder: Any, data: Dataset, order: RoleOrder) -> dict[str, int]
     return found
 
 
+def has_vectors(model: Model) -> bool:
+    """Return whether a model's vectors, or those of its stages, are computed before its jobs."""
+    return model.stateless or bool(stage_encoders(model.prototype))
+
+
 class VectorStage:
     """Embeds each dataset at most once per encoder, in this process, which may use a GPU."""
 
@@ -281,8 +288,7 @@ class VectorStage:
 
     def embedded(self, job: Job) -> Job:
         """Return the job with the folder of its vectors, or with the error of the encoder."""
-        model: Model = self.shelf.get(job.model)
-        if job.broken is not None or not model.stateless:
+        if job.broken is not None or not has_vectors(self.shelf.get(job.model)):
             return job
         pair = (job.source, job.dataset)
         if pair not in self.made:
@@ -292,17 +298,37 @@ class VectorStage:
 
     def fields(self, job: Job) -> dict[str, Any]:
         """Embed the dataset of a job; return the fields of jobs that use the vectors."""
-        return self._embed(job, self.shelf.get(job.source), self.shelf.get(job.dataset))
+        model, data = self.shelf.get(job.source), self.shelf.get(job.dataset)
+        if model.role == "encoder":
+            return self._embed(job, model, data)
+        made: list[dict[str, Any]] = []
+        for number, encoder in enumerate(stage_encoders(model.prototype), 1):
+            try:
+                stage = stage_model(encoder)
+            except KaratError as error:
+                return {"broken": Broken.by(error)}
+            stage = dataclasses.replace(stage, depends_on=model.depends_on)
+            made.append(self._embed(job, stage, data, number))
+            if "broken" in made[-1]:
+                return made[-1]
+        once = {each["vectors"]: each for each in made}.values()
+        return {
+            "stages": tuple(each["vectors"] for each in made),
+            "usage": combined_usage([each["usage"] for each in once if each["usage"]]),
+            "embed_seconds": sum(each["embed_seconds"] or 0.0 for each in once),
+        }
 
-    def _embed(self, job: Job, model: Model, data: Dataset) -> dict[str, Any]:
+    def _embed(self, job: Job, model: Model, data: Dataset, stage: int = 0) -> dict[str, Any]:
+        """Embed a dataset with a model, or with an encoder that is a stage of a search model."""
         self.progress.embedding(model.name, data.name, len(data.items))
         begun = time.perf_counter()
         try:
             encoder = model.fresh(job.seed, data.kind)
-            key = f"{job.source} {data.kind}"
+            key = f"{job.source} {stage} {data.kind}"
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
-                self._identities[key] = self._identity(model, encoder)
+                known = None if stage else self._known_identities.get(model.name)
+                self._identities[key] = self._identity(model, encoder, known)
             identity = self._identities[key]
             order = role_order(encoder, data, np.arange(len(data.items)))
             folder = self._vectors(encoder, identity, model, (data, order))
@@ -321,11 +347,11 @@ class VectorStage:
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
-    def _identity(self, model: Model, encoder: Any) -> str:
+    def _identity(self, model: Model, encoder: Any, known: str | None) -> str:
         whole = encoder is model.prototype and model.variant is None
-        known = self._known_identities.get(model.name) if whole else None
         # vectors of a model without an identity are not found by later runs
-        return known or encoder_identity(model, encoder) or os.urandom(16).hex()
+        found = known if whole else None
+        return found or encoder_identity(model, encoder) or os.urandom(16).hex()
 
     def _vectors(
         self, encoder: Any, identity: str, model: Model, what: tuple[Dataset, RoleOrder]

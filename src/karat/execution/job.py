@@ -64,6 +64,7 @@ from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
 from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model
+from karat.models.searchers import StoredTexts
 from karat.probes.trained import Probe
 from karat.results.run import collect_artifacts
 from karat.results.tables import item_keys
@@ -128,7 +129,8 @@ class Job:
     ``stage``, a folder and whether vectors are cached between runs, lets the job compute its
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     ``encoder`` is the key of the model whose vectors are used, if it is another one: variants of an
-    encoder use the same vectors.
+    encoder use the same vectors. ``stages`` are the folders of the vectors of a search model's
+    encoders.
     """
 
     model: str
@@ -147,6 +149,7 @@ class Job:
     stage: tuple[str, bool] | None = None
     batches: tuple[int, ...] = ()
     encoder: str = ""
+    stages: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -329,7 +332,9 @@ class _Attempt:
         offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
-            return SearchSolver(model, probe, job.model_seed)
+            data = self.shelf.get(job.dataset)
+            read = {at: StoredTexts(read_stored_vectors(at)[1], data) for at in set(job.stages)}
+            return SearchSolver(model, probe, job.model_seed, [read[at] for at in job.stages])
         if job.vectors is None:
             return ProbeSolver(model, probe, task.missing, job.model_seed)
         key = f"vectors-{job.vectors}-{job.vocabulary}-{job.dataset}"

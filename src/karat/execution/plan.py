@@ -51,6 +51,7 @@ from karat.models.model import (
     sklearn_tags,
     variant_identity,
 )
+from karat.models.searchers import stage_encoders
 
 log = logging.getLogger(__name__)
 
@@ -192,29 +193,42 @@ class Bill:
 
 
 def estimate_bills(plan: Plan) -> list[Bill]:
-    """Return the estimated bill of every model behind an endpoint; nothing is sent."""
+    """Return the estimated bill of every model with an endpoint; nothing is sent.
+
+    Texts that several models send to an endpoint are on the bill of the first one.
+    """
     bills: list[Bill] = []
-    billed: list[Any] = [None]  # variants of an encoder share its vectors
+    billed: dict[str, set[tuple[str, str]]] = {}
     for model in plan.models:
-        asked: Any = model.prototype
-        if any(asked is each for each in billed):
-            continue
         tasks = {id(each): each for one, each, _ in plan.jobs if one is model}.values()
-        if not model.sends_texts or not tasks:
-            continue
-        texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
-        whole: dict[str, dict[str, None]] = {}
-        for _, role, own in texts:
-            whole.setdefault(role, {}).update(dict.fromkeys(own))
-        estimates = [asked.estimate(list(own), role) for role, own in whole.items()]
-        missing, tokens = (sum(numbers) for numbers in zip(*estimates, strict=True))
-        views = sum(_view_tokens(each, asked.estimate_all(own, role)) for each, role, own in texts)
-        per_token = asked.price_per_token
-        price = None if per_token is None else (tokens + views) * per_token
-        count = sum(map(len, whole.values()))
-        billed.append(asked)
-        bills.append(Bill(model.name, count, missing, tokens, views, price))
+        for encoder in [model.prototype, *stage_encoders(model.prototype)] if tasks else ():
+            if callable(getattr(encoder, "estimate", None)):
+                earlier = billed.setdefault(encoder.family(), set())
+                bills += _bill(model.name, encoder, tasks, earlier)
     return bills
+
+
+def _bill(
+    name: str, asked: Any, tasks: Iterable[PlannedTask], billed: set[tuple[str, str]]
+) -> Iterator[Bill]:
+    """Yield the bill of an endpoint, without texts that are ``billed``, to which it adds its own.
+
+    Nothing is yielded if all texts were billed, as for the variants of an encoder.
+    """
+    texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
+    new: dict[str, list[str]] = {}
+    for _, role, own in texts:
+        prompt = asked.prompt_for(role)
+        new.setdefault(role, []).extend(text for text in own if (prompt, text) not in billed)
+        billed.update((prompt, text) for text in own)
+    if not (count := sum(map(len, new.values()))):
+        return
+    estimates = [asked.estimate(own, role) for role, own in new.items()]
+    missing, tokens = (sum(numbers) for numbers in zip(*estimates, strict=True))
+    views = sum(_view_tokens(each, asked.estimate_all(own, role)) for each, role, own in texts)
+    per_token = asked.price_per_token
+    price = None if per_token is None else (tokens + views) * per_token
+    yield Bill(name, count, missing, tokens, views, price)
 
 
 def _texts_by_role(planned: PlannedTask, encoder: Any) -> Iterator[tuple[str, list[str]]]:

@@ -27,7 +27,7 @@ from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
-from karat.execution.embedding_cache import VectorStage
+from karat.execution.embedding_cache import VectorStage, has_vectors
 from karat.execution.job import (
     POSTPONED,
     Broken,
@@ -274,7 +274,8 @@ class Session:
         """Compute shared vectors in worker processes, one per model, unless jobs run here."""
         first: dict[tuple[str, str], Job] = {}
         for job in jobs if self.workers or self.on_dask else ():
-            if job.stage is None and self.shelf.get(job.model).stateless and self._is_sendable(job):
+            model = self.shelf.get(job.model)
+            if job.stage is None and has_vectors(model) and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
                 first.setdefault((job.source, job.dataset), staged)
         name, jobs = f"{__name__}:embed", list(first.values())

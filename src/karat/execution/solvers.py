@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from karat.core.files import fingerprint
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
 from karat.models.model import Model, fit_weighted, object_identity
-from karat.models.searchers import scored_pairs
+from karat.models.searchers import StoredTexts, scored_pairs, use_stored
 from karat.probes.heads.outputs import predict_checked
 from karat.probes.trained import Probe
 
@@ -119,25 +119,32 @@ class SearchSolver:
 
     dimensions: int | None = None
 
-    def __init__(self, model: Model, probe: Any, seed: int) -> None:
+    def __init__(
+        self, model: Model, probe: Any, seed: int, stored: Sequence[StoredTexts] = ()
+    ) -> None:
+        """Use ``stored`` vectors of the encoders among its stages."""
         self.model = model
         self.probe = probe
         self.seed = seed
+        self.stored = stored
 
     @property
     def notes(self) -> list[str]:
         """Notes of the probe and of the search model."""
-        scored = [f"{self.pairs:,} pairs were reranked"] if self.pairs else []
+        pairs, truncated = scored_pairs(self.fitted_)
+        cut = f", {truncated:,} of them over the reranker's limit and truncated"
+        scored = [f"{pairs:,} pairs were reranked{cut if truncated else ''}"] if pairs else []
         return [*self.probe.notes, *scored]
 
     @property
     def pairs(self) -> int:
         """The number of pairs of query and document that rerankers scored."""
-        return scored_pairs(self.fitted_)
+        return scored_pairs(self.fitted_)[0]
 
     def fit(self, train: Dataset) -> None:
         """Record which items are queries."""
         self.fitted_ = self.model.fresh(self.seed, train.kind)
+        self.encoders_ = use_stored(self.fitted_, self.stored) if self.stored else []
         self.probe.fit(train, None)
 
     def answer(self, test: Dataset, change: Change | None = None) -> Answers:
@@ -145,7 +152,9 @@ class SearchSolver:
         return Answers(self.probe.search(test, self.fitted_))
 
     def infer(self, test: Dataset) -> Answers:
-        """Answer again, to be timed."""
+        """Answer again without stored vectors, to be timed."""
+        for each in self.encoders_:
+            each.stored = None
         return self.answer(test)
 
     def fitted(self) -> Any:

@@ -14,12 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from karat.core.dataset import DOCUMENT, QUERY
+from karat.core.dataset import DOCUMENT, QUERY, Dataset
 from karat.core.embeddings import encode, unit_rows
-from karat.errors import ContractError, Declined, DefinitionError, did_you_mean
+from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.models.adapters import is_searcher, wrapped_fingerprint, wrapped_model
+from karat.models.contrib.sentence_models import (
+    count_over_limit,
+    file_stamps,
+    load_model,
+    model_folder,
+    sentence_transformer_hash,
+)
 from karat.models.model import (
     HasRequirements,
+    Model,
     Parameterized,
     import_extra,
     object_identity,
@@ -28,14 +36,15 @@ from karat.models.model import (
 
 #: constant of reciprocal rank fusion, from Cormack, Clarke and Büttcher (2009)
 FUSION = 60
-#: queries that are scored at once by an encoder
-BLOCK = 64
 
 
 class SearchModel(HasRequirements, Parameterized):
     """Base of the built-in search models."""
 
     takes: ClassVar[tuple[str, ...]] = ("text",)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.get_params(deep=False))  # no index and no loaded weights
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a library is missing."""
@@ -112,11 +121,40 @@ class BM25(SearchModel):
         return words
 
 
-class EncoderSearch(SearchModel):
-    """Search by the cosine of an encoder's vectors."""
+class StoredTexts:
+    """Vectors of the texts of a dataset, as they are stored: items, then queries of both roles."""
 
-    def __init__(self, encoder: Any) -> None:
+    def __init__(self, matrix: np.ndarray, data: Dataset) -> None:
+        self.matrix = matrix
+        self.has_roles = bool(data.roles)
+        self._rows: dict[str, dict[str, int]] = {}
+        roles, size = data.item_roles, len(data.items)
+        texts = data.items.astype(str).tolist()
+        # an encoder without different prompts has one vector of an item for both roles
+        queries = range(size, len(matrix)) if len(matrix) > size else roles.both
+        missing = data.items.isna().to_numpy()
+        for row, place, role in [
+            *zip(range(size), range(size), roles.main, strict=True),
+            *((row, place, QUERY) for row, place in zip(queries, roles.both, strict=True)),
+        ]:
+            if not missing[place]:
+                self._rows.setdefault(role, {})[texts[place]] = row
+
+    def rows(self, texts: list[str], role: str) -> np.ndarray:
+        """Return the row of each text in a role, -1 if it has none."""
+        known = self._rows.get(role, {})
+        return np.array([known.get(text, -1) for text in texts], dtype=np.intp)
+
+
+class EncoderSearch(SearchModel):
+    """Search by the cosine of an encoder's vectors.
+
+    Texts with a vector in ``stored`` are not encoded again.
+    """
+
+    def __init__(self, encoder: Any, stored: StoredTexts | None = None) -> None:
         self.encoder = encoder
+        self.stored = stored
 
     def index(self, documents: list[str]) -> EncoderSearch:
         """Embed the documents."""
@@ -129,20 +167,58 @@ class EncoderSearch(SearchModel):
         return np.nan_to_num(cosines, nan=-2.0)
 
     def _embed(self, texts: list[str], role: str) -> np.ndarray:
-        return encode(self.encoder, texts, type(self.encoder).__name__, role=role)
+        name = type(self.encoder).__name__
+        if self.stored is None:
+            return encode(self.encoder, texts, name, role=role)
+        role = role if self.stored.has_roles else ""
+        rows = self.stored.rows(texts, role)
+        vectors = np.array(self.stored.matrix[rows])
+        if len(new := np.flatnonzero(rows < 0)):  # such as corrupted texts
+            vectors[new] = encode(self.encoder, [texts[i] for i in new], name, role=role)
+        return vectors
 
 
 def as_searcher(thing: Any) -> Any:
     """Return a search model; a text encoder is wrapped."""
-    if is_searcher(thing):
-        return thing
+    return thing if is_searcher(thing) else EncoderSearch(stage_model(thing).prototype)
+
+
+def stage_model(thing: Any) -> Model:
+    """Return the model of an encoder that is a stage, or raise a ContractError."""
     model = wrapped_model(thing, None)
     if not model.stateless or "text" not in getattr(model.prototype, "by_text", ()):
         raise ContractError(
             f"{model.name} cannot be a first stage: expected a search model such as bm25, or a "
             f"pretrained text encoder."
         )
-    return EncoderSearch(model.prototype)
+    return model
+
+
+def stage_encoders(model: Any) -> list[Any]:
+    """Return the encoders among the stages of a search model, in their order."""
+    stages = model.stages if isinstance(model, Fusion | Reranker) else ()
+    nested = [stage_encoders(each) if is_searcher(each) else [each] for each in stages]
+    return [encoder for several in nested for encoder in several]
+
+
+def use_stored(model: Any, stored: Sequence[StoredTexts]) -> list[EncoderSearch]:
+    """Let the encoders among the stages of a search model use stored vectors; return them.
+
+    ``stored`` has the order of ``stage_encoders``.
+    """
+    left = iter(stored)
+    found: list[EncoderSearch] = []
+
+    def replaced(stage: Any) -> Any:
+        if not is_searcher(stage):
+            stage = EncoderSearch(stage_model(stage).prototype, next(left))
+            found.append(stage)
+        elif isinstance(stage, Fusion | Reranker):
+            stage.stages = [replaced(each) for each in stage.stages]
+        return stage
+
+    replaced(model)
+    return found
 
 
 def _identity(thing: Any) -> str:
@@ -179,6 +255,15 @@ class Fusion(SearchModel):
     """
 
     models: Sequence[Any] = ()
+
+    @property
+    def stages(self) -> list[Any]:
+        """The models."""
+        return list(self.models)
+
+    @stages.setter
+    def stages(self, stages: list[Any]) -> None:
+        self.models = stages
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a model cannot run."""
@@ -219,10 +304,9 @@ class Reranker(SearchModel):
         The first stage: a search model or a text encoder.
     top
         Number of documents of each query that are ordered again.
-    batch
-        Pairs per batch.
-    threads
-        Number of torch threads on the CPU.
+    batch, device, revision, threads
+        Of a CrossEncoder: pairs per batch; ``"cpu"``, ``"cuda"`` … or ``"auto"``; the revision on
+        the hub; torch threads on the CPU.
     """
 
     model: Any = None
@@ -230,23 +314,39 @@ class Reranker(SearchModel):
     top: int = 100
     batch: int = 32
     threads: int = 1
+    device: str = "auto"
+    revision: str | None = None
+
+    @property
+    def stages(self) -> list[Any]:
+        """The first stage."""
+        return [self.first]
+
+    @stages.setter
+    def stages(self, stages: list[Any]) -> None:
+        (self.first,) = stages
 
     def check_installed(self) -> None:
-        """Raise MissingExtra or Declined if a library or the first stage is missing."""
+        """Raise MissingExtra or Declined if a library, a folder or the first stage is missing."""
         if self.model is None or self.first is None:
             raise DefinitionError("a reranker needs model and first, such as first: model:bm25.")
         if isinstance(self.top, bool) or not isinstance(self.top, int) or self.top < 1:
             raise DefinitionError(f"top must be an integer >= 1, got {self.top!r}.")
         if isinstance(self.model, str | os.PathLike):
             import_extra("sentence_transformers", "sentence-transformers")
+            model_folder(str(self.model))
         _require(self.first)
 
     def fingerprint(self) -> str:
         """Return the parameters, and the identities of both stages."""
-        own = str(self.model)
-        if not isinstance(self.model, str | os.PathLike):
-            own = object_identity(self.model) or ""
-        if not own:
+        if isinstance(self.model, str | os.PathLike):
+            folder = model_folder(str(self.model))
+            own = f"{self.model} {self.revision} {file_stamps(folder) if folder else ''}"
+        elif _is_cross_encoder(self.model):
+            own = sentence_transformer_hash(self.model)
+        elif (found := object_identity(self.model)) is not None:
+            own = found
+        else:
             raise TypeError("the model of the reranker has no identity: it cannot be pickled.")
         return f"{own} {self.top} {_identity(self.first)}"
 
@@ -256,7 +356,7 @@ class Reranker(SearchModel):
         self.documents_ = documents
         self.first_ = as_searcher(self.first)
         self.first_.index(documents)
-        self.pairs_ = 0
+        self.pairs_ = self.truncated_ = 0
         return self
 
     def scores(self, queries: list[str]) -> np.ndarray:
@@ -272,10 +372,10 @@ class Reranker(SearchModel):
 
     def _pair_scores(self, pairs: list[tuple[str, str]]) -> np.ndarray:
         self.pairs_ += len(pairs)
-        if isinstance(self.model, str | os.PathLike):
+        if (model := self._cross_encoder()) is not None:
+            self.truncated_ += count_over_limit(model, pairs)
             with torch_threads(self.threads):
-                model, options = self._cross_encoder(), {"batch_size": self.batch}
-                found = model.predict(pairs, show_progress_bar=False, **options)
+                found = model.predict(pairs, batch_size=self.batch, show_progress_bar=False)
         else:
             found = self.model.predict(pairs)
         scores = np.asarray(found, dtype=np.float64)
@@ -287,22 +387,29 @@ class Reranker(SearchModel):
         return scores
 
     def _cross_encoder(self) -> Any:
+        """Return the CrossEncoder, loaded on first use; None for another object."""
+        if not isinstance(self.model, str | os.PathLike):
+            return self.model if _is_cross_encoder(self.model) else None
         if not hasattr(self, "model_"):
-            from sentence_transformers import CrossEncoder
-
-            try:
-                options = {"model_kwargs": {"use_safetensors": True}}
-                self.model_ = CrossEncoder(str(self.model), **options)
-            except Exception as error:  # offline, unknown name, pickled weights
-                reason = " ".join(str(error).split())
-                raise Declined(f'cannot load the reranker "{self.model}": {reason}') from error
+            name = str(self.model)
+            self.model_ = load_model("CrossEncoder", name, self.device, self.revision)
         return self.model_
 
 
-def scored_pairs(model: Any) -> int:
-    """Return how many pairs the rerankers in a search model have scored since its last index."""
+def _is_cross_encoder(thing: Any) -> bool:
+    kind = type(thing)
+    return kind.__name__ == "CrossEncoder" and kind.__module__.startswith("sentence_transformers")
+
+
+def scored_pairs(model: Any) -> tuple[int, int]:
+    """Return the pairs that rerankers in a search model have scored, and how many were too long.
+
+    Both are counted since its last index.
+    """
     stages = [*getattr(model, "stages_", ()), *([s] if (s := getattr(model, "first_", 0)) else [])]
-    return int(getattr(model, "pairs_", 0)) + sum(map(scored_pairs, stages))
+    counts = [scored_pairs(stage) for stage in stages]
+    counts.append((getattr(model, "pairs_", 0), getattr(model, "truncated_", 0)))
+    return sum(pairs for pairs, _ in counts), sum(truncated for _, truncated in counts)
 
 
 def _require(stage: Any) -> None:

@@ -307,15 +307,25 @@ def job_usage(embedded: Mapping[str, Any] | None, used: Usage) -> dict[str, Any]
 
     ``embed_tokens`` are those of the vectors, which the jobs on a dataset share.
     """
-    own = used.facts()
-    if not embedded and not own:
-        return {}
-    shared = dict(embedded or {})
-    facts = {**own, **shared}
+    facts = combined_usage([each for each in (embedded, used.facts()) if each])
+    return {**facts, "embed_tokens": (embedded or {}).get("tokens", 0)} if facts else {}
+
+
+def combined_usage(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts of several usages: counts are added, others are those of the first.
+
+    >>> combined_usage([{"tokens": 3, "texts": 1}, {"tokens": 4, "price": 0.5}])
+    {'tokens': 7, 'price': 0.5, 'texts': 1}
+    """
+    facts: dict[str, Any] = {}
+    for part in reversed(parts):
+        facts |= part
     for name in ("tokens", "price", "truncated", "texts", "requests"):
-        values = [each[name] for each in (shared, own) if each.get(name) is not None]
-        facts[name] = sum(values) if values else None
-    facts["embed_tokens"] = shared.get("tokens", 0)
+        values = [part[name] for part in parts if part.get(name) is not None]
+        if name in facts:
+            facts[name] = sum(values) if values else None
+    if any(part.get("tokens_estimated") for part in parts):
+        facts["tokens_estimated"] = True
     return facts
 
 

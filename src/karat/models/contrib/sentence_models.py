@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,17 +109,56 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def count_over_limit(model: Any, texts: list[str], prompt: str) -> int:
-    """Return how many texts have more tokens than a SentenceTransformer reads."""
-    limit, tokenizer = getattr(model, "max_seq_length", None), getattr(model, "tokenizer", None)
-    if tokenizer is None:
+def count_over_limit(model: Any, texts: Sequence[Any], prompt: str = "") -> int:
+    """Return how many texts have more tokens than a SentenceTransformer reads.
+
+    The texts of a CrossEncoder are pairs.
+    """
+    limit = getattr(model, "max_seq_length", None) or getattr(model, "max_length", None)
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None or not limit or not hasattr(tokenizer, "backend_tokenizer"):
         return 0
-    if not limit or not hasattr(tokenizer, "backend_tokenizer"):
-        return 0
+    whole = [prompt + text if isinstance(text, str) else text for text in texts]
     # a token has at least one byte, and special tokens are few
-    long = [prompt + text for text in texts if _bytes(prompt + text) > limit - SPECIAL]
+    long = [each for each in whole if _bytes("".join(each)) > limit - SPECIAL]
     options = {"truncation": False, "padding": False, "verbose": False}
-    return sum(len(ids) > limit for ids in tokenizer(long, **options)["input_ids"] if ids)
+    found = tokenizer(long, **options)["input_ids"] if long else ()
+    return sum(len(ids) > limit for ids in found)
+
+
+def model_folder(name: str) -> Path | None:
+    """Return the folder of a saved model, or None for a name on the hub."""
+    path = package_file(name)
+    if path.is_dir():
+        return path
+    if name.startswith((PACKAGE_PREFIX, ".", "~", os.sep)):
+        raise Declined(f"folder of a sentence-transformers model not found: {path}")
+    return None
+
+
+def file_stamps(folder: Path) -> list[tuple[str, int, int]]:
+    """Return name, size and time of every file of a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+
+
+def load_model(kind: str, name: str, device: str = "auto", revision: str | None = None) -> Any:
+    """Return a SentenceTransformer or CrossEncoder from a folder or the hub, or raise Declined."""
+    import sentence_transformers
+
+    offline = os.environ.get("KARAT_OFFLINE", "").lower() not in ("", "0", "false", "no")
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # suppress its progress bar
+            return getattr(sentence_transformers, kind)(
+                str(model_folder(name) or name),
+                device=None if device == "auto" else device,
+                revision=revision,
+                local_files_only=offline,
+                model_kwargs={"use_safetensors": True},
+            )
+    except Exception as error:  # offline, unknown name or device, pickled weights
+        reason = " ".join(str(error).split())
+        raise Declined(f'sentence-transformers cannot load "{name}": {reason}') from error
 
 
 @dataclass(eq=False, repr=False)
@@ -178,60 +217,36 @@ class SentenceTransformerEncoder(PackagedEncoder):
         return self._prompts().names
 
     def _prompts(self) -> Prompts:
-        folder = self._folder()
+        folder = model_folder(self.name)
         return Prompts.in_folder(folder) if folder else Prompts.of_model(self._loaded())
 
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a library or folder is missing."""
         check_prompt(self.prompt)
         super().check_installed()
-        self._folder()
+        model_folder(self.name)
 
     def fingerprint(self) -> str:
         """Return parameters, versions and file stamps, or a hash of weights from the hub."""
-        folder = self._folder()
-        files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder else []
-        stamps = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+        folder = model_folder(self.name)
         try:
-            content = stamps if folder else sentence_transformer_hash(self._loaded())
+            content = file_stamps(folder) if folder else sentence_transformer_hash(self._loaded())
             return f"{super().fingerprint()} {content}"
         except Declined as error:  # reported when it encodes; a plan goes on
             raise TypeError(str(error)) from error
-
-    def _folder(self) -> Path | None:
-        """Return the folder, or None for a name on the hub."""
-        path = package_file(self.name)
-        if path.is_dir():
-            return path
-        if self.name.startswith((PACKAGE_PREFIX, ".", "~", os.sep)):
-            raise Declined(f"sentence encoder folder not found: {path}")
-        return None
 
     def _loaded(self) -> Any:
         if hasattr(self, "load_error_"):  # do not retry an unreachable server
             raise Declined(self.load_error_)
         if not hasattr(self, "model_"):
             self.check_installed()
-            self.model_ = self._load()
+            given = (self.name, self.device, self.revision)
+            try:
+                self.model_ = load_model("SentenceTransformer", *given)
+            except Declined as error:
+                self.load_error_: str = str(error)
+                raise
         return self.model_
-
-    def _load(self) -> Any:
-        from sentence_transformers import SentenceTransformer
-
-        offline = os.environ.get("KARAT_OFFLINE", "").lower() not in ("", "0", "false", "no")
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):  # suppress its progress bar
-                return SentenceTransformer(
-                    str(self._folder() or self.name),
-                    device=None if self.device == "auto" else self.device,
-                    revision=self.revision,
-                    local_files_only=offline,
-                    model_kwargs={"use_safetensors": True},
-                )
-        except Exception as error:  # offline, unknown name or device, pickled weights
-            reason = " ".join(str(error).split())
-            self.load_error_ = f'sentence-transformers cannot load "{self.name}": {reason}'
-            raise Declined(self.load_error_) from error
 
 
 @dataclass(eq=False, repr=False)
