@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib.util
 import io
 import re
 import runpy
@@ -104,8 +105,10 @@ def run_command(line: str, cli: Any) -> tuple[int, str]:
     try:
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             if words[1] == "-m":
+                # a path: the loader by which pytest imports packages with plugins has no code
+                (folder,) = importlib.util.find_spec(words[2]).submodule_search_locations
                 with arguments(words[2:]):
-                    runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+                    runpy.run_path(f"{folder}/__main__.py", run_name="__main__")
             else:
                 with arguments(words[1:]):
                     runpy.run_path(words[1], run_name="__main__")

@@ -629,7 +629,7 @@ def word_swap(X: Any, y: pd.Series | None, severity: float, rng: np.random.Gener
     return _by_place(X, severity, rng, lambda text: _words(text) // 2, swapped), y
 
 
-@corrupts("misspellings", takes=_ITEMS, needs=("text", "misspellings"))
+@corrupts("misspellings", takes=_WITH_TEXT, needs=("text", "misspellings"))
 def misspellings(
     X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator
 ) -> Corrupted:

@@ -19,8 +19,8 @@ def loss_e_process(differences: Any, margin: float) -> np.ndarray:
     wealth of a gambler who bets a share of it on a loss at every item (Waudby-Smith and Ramdas
     2024), averaged over several shares.
 
-    >>> loss_e_process([0.0, 0.0], margin=0.01).round(3).tolist()
-    [0.998, 0.997]
+    >>> loss_e_process([0.0, 0.0], margin=0.01).round(4).tolist()
+    [0.9981, 0.9963]
     >>> bool(loss_e_process([-1.0] * 20, margin=0.01)[-1] > 100)
     True
     """
