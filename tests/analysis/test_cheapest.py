@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -294,3 +296,35 @@ def test_bad_runs(write, tmp_path, cli):
     assert cli("cheapest", tmp_path, "--cost", "dimensions").code == 2
     assert cli("cheapest", tmp_path, "--cost", "money").code == 2
     assert cli("cheapest", tmp_path, "--cost", "price").code == 2
+
+
+def test_runs_of_variants(tmp_path, cli):
+    """Two of sixteen signs cannot tell sixty documents apart; terminal, JSON and page agree."""
+    words = [f"w{i}" for i in range(16)]
+
+    class Signs:
+        def encode(self, texts):
+            known = [text.split() for text in texts]
+            return np.array([[1.0 if word in own else -1.0 for word in words] for own in known])
+
+    rng = np.random.default_rng(0)
+    chosen = [" ".join(rng.permutation(words)[:8]) for _ in range(60)]
+    documents = {f"d{i}": text for i, text in enumerate(dict.fromkeys(chosen))}
+    queries = {f"q{i}": " ".join(text.split()[::-1]) for i, text in enumerate(documents.values())}
+    rows = [(f"q{i}", f"d{i}") for i in range(len(documents))]
+    judged = pd.DataFrame(rows, columns=["query", "document"])
+    data = karat.Dataset.from_corpus(documents, queries, judged, name="c")
+    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+    options = {"dimensions": [2], "precision": ["float32", "binary"], "output": tmp_path}
+    karat.evaluate({"signs": Signs()}, task, cache=False, **options)
+    found = karat.cheapest(tmp_path, "bytes")
+    costs = found.models.set_index("model")["cost"].to_dict()
+    assert costs == {"signs": 64, "signs@2d": 8, "signs@2d-binary": 1}
+    for model in ("signs@2d", "signs@2d-binary"):  # four vectors for all documents
+        assert row(found, model)["verdict"] == "worse" and row(found, model)["difference"] < -0.5
+    assert found.reference == "signs" and found.model is None
+    ended = cli("cheapest", tmp_path, "--cost", "bytes", "--format", "json")
+    assert json.loads(ended.out)["sentence"] == found.sentence
+    assert found.sentence in " ".join(cli("cheapest", tmp_path, "--cost", "bytes").out.split())
+    page = karat.report(tmp_path, tmp_path / "page.html").read_text()
+    assert f"By bytes: {found.sentence}" in html.unescape(page)

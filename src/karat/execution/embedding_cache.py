@@ -307,7 +307,7 @@ class VectorStage:
                 stage = stage_model(encoder)
             except KaratError as error:
                 return {"broken": Broken.by(error)}
-            stage = dataclasses.replace(stage, depends_on=model.depends_on)
+            stage = dataclasses.replace(stage, name=model.name, depends_on=model.depends_on)
             made.append(self._embed(job, stage, data, number))
             if "broken" in made[-1]:
                 return made[-1]

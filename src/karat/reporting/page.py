@@ -817,7 +817,8 @@ def plain_sections(bundle: Bundle) -> list[str]:
     lines = verdict_lines(bundle.get("verdict", ()))
     found = [("Verdict", _paragraphs(lines))] if lines else []
     found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
-    answers = [each["sentence"] for group in bundle.get("cheapest", ()) for each in group]
+    groups = bundle.get("cheapest", ())
+    answers = [f"By {each['cost']}: {each['sentence']}" for group in groups for each in group]
     found += [("Cheapest equivalent model", _paragraphs(answers))] if answers else []
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     if bundle["cut"]:
