@@ -163,16 +163,28 @@ class _Copied:
             os.kill(self.pid, signal.SIGKILL)
 
 
+def _release_files(kept: set[int]) -> None:
+    """Replace the files that this process has inherited by an empty one.
+
+    Otherwise a pipe of the main process would stay open as long as the template runs. The numbers
+    stay in use, because objects that still refer to them close them when they are deleted.
+    """
+    empty = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the folder itself
+            os.fstat(int(name))
+            if int(name) not in {empty, *kept}:
+                os.dup2(empty, int(name), inheritable=int(name) < 3)
+    os.close(empty)
+
+
 def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
     """Run a copy of the main process as the template, as a new Python would."""
     try:
         ours.close()
         os.setsid()
         os.environ.update(dict.fromkeys(THREADS, "1"))
-        empty = os.open(os.devnull, os.O_RDWR)
-        os.dup2(empty, 0)
-        os.dup2(empty, 1)
-        os.close(empty)
+        _release_files({2, theirs.fileno()})
         # the caller may have replaced the streams by objects without a file
         sys.stdin, sys.stdout, sys.stderr = (
             open(number, mode, closefd=False, encoding="utf-8", errors="replace")
