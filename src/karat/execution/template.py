@@ -37,6 +37,7 @@ from karat.execution.resources import (
 PRELOADED = (
     "karat.execution.runner",
     "karat.probes.heads.estimators",
+    "pydantic_core",  # a job needs it after the model, which may change the module path
     "sklearn.base",
     "sklearn.model_selection",
     "sklearn.preprocessing",
