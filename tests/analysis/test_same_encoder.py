@@ -176,3 +176,16 @@ def test_predictors_and_unknown_names_are_refused():
 
 def test_public_names():
     assert karat.same is same
+
+
+def test_flipped_items_are_listed_in_both_directions():
+    rows = [("t", "b", 1, "an item"), ("t", "a", 2, "another"), ("t", "b", 3, "")]
+    flips = pd.DataFrame(rows, columns=["task", "better", "key", "item"])
+    found = karat.Same("a", "b", "different", "noise", "", 3, 0.01, flips=flips)
+    assert found.flip_lines(1) == [
+        "Items that a answers better: 1.",
+        "  t, 2: another",
+        "Items that b answers better: 2.",
+        "  t, 1: an item",
+    ]
+    assert karat.Same("a", "b", "identical", "none", "", 1, 0.01).flip_lines() == []

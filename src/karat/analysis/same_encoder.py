@@ -19,7 +19,7 @@ import pandas as pd
 import scipy
 
 from karat.analysis.equivalence import Equivalence, equivalence
-from karat.analysis.formatting import count, interval, records
+from karat.analysis.formatting import count, interval, records, short
 from karat.analysis.items import compare_items
 from karat.analysis.pairing import pair
 from karat.analysis.vector_differences import (
@@ -471,9 +471,24 @@ class Same:
             for bounds in [(row.difference, row.difference_low, row.difference_high)]
         ]
 
+    def flip_lines(self, most: int = 5) -> list[str]:
+        """Return the items that one side answers better, at most ``most`` each way."""
+        if self.flips is None or not len(self.flips):
+            return []
+        lines = []
+        for name in (self.a, self.b):
+            rows = self.flips[self.flips["better"] == name]
+            lines += [f"Items that {name} answers better: {len(rows):,}."]
+            shown = rows.head(most)
+            lines += [
+                f"  {task}, {key}: {short(item, 60)}".rstrip(": ")
+                for task, key, item in zip(shown["task"], shown["key"], shown["item"], strict=True)
+            ]
+        return lines
+
     def __str__(self) -> str:
         rows = [f"  {level:10} {name:34} {value}" for level, name, value in self.lines()]
-        return "\n".join([self.sentence, "", *rows, *self.notes])
+        return "\n".join([self.sentence, "", *rows, *self.flip_lines(), *self.notes])
 
 
 def _number(value: float) -> str:

@@ -449,7 +449,7 @@ def show_same(found: Same, shape: str | None = None) -> None:
         columns=[text_column("value", [value for _, _, value in rows])],
         starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
         caption=f"{found.a} against {found.b}",
-        notes=list(found.notes),
+        notes=[*found.flip_lines(), *found.notes],
     )
     frame = pd.DataFrame(rows, columns=["level", "measure", "value"])
     _show(table, [found.sentence], shape, found.to_dict(), frame)
