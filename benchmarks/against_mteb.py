@@ -1,6 +1,6 @@
 """Scoring against mteb itself: the same vectors, data and protocol on both sides, the same scores.
 
-The vectors stand in a dictionary, so nothing is encoded. Both sides run their own verb,
+The vectors are in a dictionary, so nothing is encoded. Both sides run their own verb,
 ``karat.evaluate`` and ``mteb.evaluate``, on data in memory and one thread. Of "scoring" the way of
 the texts to the encoder and of the vectors back is no part: mteb's data loaders and ``encode``, our
 staging and the hash of the encoder. Ours writes predictions and records in both; mteb is spared its
@@ -105,7 +105,7 @@ def measure(scale: float = 1.0) -> Iterator[tuple[str, float, float, str, str]]:
 
 
 def quiet() -> None:
-    """Let mteb and what it stands on ask no network, draw no bars, and take one thread."""
+    """Let mteb and its dependencies use no network, draw no bars, and take one thread."""
     os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
     import datasets
     import torch
@@ -243,7 +243,7 @@ def classification(scale: float = 1.0) -> Problem:
 
 
 def pairs(scale: float = 1.0) -> Problem:
-    """Pairs of texts, similar or not, told apart by each of four measures, as mteb does."""
+    """Pairs of texts, similar or not, separated by each of four measures, as mteb does."""
     from mteb.abstasks import AbsTaskPairClassification
 
     count = int(10_000 * scale)

@@ -111,14 +111,14 @@ def write_many(folder: Path) -> None:
 
 def _peak(folder: str) -> float:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    said = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, __file__, folder],
         env={**os.environ, **threads, "KARAT_CACHE": str(Path(folder) / "cache")},
         capture_output=True,
         text=True,
         check=True,
     )
-    return float(said.stdout.split()[-1])
+    return float(printed.stdout.split()[-1])
 
 
 def ask_many(folder: Path) -> float:

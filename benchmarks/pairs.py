@@ -45,9 +45,9 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     against = "scikit-learn's full matrix and roc_auc_score"
     yield f"deduplication of {ROWS:,} rows, CPU", seconds / their_seconds, 1, "×", against
     yield "the same, peak memory", memory / their_memory, 0.2, "×", against
-    said = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
+    printed = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=True)
     what = f"deduplication of {MANY_ROWS:,} rows, peak memory"
-    yield what, float(said.stdout), 1000, "MB", f"{MANY_ROWS**2 * 4 / 1e9:.0f} GB of all cosines"
+    yield what, float(printed.stdout), 1000, "MB", f"{MANY_ROWS**2 * 4 / 1e9:.0f} GB of all cosines"
 
 
 def _rows(rows: int, dimensions: int) -> tuple[Dataset, Vectors]:

@@ -138,8 +138,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
         elif status == 429:
-            said = {"error": {"message": "too many requests"}}
-            self.send(429, said, {"retry-after": served.retry_after})
+            content = {"error": {"message": "too many requests"}}
+            self.send(429, content, {"retry-after": served.retry_after})
         elif status != 200:
             self.send(status, {"error": {"message": f"failed on purpose: {status}"}})
         else:
@@ -202,10 +202,10 @@ class Handler(BaseHTTPRequestHandler):
             billed = {"billed_units": {"input_tokens": tokens}}
             self.send(200, {"embeddings": {"float": rows}, "meta": billed})
 
-    def send(self, status: int, said: object, headers: dict[str, str] | None = None) -> None:
-        raw = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+    def send(self, status: int, content: object, headers: dict[str, str] | None = None) -> None:
+        raw = content.encode() if isinstance(content, str) else json.dumps(content).encode()
         self.send_response(status)
-        kind = "text/html" if isinstance(said, str) else "application/json"
+        kind = "text/html" if isinstance(content, str) else "application/json"
         for name, value in {"content-type": kind, **(headers or {})}.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(raw)))

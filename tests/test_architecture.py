@@ -69,7 +69,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Module:
-    """A source file, and what stands in it."""
+    """A source file, and its syntax tree."""
 
     def __init__(self, path: Path) -> None:
         self.place = path.relative_to(ROOT).as_posix()
@@ -80,7 +80,7 @@ class Module:
         self.tree = ast.parse(self.text)
 
     def imports(self) -> Iterator[tuple[ast.stmt, str]]:
-        """Yield every import of the file, wherever it stands, with the module's full name."""
+        """Yield every import of the file, at any level, with the module's full name."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from ((node, alias.name) for alias in node.names)
@@ -338,7 +338,7 @@ def test_randomness_comes_from_generators_only():
 
 
 def test_only_what_faces_people_prints():
-    # the standard output of a job is its log: what is printed inside stands there, not on a screen
+    # the standard output of a job is its log: what a job prints goes there, not to the screen
     speaking = {"cli", "reporting", "execution"}
     wrong = [
         place
@@ -375,14 +375,14 @@ def test_yaml_and_pickles_are_read_safely():
 def test_modules_do_no_work_at_import():
     """Only definitions, imports and constants stand at the top of a module."""
     values = (ast.Assign, ast.AnnAssign, ast.AugAssign)
-    told = (ast.Import, ast.ImportFrom, ast.ClassDef, *values, Function)
+    allowed = (ast.Import, ast.ImportFrom, ast.ClassDef, *values, Function)
     wrong = []
     for module in modules():
         for node in module.tree.body:
             spoken = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             main = isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
             handler = "NullHandler" in ast.unparse(node)  # what libraries do that log
-            if not (spoken or main or handler or _is_for_types(node) or isinstance(node, told)):
+            if not (spoken or main or handler or _is_for_types(node) or isinstance(node, allowed)):
                 wrong.append(f"{module.place}:{node.lineno} runs {ast.unparse(node)[:60]}")
     assert wrong == []
 
@@ -404,5 +404,5 @@ def test_modules_do_no_work_at_import():
 )
 def test_the_first_modules_load_no_others(imported, loaded):
     code = f"import sys, {imported}; print(*[m for m in sys.modules if m.startswith('karat')])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(said.stdout.split()) == loaded
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(found.stdout.split()) == loaded

@@ -16,7 +16,7 @@ from .score_data import write_run
 
 ROOT = Path(__file__).parent.parent
 ACTION = ROOT / ".github" / "actions" / "gate" / "action.yml"
-#: stands in for GitHub's program: prints the ids of comments, and writes down what it is asked
+#: replaces GitHub's program: prints the ids of comments, and records its arguments
 GH = """#!/usr/bin/env bash
 echo "$@" >> calls.txt
 case "$*" in *--jq*) cat comments.txt ;; esac

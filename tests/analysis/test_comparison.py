@@ -318,7 +318,7 @@ def test_damaged_records_are_left_out_or_an_error(tmp_path):
 
 def test_wrong_input_raises(tmp_path):
     runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.6]})
-    for arguments, how, error, said in [
+    for arguments, how, error, message in [
         (("on", "other"), {}, DefinitionError, 'no model "on". Did you mean "one"'),
         (("one", "one"), {}, DefinitionError, "same run"),
         (("one", "other"), {"metric": "ac"}, DefinitionError, 'metric "ac". Did you mean "acc"'),
@@ -327,7 +327,7 @@ def test_wrong_input_raises(tmp_path):
     ]:
         with pytest.raises(error) as caught:
             compare(runs, *arguments, **how)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
     with pytest.raises(DataError, match='"x".*nowhere'):
         compare(tmp_path / "nowhere", "x", "y")
     with pytest.raises(DataError, match="gone"):

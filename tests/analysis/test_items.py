@@ -1,4 +1,4 @@
-"""Items of two models: how they are paired, which flipped, and what is said without texts."""
+"""Items of two models: how they are paired, which flipped, and what is shown without texts."""
 
 from __future__ import annotations
 

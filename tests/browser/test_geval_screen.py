@@ -124,9 +124,9 @@ def test_a_broken_file_and_a_wrong_size_fail_with_a_reason(screen, address, plac
     screen.click("#send")
     state = "return document.getElementById('state').textContent"
     assert "exit code 2" in screen.until(f"{state}.includes('Failed') && {state[7:]}")
-    said = screen.run("return document.querySelector('#output pre').textContent")
-    assert f"bad{size}.txt" in said and "Traceback" not in said
-    assert str(place) not in said
+    printed = screen.run("return document.querySelector('#output pre').textContent")
+    assert f"bad{size}.txt" in printed and "Traceback" not in printed
+    assert str(place) not in printed
 
 
 def test_a_failed_evaluation_is_run_again_with_the_token_only(screen, address, place):

@@ -81,9 +81,9 @@ def screen(browser):
     browser.width(1280)
     browser.console_messages()
     yield browser
-    said = browser.console_messages()
+    messages = browser.console_messages()
     # the browser reports answers that refuse a request, as they are meant to
-    assert [each for each in said if "Failed to load resource" not in each] == []
+    assert [each for each in messages if "Failed to load resource" not in each] == []
 
 
 def wrong(browser, field):
@@ -124,7 +124,7 @@ def test_upload_vectors_evaluate_them_and_find_the_row(screen, address, place):
     screen.open(f"{address}upload")
     screen.find("#file").send_keys(str(place / "my vectors.txt"))
     give(screen, "token", TOKEN + "\n")
-    screen.until("return document.querySelector('#said a')")
+    screen.until("return document.querySelector('#uploaded a')")
     assert screen.texts("#stored .what") == ["my-vectors.txt"]
     assert screen.run("return document.activeElement.textContent") == "Evaluate it"
     screen.keys("\n")

@@ -120,8 +120,8 @@ def test_inspect_says_how_a_file_is_read(cli, here):
     with pytest.warns(UserWarning) as caught:
         code, out, _ = cli("inspect", "eu.csv")
     assert code == 0
-    said = " ".join(str(each.message) for each in caught)
-    assert '";"' in said and '"x"' in said and '"day"' in said
+    printed = " ".join(str(each.message) for each in caught)
+    assert '";"' in printed and '"x"' in printed and '"day"' in printed
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
     assert rows["x"][:4] == ["numbers", "1", "1", "1.5"]
     assert rows["day"][:3] == ["dates", "0", "2"]

@@ -135,8 +135,8 @@ def test_three_classes_have_no_auc_of_two(here, cli):
     table = pd.DataFrame({"x": range(60), "y": list("abc") * 20})
     table.to_csv("three.csv", index=False)
     given = ("three.csv", "--target", "y", "-m", "logistic-regression")
-    said = one_message(cli("run", *given, "--like", "taco-classification"))
-    assert "auc" in said and "three" in said and "auc_ovr" in said
+    printed = one_message(cli("run", *given, "--like", "taco-classification"))
+    assert "auc" in printed and "three" in printed and "auc_ovr" in printed
     assert cli("plan", *given, "--like", "taco").code == 0
 
 
@@ -259,6 +259,6 @@ def test_export_without_matplotlib_keeps_the_tables(here, cli, runs, monkeypatch
 def test_errors_of_export_are_one_message(here, cli, runs):
     assert '"taco"' in one_message(cli("export", runs, "--as", "tacco"))
     assert "nowhere" in one_message(cli("export", "nowhere", "--as", "taco"))
-    said = one_message(cli("export", runs, "--as", "taco", "-o", "halves.csv"))
-    assert "halves.csv" in said
+    printed = one_message(cli("export", runs, "--as", "taco", "-o", "halves.csv"))
+    assert "halves.csv" in printed
     assert not Path("export").exists()

@@ -693,9 +693,9 @@ def some_pairs():
 
 def test_the_page_has_all_names():
     page = Path(__file__).parents[2] / "docs" / "corruptions.md"
-    told = page.read_text(encoding="utf-8")
-    assert [name for name in OURS if f"| `{name}` |" not in told] == []
-    needs = told.partition("Needs are")[2].partition("##")[0]
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in OURS if f"| `{name}` |" not in text] == []
+    needs = text.partition("Needs are")[2].partition("##")[0]
     assert [need for need in NEEDS if f"`{need}`" not in needs] == []
 
 

@@ -91,9 +91,9 @@ class Told(Base):
         self.max_mem_size_mb = max_mem_size_mb
         self.cores = cores
     def act(self):
-        told = (self.max_runtime_seconds, self.max_mem_size_mb, self.cores)
+        given = (self.max_runtime_seconds, self.max_mem_size_mb, self.cores)
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        assert (told, allowed) == ((900, 900, 1), 1), (told, allowed)
+        assert (given, allowed) == ((900, 900, 1), 1), (given, allowed)
 '''
 #: the status of each model and a part of its message
 WANTED = {
@@ -243,7 +243,7 @@ def test_limits_set_only_parameters_that_are_none():
 
         predict = fit
 
-    model = Model("told", Told(), "predictor", limits={"cores": 3, "max_runtime_seconds": 9})
+    model = Model("limited", Told(), "predictor", limits={"cores": 3, "max_runtime_seconds": 9})
     made = model.fresh(1, "regression")
     assert (made.cores, made.max_runtime_seconds) == (3, 7)
 

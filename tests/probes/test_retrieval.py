@@ -506,7 +506,7 @@ steady = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 def labeled(labels: list[object], items: list[int] | None = None) -> Dataset:
-    """Return one question per label, about the item of its own number unless told otherwise."""
+    """Return one question per label, about the item of its own number by default."""
     asked = list(range(len(labels))) if items is None else items
     names = [f"text {i}" for i in range(max(asked) + 1)]
     table = pd.Series(names, index=[f"e{i}" for i in range(len(names))])

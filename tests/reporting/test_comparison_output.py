@@ -266,7 +266,7 @@ def people(tmp_path_factory) -> Path:
     frame = pd.DataFrame({"city": rng.choice(["Rome", "Oslo", "Bonn"], 300), "truth": truth})
     data = karat.Dataset.from_table(frame.assign(y=truth.astype(str)), "y", name="people")
 
-    class Told:
+    class Known:
         def __init__(self, weak=""):
             self.weak = weak
 
@@ -279,21 +279,21 @@ def people(tmp_path_factory) -> Path:
 
     task = karat.Task("people", data, split={"use": "kfold", "folds": 3}, metrics=["acc"])
     output = tmp_path_factory.mktemp("items")
-    karat.evaluate({"told": Told(), "weak": Told("Rome")}, task, output=output)
+    karat.evaluate({"known": Known(), "weak": Known("Rome")}, task, output=output)
     return output
 
 
 def test_items_that_flipped(cli, people, tmp_path):
-    code, out, err = cli("compare", people, "-a", "weak", "-b", "told", "--items", "--top", 3)
+    code, out, err = cli("compare", people, "-a", "weak", "-b", "known", "--items", "--top", 3)
     assert (code, err) == (0, "")
     rows = [line for line in out.splitlines() if "city: Rome" in line]
     assert len(rows) == 3 and "Oslo" not in out
-    assert re.search(r"only told is right \(\d+ items, 3 shown\)", out)
-    code, out, _ = cli("compare", people, "-a", "weak", "-b", "told", "--items", "--format", "csv")
+    assert re.search(r"only known is right \(\d+ items, 3 shown\)", out)
+    code, out, _ = cli("compare", people, "-a", "weak", "-b", "known", "--items", "--format", "csv")
     table = pd.read_csv(StringIO(out))
-    found = karat.compare_items(people, "weak", "told")
-    assert len(table) == len(found.items) > 30 and set(table["better"]) == {"told"}
-    arguments = ["-a", "weak", "-b", "told", "--items", "-o", tmp_path]
+    found = karat.compare_items(people, "weak", "known")
+    assert len(table) == len(found.items) > 30 and set(table["better"]) == {"known"}
+    arguments = ["-a", "weak", "-b", "known", "--items", "-o", tmp_path]
     _, _, err = cli("compare", people, *arguments)
     assert [Path(line).name for line in err.split()] == [
         "comparison_items.csv",
@@ -306,21 +306,21 @@ def test_items_that_flipped(cli, people, tmp_path):
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_items_fit_the_terminal(cli, people, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    _, out, _ = cli("compare", people, "-a", "weak", "-b", "told", "--items")
+    _, out, _ = cli("compare", people, "-a", "weak", "-b", "known", "--items")
     assert max(cell_len(line) for line in out.splitlines()) <= width
-    assert out.count("only told is right") == 1
+    assert out.count("only known is right") == 1
 
 
 def test_slices_of_two_models_and_of_one(cli, people, tmp_path):
-    code, out, err = cli("compare", people, "-a", "weak", "-b", "told", "--by", "auto")
+    code, out, err = cli("compare", people, "-a", "weak", "-b", "known", "--by", "auto")
     assert (code, err) == (0, "")
-    assert "weak loses against told on people where city = Rome" in out
+    assert "weak loses against known on people where city = Rome" in out
     code, out, _ = cli("compare", people, "-a", "weak", "--by", "city", "--format", "csv")
     table = pd.read_csv(StringIO(out))
     assert sorted(table["slice"]) == ["city = Bonn", "city = Oslo", "city = Rome"]
     assert table["worse"].fillna("").tolist() == ["weak", "", ""]
     assert table["slice"][0] == "city = Rome"
-    code, out, _ = cli("compare", people, "-a", "told", "--by", "auto")
+    code, out, _ = cli("compare", people, "-a", "known", "--by", "auto")
     assert code == 0 and "No slice" in out
 
 
@@ -329,12 +329,12 @@ def test_slices_of_two_models_and_of_one(cli, people, tmp_path):
     [
         (["-a", "weak", "--items"], "-b"),
         (["--by", "auto"], "-a"),
-        (["-a", "weak", "-b", "told", "--items", "--by", "city"], "--by"),
-        (["-a", "weak", "-b", "told", "--items", "--on", "rows"], "--on"),
-        (["-a", "weak", "-b", "told", "--task", "people"], "--task"),
-        (["-a", "weak", "-b", "told", "--by", "citi"], '"city"'),
-        (["-a", "weak", "-b", "told", "--items", "-t", "peple"], '"people"'),
-        (["-a", "weak", "-b", "toldd", "--items"], '"told"'),
+        (["-a", "weak", "-b", "known", "--items", "--by", "city"], "--by"),
+        (["-a", "weak", "-b", "known", "--items", "--on", "rows"], "--on"),
+        (["-a", "weak", "-b", "known", "--task", "people"], "--task"),
+        (["-a", "weak", "-b", "known", "--by", "citi"], '"city"'),
+        (["-a", "weak", "-b", "known", "--items", "-t", "peple"], '"people"'),
+        (["-a", "weak", "-b", "knownn", "--items"], '"known"'),
     ],
 )
 def test_wrong_options_of_items(cli, people, arguments, words):

@@ -67,7 +67,7 @@ def test_the_markdown_of_a_view_names_a_group_once():
     # 0.375 ± 12.706 × 0.125, and no area is below 0 or above 1
     assert cells[3][:8] == ["", "", "bad", "2.0", "1.0 – 2.0", "a", "0.375", "0.000 – 1.000"]
     assert cells[4][:7] == ["", "", "part", "–", "–", "", "…"]
-    # of one fold there is no interval, and nothing is told apart
+    # of one fold there is no interval, and no models are separated
     assert cells[5][:7] == ["rents", "rmse ↓", "bad", "**1.0**", "–", "", "**10.00**"]
     assert cells[7][:7] == ["", "", "part", "3.0", "–", "", "failed"]
 

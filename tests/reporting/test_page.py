@@ -731,8 +731,8 @@ def test_curves_start_clean_with_bands_of_one_standard_deviation():
     found = make_bundle(CORRUPTED)
     curve, pair = found["curves"]
     assert (pair["corruption"], pair["lines"][0]["x"]) == ("typos+swaps", [0, 0.1])
-    told = {name: curve[name] for name in ("task", "metric", "higher", "corruption")}
-    assert told == {"task": 0, "metric": "acc", "higher": True, "corruption": "typos"}
+    fields = {name: curve[name] for name in ("task", "metric", "higher", "corruption")}
+    assert fields == {"task": 0, "metric": "acc", "higher": True, "corruption": "typos"}
     a, b = curve["lines"]
     assert (a["model"], b["model"]) == (0, 1)
     assert (a["x"], a["mean"]) == ([0, 0.1, 0.2], [0.85, 0.6, 0.4])

@@ -376,7 +376,7 @@ def test_evaluate_an_uploaded_vector_file(web, tools):
     vectors = "".join(f"{i} {-1.0 if i < 10 else 1.0} 1.0\n" for i in range(20)).encode()
     assert send(web, "vectors", "mine.txt", vectors).status_code == 201
     data = ended(web, start(web, suite="texts", models=["upload:mine.txt"]), tools)
-    assert (data["status"], data["code"]) == ("finished", 0), data["said"]
+    assert (data["status"], data["code"]) == ("finished", 0), data["output"]
     (row,) = tools.wait_until(lambda: web.get(f"{API}/board").json().get("items"))
     assert (row["model"], row["texts"], row["failed"]) == ("mine.txt", 1.0, 0)
     (run,) = web.get(f"{API}/runs").json()["items"]
@@ -435,10 +435,10 @@ def test_cancel_stops_all_processes_and_keeps_finished_jobs(web, defined, tools)
     children = waiting(defined)
     assert web.post(f"{location}/cancel").status_code == 202
     data = ended(web, location, tools)
-    assert (data["status"], data["code"]) == ("cancelled", 130), data["said"]
+    assert (data["status"], data["code"]) == ("cancelled", 130), data["output"]
     tools.wait_until(lambda: not any(psutil.pid_exists(pid) for pid in children))
-    assert "1 of 2 jobs" in data["said"]
-    assert str(defined) not in data["said"]
+    assert "1 of 2 jobs" in data["output"]
+    assert str(defined) not in data["output"]
     assert web.post(f"{location}/cancel").status_code == 409
 
 
@@ -464,7 +464,7 @@ def test_an_error_of_karat_run_is_shown(web, tools, monkeypatch):
     monkeypatch.setattr(submissions, "run_arguments", lambda *_: ["run", "--nonsense"])
     data = ended(web, start(web, suite="halves", models=["dummy"]), tools)
     assert (data["status"], data["code"]) == ("failed", 2)
-    assert "No such option '--nonsense'" in data["said"]
+    assert "No such option '--nonsense'" in data["output"]
 
 
 # -- what can be evaluated -------------------------------------------------------------------

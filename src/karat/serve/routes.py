@@ -327,7 +327,7 @@ Progress = answer(
 States = Literal["queued", "running", "finished", "failed", "cancelled", "stopped"]
 EvaluationState = answer(
     "Evaluation",
-    {str: "id created started ended said", Order | GevalOrder: "order", States: "status"}
+    {str: "id created started ended output", Order | GevalOrder: "order", States: "status"}
     | {int | None: "code position", list[str]: "runs models", Progress: "progress"},
 )
 VectorFile = answer("VectorFile", {str: "name model", Number: "bytes"})

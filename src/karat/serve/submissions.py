@@ -583,7 +583,7 @@ class Evaluations:
             queued = [each.id for each in self._known.values() if each.status == QUEUED]
             fields = evaluation.model_dump(exclude={"owner", "child"})
         position = queued.index(evaluation.id) + 1 if evaluation.id in queued else None
-        return {**fields, "position": position, "said": self._output(evaluation)}
+        return {**fields, "position": position, "output": self._output(evaluation)}
 
     def _output(self, evaluation: Evaluation) -> str:
         try:

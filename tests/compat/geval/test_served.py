@@ -191,8 +191,8 @@ def test_a_broken_file_and_a_wrong_size_fail_with_a_reason(client, place, finish
     for order in ({"vectors": "broken.txt"}, {"vectors": "v.h5", "vector_size": 7}):
         found = wait(client, start(client, **order, tasks=["EntRel"]))
         assert (found["status"], found["code"], found["result"]) == ("failed", 2, "")
-        assert order["vectors"] in found["said"] and "Traceback" not in found["said"]
-        assert str(place) not in found["said"]
+        assert order["vectors"] in found["output"] and "Traceback" not in found["output"]
+        assert str(place) not in found["output"]
 
 
 def test_a_running_evaluation_can_be_cancelled_and_run_again(client, finished):
@@ -213,7 +213,7 @@ def test_a_file_that_was_deleted_meanwhile_fails(client, finished, place):
     assert client.delete(f"{API}/vectors/gone.txt").status_code == 200
     assert wait(client, first)["status"] == "finished"
     found = wait(client, second)
-    assert found["status"] == "failed" and "gone.txt" in found["said"]
+    assert found["status"] == "failed" and "gone.txt" in found["output"]
 
 
 REFUSED = [

@@ -521,8 +521,8 @@ def test_separator_decimal_commas_and_dates_are_inferred_with_a_warning(tmp_path
         data = load(tmp_path, EUROPEAN, kind="classification")
     assert data.items["price"].tolist() == [i + 0.5 for i in range(20)]
     assert data.items["day"].iloc[1] == pd.Timestamp(2024, 2, 2)
-    said = " ".join(str(each.message) for each in caught)
-    assert all(word in said for word in ('";"', '"price"', '"day"'))
+    printed = " ".join(str(each.message) for each in caught)
+    assert all(word in printed for word in ('";"', '"price"', '"day"'))
 
 
 def test_inferred_and_given_options_read_the_same_table(tmp_path):

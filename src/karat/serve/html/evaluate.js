@@ -114,7 +114,7 @@
   }
 
   function show(evaluation) {
-    const { status, progress, said, models } = evaluation;
+    const { status, progress, output, models } = evaluation;
     const { done, failed, left, running } = progress;
     const all = done + left + running.length;
     get("ordered").textContent = words(evaluation);
@@ -129,8 +129,8 @@
       now.length ? `running: ${now.join(", ")}` : "",
     ];
     get("state").textContent = parts.filter(Boolean).join(" · ").replace(". ·", " ·");
-    get("output").hidden = !said.trim();
-    get("output").querySelector("pre").textContent = said;
+    get("output").hidden = !output.trim();
+    get("output").querySelector("pre").textContent = output;
     if (status === "failed") get("output").open = true;
     get("actions").replaceChildren(...actions(evaluation));
     if (status === "finished" && before && before !== status) location.assign(Karat.board(models));

@@ -149,7 +149,7 @@
   };
 
   function show(evaluation) {
-    const { status, progress, said, order, result } = evaluation;
+    const { status, progress, output, order, result } = evaluation;
     const { done, failed, left, running } = progress;
     const all = done + left + running.length;
     const tasks = order.tasks?.length ? order.tasks.join(", ") : "all tasks";
@@ -161,8 +161,8 @@
     if (all) parts.push(`${done} of ${Karat.count(all, "job")} done`);
     if (failed) parts.push(`${failed} failed`);
     get("state").textContent = parts.join(" · ").replace(". ·", " ·");
-    get("output").hidden = !said.trim();
-    get("output").querySelector("pre").textContent = said;
+    get("output").hidden = !output.trim();
+    get("output").querySelector("pre").textContent = output;
     if (status === "failed") get("output").open = true;
     get("actions").replaceChildren(...actions(evaluation));
     if (result && Karat.ended(evaluation) && shown !== result) showResult(result);

@@ -63,7 +63,7 @@
   get("upload").addEventListener("submit", async (event) => {
     event.preventDefault();
     Karat.clear();
-    get("said").textContent = "";
+    get("uploaded").textContent = "";
     const [file] = get("file").files;
     const name = get("name").value.trim();
     if (mistaken(file, name)) return;
@@ -93,8 +93,8 @@
       location.assign(Karat.board(run.model ? [run.model] : []));
       return;
     }
-    get("said").replaceChildren("Uploaded. ", evaluation(data.model, "Evaluate it"));
-    get("said").querySelector("a").focus();
+    get("uploaded").replaceChildren("Uploaded. ", evaluation(data.model, "Evaluate it"));
+    get("uploaded").querySelector("a").focus();
     await list();
   }
 
