@@ -35,8 +35,10 @@ TIE = 2e-6
 HEIGHT, WIDTH = 1024, 1024
 #: candidates per tile of a search, and those of which one look at the highest score is taken
 SPAN, GROUP = 4096, 8
-#: a query is counted candidate by candidate if one of this many groups has one to count
-DENSE = 2
+#: all cosines of a query are compared with its lines if one of this many groups has one to count
+DENSE = 5
+#: candidates that are normalized, or whose cosines are transposed, at once
+BAND = 512
 #: largest relative rounding error of 32 bits
 _ROUNDING = 2.0**-24
 
@@ -175,16 +177,14 @@ class Ranking:
 def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
     """Return how many scores of each row are at least its line.
 
-    Eight booleans are added at once as 64-bit integers; with at most 255 groups of eight per row,
-    no byte overflows.
+    Eight booleans are added at once as 64-bit integers, at most 255 times, so that no byte
+    overflows.
     """
     height, width = scores.shape
-    if width > 255 * 8:
-        return _count(scores[:, : 255 * 8], lines) + _count(scores[:, 255 * 8 :], lines)
     reached = np.zeros((height, -(-width // 8) * 8), dtype=bool)
     np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=reached[:, :width])
-    eights = np.add.reduce(reached.view(np.uint64), axis=1)
-    return eights.view(np.uint8).reshape(height, 8).sum(axis=1, dtype=np.intp)
+    eights = np.add.reduceat(reached.view(np.uint64), np.arange(0, -(-width // 8), 255), axis=1)
+    return eights.view(np.uint8).sum(axis=1, dtype=np.intp)
 
 
 #: number of scores in memory, unless there are so many candidates that it is less than MOST rows
@@ -458,14 +458,21 @@ class _Cosines(_Ranker):
         shown = ~np.isin(row[own] * count + place, hidden[0] * count + hidden[1])
         own, place = own[shown], place[shown]
         exact = self.exact(queries[row[own]], place)
-        order = np.lexsort((-exact, row[own]))
-        own, place, exact = own[order], place[order], exact[order]
-        number = np.arange(len(own)) - np.searchsorted(row[own], row[own]) + 1
-        search = _TiledSearch(self, queries, hidden, (row[own], place), exact - NEAREST_TIE)
+        lowest = np.full(len(queries), np.inf)
+        np.minimum.at(lowest, row[own], exact)
+        # columns of a tile that are read together are neighbors
+        turn = np.argsort(lowest, kind="stable")
+        column = np.argsort(turn)
+        rows = column[row[own]]
+        order = np.lexsort((-exact, rows))
+        own, place, exact, rows = own[order], place[order], exact[order], rows[order]
+        number = np.arange(len(own)) - np.searchsorted(rows, rows) + 1
+        left_out = column[hidden[0]], hidden[1]
+        search = _TiledSearch(self, queries[turn], left_out, (rows, place), exact - NEAREST_TIE)
         ranks = np.full(len(row), np.inf)
         ranks[own] = search.run() + number
         others = count - np.bincount(hidden[0], minlength=len(queries))
-        return _Settled(self.candidates.documents[search.best], others, ranks)
+        return _Settled(self.candidates.documents[search.best[column]], others, ranks)
 
     def _hidden(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return pairs of query and candidate to leave out: itself, and columns of its table."""
@@ -484,11 +491,16 @@ class _Cosines(_Ranker):
         rows = self.vectors.rows_at(self.candidates.slice(begin, end)[0])
         if rows.dtype != np.float32:
             return unit_rows(rows)
-        wide = rows.astype(np.float64)
-        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        if len(lengths) and not (lengths.min() > _SHORT and lengths.max() < 1 / _SHORT):
-            return unit_rows(rows)  # of zeros, or beyond what 32 bits can scale
-        return rows * (1 / lengths).astype(np.float32)[:, None]
+        found = np.empty(rows.shape, dtype=np.float32)
+        for begin in range(0, len(rows), BAND):
+            part = rows[begin : begin + BAND]
+            wide = part.astype(np.float64)
+            lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+            if not (lengths.min() > _SHORT and lengths.max() < 1 / _SHORT):
+                return unit_rows(rows)  # of zeros, or beyond what 32 bits can scale
+            scale = (1 / lengths).astype(np.float32)
+            np.multiply(part, scale[:, None], out=found[begin : begin + BAND])
+        return found
 
     def exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return the scores of pairs of a query and a candidate in 64 bits."""
@@ -519,10 +531,12 @@ _SHORT = 1e-30
 class _TiledSearch:
     """Finds the first candidate of each query, and counts the candidates ahead of each answer.
 
-    A tile holds the 32-bit cosines of about ``SPAN`` candidates and up to ``HEIGHT`` queries. One
-    look at the highest cosine of every ``GROUP`` candidates leaves the few that reach the lowest
-    answer of their query. What 32 bits cannot decide is compared in 64 bits. ``lines`` are the
-    scores to reach; ``answers`` are the query, ascending, and the candidate of each line.
+    A tile holds the 32-bit cosines of about ``SPAN`` candidates and up to ``HEIGHT`` queries. The
+    highest cosine of every ``GROUP`` candidates shows which of them reach the lowest answer of a
+    query. If few do, they are taken out of the tile and counted; otherwise, the cosines of the
+    query are compared with the line of every answer. What 32 bits cannot decide is compared in 64
+    bits. ``lines`` are the scores to reach; ``answers`` are the query, ascending, and the candidate
+    of each line.
     """
 
     def __init__(
@@ -541,13 +555,13 @@ class _TiledSearch:
         self.units = [np.ascontiguousarray(units[i : i + HEIGHT].T) for i in starts]
         self.hidden, self.answers = _by_place(*hidden), _by_place(*answers)
         self.scale = _Scale.of(self.rows, lines, self.slack)
-        floor = np.full(len(queries), np.float32(np.inf))
-        np.minimum.at(floor, self.rows, (lines - self.slack).astype(np.float32))
-        self.asked = np.isfinite(floor)
-        self.floor = np.where(self.asked, floor, np.float32(-np.inf))
+        self.low, self.high = ((lines + s).astype(np.float32) for s in (-self.slack, self.slack))
+        self.floor = np.full(len(queries), np.float32(np.inf))
+        np.minimum.at(self.floor, self.rows, self.low)
         self.ahead = np.zeros(len(lines), dtype=np.intp)
         self.best = np.zeros(len(queries), dtype=np.intp)
         self.peak = np.full(len(queries), -np.inf)
+        self.unclear: list[tuple[np.ndarray, np.ndarray]] = []
 
     def run(self) -> np.ndarray:
         """Visit every tile; return the number of candidates ahead of each answer."""
@@ -564,45 +578,31 @@ class _TiledSearch:
                 if starts is not None:
                     scores = _whole_groups(np.maximum.reduceat(scores[: len(vectors)], starts))
                 self._visit(_Tile(scores, begin, end, chunk * HEIGHT))
+        self._decide_unclear()
         return self.ahead + self.scale.counts()
 
     def _visit(self, tile: _Tile) -> None:
         """Read the scores of a tile."""
         tile.hide(self.hidden)
-        floor = self.floor[tile.queries]
-        group, row = np.nonzero(tile.groups.max(axis=1) >= floor)
-        many = np.bincount(row, minlength=len(floor)) * DENSE > len(tile.scores) // GROUP
-        dense, sparse = np.flatnonzero(many), ~many[row]
-        group, row = group[sparse], row[sparse]
-        values = tile.members(group, row)
-        which, within = np.nonzero(values >= floor[row, None])
-        places, rows = group[which] * GROUP + within, row[which]
-        columns = np.ascontiguousarray(tile.scores[:, dense].T)
-        self._lead(tile, (rows, places, values[which, within]), (dense, columns))
+        highest = tile.groups.max(axis=0)
+        tops, floor = highest.max(axis=0), self.floor[tile.queries].copy()
+        self._lead(tile, highest, tops)
         tile.hide(self.answers)
-        counted = (tile.scores[places, rows] > -np.inf) & self.asked[tile.first + rows]
-        places, rows = places[counted], rows[counted]
-        lines, near = self.scale.add(tile.first + rows, tile.scores[places, rows])
+        # some groups show how many queries count each score; those with the lowest lines are first
+        some = highest[::GROUP] >= floor
+        dense = np.count_nonzero(np.count_nonzero(some, axis=0) * DENSE > len(some))
+        floor[:dense] = np.inf
+        rows, places, scores = tile.reaching(highest, floor)
+        lines, near = self.scale.add(tile.first + rows, scores)
         self._decide(tile, lines, rows[near], places[near])
-        self._count(tile, dense[self.asked[tile.first + dense]])
+        self._count(tile, tops[:dense])
 
-    def _lead(
-        self,
-        tile: _Tile,
-        few: tuple[np.ndarray, np.ndarray, np.ndarray],
-        many: tuple[np.ndarray, np.ndarray],
-    ) -> None:
-        """Update the first candidates by rows, places and scores, and by whole rows of scores."""
-        peaks, slack = self.peak[tile.queries], np.float32(2 * self.slack)
-        tops = np.full(len(peaks), -np.inf, dtype=np.float32)
-        np.maximum.at(tops, few[0], few[2])
-        tops[many[0]] = many[1].max(axis=1, initial=-np.inf)
-        tops[(tops < peaks - self.slack) | np.isneginf(tops)] = np.inf
-        near = few[2] >= tops[few[0]] - slack
-        row, place = np.nonzero(many[1] >= (tops[many[0]] - slack)[:, None])
-        rows = np.concatenate([few[0][near], many[0][row]])
-        places = np.concatenate([few[1][near], place])
-        if len(rows):
+    def _lead(self, tile: _Tile, highest: np.ndarray, tops: np.ndarray) -> None:
+        """Update the first candidates by the highest scores of groups and of queries."""
+        near = (tops >= self.peak[tile.queries] - self.slack) & (tops > -np.inf)
+        if near.any():
+            floor = np.where(near, tops - np.float32(2 * self.slack), np.float32(np.inf))
+            rows, places, _ = tile.reaching(highest, floor)
             order = np.lexsort((places, rows))
             self._follow(tile, rows[order], places[order])
 
@@ -617,27 +617,27 @@ class _TiledSearch:
         better = highest > self.peak[found] + NEAREST_TIE
         found = found[better]
         self.peak[found], self.best[found] = highest[better], tile.begin + chosen[better]
-        idle = found[~self.asked[found]]
-        self.floor[idle] = self.peak[idle] - 2 * self.slack
 
-    def _count(self, tile: _Tile, rows: np.ndarray) -> None:
-        """Count the scores that reach the lines of queries of which many do."""
-        columns = np.ascontiguousarray(tile.scores[:, rows].T)
-        begin, end = (np.searchsorted(self.rows, tile.first + rows, side) for side in _SIDES)
+    def _count(self, tile: _Tile, tops: np.ndarray) -> None:
+        """Count the scores that reach the lines of the first queries, of which many do."""
+        columns = tile.columns(len(tops))
+        rows = tile.first + np.arange(len(tops))
+        begin, end = (np.searchsorted(self.rows, rows, side) for side in _SIDES)
         for row in np.flatnonzero(end - begin > FEW):
             own = np.arange(begin[row], end[row])
             certain, near = _certain(columns[row], self.lines[own], self.slack)
             self.ahead[own] += certain
             line = np.repeat(own, [len(each) for each in near])
-            self._decide(tile, line, np.full(len(line), rows[row]), np.concatenate(near))
+            self._decide(tile, line, np.full(len(line), row), np.concatenate(near))
         for number in range(FEW):
             chosen = np.flatnonzero((begin + number < end) & (end - begin <= FEW))
+            chosen = chosen[tops[chosen] >= self.low[begin[chosen] + number]]
             if len(chosen):
-                self._reach(tile, rows[chosen], columns[chosen], begin[chosen] + number)
+                self._reach(tile, chosen, columns[chosen], begin[chosen] + number)
 
     def _reach(self, tile: _Tile, rows: np.ndarray, scores: np.ndarray, lines: np.ndarray) -> None:
         """Count the scores of some queries that reach one line each."""
-        low, high = ((self.lines[lines] + s).astype(np.float32) for s in (-self.slack, self.slack))
+        low, high = self.low[lines], self.high[lines]
         certain, possible = _count(scores, high), _count(scores, low)
         self.ahead[lines] += certain
         unclear = np.flatnonzero(certain < possible)
@@ -646,10 +646,23 @@ class _TiledSearch:
         self._decide(tile, lines[unclear[row]], rows[unclear[row]], place)
 
     def _decide(self, tile: _Tile, lines: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
-        """Count those candidates of a tile that reach a line in 64 bits."""
-        if len(lines):
-            exact = self._exact(tile, rows, places)
-            np.add.at(self.ahead, lines, exact >= self.lines[lines])
+        """Count those candidates of a tile that reach a line in 64 bits, many at once."""
+        if len(lines) > HEIGHT:
+            self._add(lines, self._exact(tile, rows, places))
+        elif len(lines):
+            self.unclear.append((lines, tile.begin + places))
+            if sum(len(each) for each, _ in self.unclear) > HEIGHT:
+                self._decide_unclear()
+
+    def _decide_unclear(self) -> None:
+        """Count the candidates that wait for a comparison in 64 bits."""
+        if self.unclear:
+            lines, places = map(np.concatenate, zip(*self.unclear, strict=True))
+            self._add(lines, self.cosines.exact(self.queries[self.rows[lines]], places))
+            self.unclear = []
+
+    def _add(self, lines: np.ndarray, scores: np.ndarray) -> None:
+        np.add.at(self.ahead, lines, scores >= self.lines[lines])
 
     def _exact(self, tile: _Tile, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return scores of a tile in 64 bits; all of some queries if many are wanted."""
@@ -679,14 +692,28 @@ class _Tile:
 
     @property
     def groups(self) -> np.ndarray:
-        """The scores with ``GROUP`` candidates in the second axis."""
-        return self.scores.reshape(-1, GROUP, self.scores.shape[1])
+        """The scores with the candidates of a group in the first axis, which is fast to reduce."""
+        return self.scores.reshape(GROUP, -1, self.scores.shape[1])
 
-    def members(self, groups: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the scores of some groups for one query each."""
-        width = self.scores.shape[1]
-        first = groups * (GROUP * width) + rows
-        return self.scores.ravel().take(first[:, None] + np.arange(0, GROUP * width, width))
+    def reaching(
+        self, highest: np.ndarray, floor: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the queries, places and values of the scores that reach a query's floor.
+
+        ``highest`` are the highest scores of the groups.
+        """
+        hits = np.flatnonzero(highest >= floor)
+        group, row = np.divmod(hits, len(floor))
+        values = self.groups.reshape(GROUP, -1).take(hits, axis=1)
+        member, hit = np.nonzero(values >= floor[row])
+        return row[hit], member * len(highest) + group[hit], values[member, hit]
+
+    def columns(self, count: int) -> np.ndarray:
+        """Return a copy of the scores of the first queries, one query per row."""
+        found = np.empty((count, len(self.scores)), dtype=self.scores.dtype)
+        for begin in range(0, len(self.scores), BAND):  # a copy in one go misses the cache
+            found[:, begin : begin + BAND] = self.scores[begin : begin + BAND, :count].T
+        return found
 
     def hide(self, pairs: tuple[np.ndarray, np.ndarray]) -> None:
         """Set the scores of pairs of query and candidate to minus infinity."""
