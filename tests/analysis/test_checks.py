@@ -54,6 +54,13 @@ def test_prompts_that_were_not_used(made, task, about, found):
     assert all("t" in each.message and "m" in each.message for each in findings)
 
 
+@pytest.mark.parametrize(("scores", "found"), [([None, None], []), ([None, 0.5], ["KRT108"])])
+@pytest.mark.parametrize("about", [{}, {"declared_prompts": OWN}])
+def test_prompts_do_not_matter_if_all_jobs_failed(made, scores, found, about):
+    run = made("m", scores, task=SEARCH, **about)
+    assert [code for code in codes(run) if code == "KRT108"] == found
+
+
 def test_models_without_prompts_share_one_note(made):
     runs = [made(name, [0.5], task=SEARCH) for name in ("one", "two")]
     (message,) = messages(runs, "KRT108")

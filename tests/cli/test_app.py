@@ -196,6 +196,12 @@ def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
     assert run.records()[0]["train_questions"] + run.records()[0]["questions"] == 15
 
 
+def test_more_dimensions_than_an_encoder_is_known_to_have_are_exit_code_2(cli, here):
+    code, _, err = cli("run", "mine", *DEFINED, "-m", "random", "--dimensions", "65")
+    assert code == 2 and "random" in err and "65" in err and "64" in err
+    assert not (here / "results").exists()
+
+
 def test_failed_jobs_are_exit_code_1_and_name_their_log(cli, here):
     result = cli("run", "mine", *DEFINED, "-m", "broken", "-m", "onehot", "-c", "one", "-w", 1)
     assert result.code == 1

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 from karat.config.catalog import Catalog
 from karat.core import columns
+from karat.core.embeddings import Variant
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.models import model as model_module
 from karat.models import tabular_encoders
@@ -443,3 +444,12 @@ def test_the_kind_is_inferred_unless_declared():
     assert target_kind(np.array([1, 2]), None) == "classification"
     assert target_kind(np.array([1, 2]), "regression") == "regression"
     assert target_kind(None, None) == "classification"
+
+
+def test_a_variant_has_at_most_the_known_dimensions_of_its_encoder():
+    model = Catalog().model("random")
+    assert model.as_variant(Variant(64)).variant == Variant(64)
+    with pytest.raises(DefinitionError, match="random.* 65.* 64 "):
+        model.as_variant(Variant(65))
+    # without a known width, vectors have to be computed first
+    assert Catalog().model("onehot").as_variant(Variant(10_000)).base == "onehot"

@@ -808,13 +808,20 @@ def searches(draw):
 
 
 @settings(max_examples=100, deadline=None)
-@given(searches(), st.integers(1, 9), st.integers(1, 5), st.sampled_from([np.float32, np.float64]))
-def test_any_tiles_of_a_search_give_what_sorting_gives(given, span, height, dtype):
+@given(
+    searches(),
+    st.integers(1, 9),
+    st.integers(1, 5),
+    st.sampled_from([1, 3, 1000]),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_any_tiles_of_a_search_give_what_sorting_gives(given, span, height, dense, dtype):
     matrix, answers = given
     pairs = [(query, item) for query, several in enumerate(answers) for item in several]
     data = lookups(pairs, len(matrix))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"SPAN": span, "HEIGHT": height, "GROUP": 2, "FEW": 2}.items():
+        sizes = {"SPAN": span, "HEIGHT": height, "GROUP": 2, "FEW": 2, "BAND": 2, "DENSE": dense}
+        for name, value in sizes.items():
             patch.setattr(retrieval, name, value)
         vectors = Vectors(matrix.astype(dtype), np.arange(len(matrix)))
         got = Nearest("apart").answer(data, vectors)

@@ -658,9 +658,13 @@ def _name_examples(found: Mapping[str, Any]) -> str:
 )
 def _unused_prompts(facts: Facts) -> Iterator[Hit]:
     alike: dict[str, list[str]] = {}
+    jobs, labels = facts.jobs, {model: each for _, model, each in reversed(facts.jobs.sources)}
+    status = zip(jobs.model, jobs.task, jobs.column("status"), strict=True)
+    scored = {(model, task) for model, task, found in status if found == "ok"}
     for model in facts.abouts:
         about = facts.about(model)
-        tasks = [str(task["name"]) for task in about["tasks"] if task.get("roles")]
+        names = [str(task["name"]) for task in about["tasks"] if task.get("roles")]
+        tasks = [name for name in names if (model, labels[model].get(name, name)) in scored]
         own = about.get("declared_prompts") or []
         used = any((about.get("prompts") or {}).values())
         if not tasks or used or about.get("role") != "encoder" or model.lower() in UNINFORMED:

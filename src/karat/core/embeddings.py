@@ -484,10 +484,7 @@ class Variant:
         """Return the compression of a fold, fitted on its training documents."""
         width = vectors.matrix.shape[1]
         if self.dimensions is not None and self.dimensions > width:
-            raise DefinitionError(
-                f"dimensions: {self.dimensions}, but the vectors of the encoder have {width}; "
-                f"choose {width} or fewer."
-            )
+            raise DefinitionError(too_many_dimensions(self.dimensions, width))
         shorter = self.dimensions is not None and self.dimensions < width
         made = Compression(self, shorter and vectors.normalized)
         if self.precision != "int8":
@@ -495,6 +492,14 @@ class Variant:
         documents = made.shortened(_documents(train, vectors)[:, : self.dimensions])
         documents = documents if len(documents) else np.zeros((1, documents.shape[1]), np.float32)
         return replace(made, low=documents.min(axis=0), high=documents.max(axis=0))
+
+
+def too_many_dimensions(dimensions: int, width: int) -> str:
+    """Return the message for a variant that has more dimensions than its encoder."""
+    return (
+        f"dimensions: {dimensions}, but the vectors of the encoder have {width} dimensions; choose "
+        f"{width} or fewer."
+    )
 
 
 def _documents(train: Dataset, vectors: Vectors) -> np.ndarray:

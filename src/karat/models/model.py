@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import cloudpickle
 import numpy as np
 
-from karat.core.embeddings import Variant
+from karat.core.embeddings import Variant, too_many_dimensions
 from karat.core.files import file_hash
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
@@ -293,6 +293,9 @@ class Model:
                 f"{self.name}: its server shortens vectors to {server} dimensions, a parameter of "
                 f"the endpoint; variants with fewer dimensions need an endpoint without it."
             )
+        width = getattr(self.prototype, "embedding_dimension", None)
+        if variant.dimensions and isinstance(width, int) and variant.dimensions > width:
+            raise DefinitionError(f"{self.name}: {too_many_dimensions(variant.dimensions, width)}")
         return dataclasses.replace(
             self,
             name=f"{self.name}@{variant.label}",

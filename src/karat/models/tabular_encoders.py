@@ -167,6 +167,11 @@ class RandomEncoder(StatelessEncoder):
     dimensions: int = 64
     random_state: int | None = None
 
+    @property
+    def embedding_dimension(self) -> int:
+        """The width of the vectors."""
+        return self.dimensions
+
     def transform(self, items: Any) -> np.ndarray:
         """Return one standard normal row per item."""
         framed = isinstance(items, pd.Series | pd.DataFrame)  # a list, too, has an "index"

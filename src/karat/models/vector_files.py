@@ -528,6 +528,12 @@ class VectorLookup(Lookup):
     ids: list[Any]
     vectors: np.ndarray
 
+    @property
+    def embedding_dimension(self) -> int | None:
+        """The width of the vectors; None if they are no matrix."""
+        shape = np.shape(self.vectors)
+        return int(shape[1]) if len(shape) == 2 else None
+
     def _look_up(self, names: pd.Index) -> np.ndarray:
         return rows_of(names, *self.vocabulary())
 
@@ -562,6 +568,11 @@ class VectorFile(Lookup):
         self.path = path
         self.size = size
         self.format = format
+
+    @property
+    def embedding_dimension(self) -> int | None:
+        """The width of the vectors if it is stated; the file is not read for it."""
+        return self.size
 
     @property
     def suffix(self) -> str:

@@ -167,6 +167,34 @@ def test_prompts_of_a_folder_are_read_without_loading_the_model(tmp_path):
     assert not hasattr(encoder, "model_")
 
 
+@pytest.mark.parametrize(
+    ("last", "pooling", "width"),
+    [
+        ("models.Normalize", {"pooling_mode_mean_tokens": True}, 384),
+        (
+            "models.Normalize",
+            {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True},
+            None,
+        ),
+        ("models.Dense", {"pooling_mode_mean_tokens": True}, None),
+    ],
+)
+def test_the_dimensions_of_a_folder_are_read_without_loading_the_model(
+    tmp_path, last, pooling, width
+):
+    kinds = {"": "models.Transformer", "1_Pooling": "models.Pooling", "2_Last": last}
+    modules = [
+        {"path": path, "type": f"sentence_transformers.{kind}"} for path, kind in kinds.items()
+    ]
+    (tmp_path / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 384, **pooling}
+    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    assert SentenceTransformerEncoder(str(tmp_path)).embedding_dimension == width
+    (tmp_path / "modules.json").write_text("{")
+    assert SentenceTransformerEncoder(str(tmp_path)).embedding_dimension is None
+
+
 def test_a_router_makes_roles_differ_without_prompts(tmp_path):
     modules = [{"type": "sentence_transformers.models.Router"}]
     (tmp_path / "modules.json").write_text(json.dumps(modules))

@@ -16,7 +16,7 @@ import numpy as np
 
 from karat.core.dataset import DOCUMENT, QUERY
 from karat.core.files import PACKAGE_PREFIX, package_file
-from karat.errors import ContractError, Declined, DefinitionError, did_you_mean
+from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
 
 _LIBRARY = "sentence_transformers"
@@ -85,6 +85,21 @@ _ROUTERS = {"Router", "Asym"}
 
 def _json(path: Path, default: Any) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else default
+
+
+def saved_dimension(folder: Path) -> int | None:
+    """Return the width of a saved SentenceTransformer's vectors if its last module pools tokens."""
+    modules = [
+        (each["type"].rpartition(".")[2], each["path"])
+        for each in _json(folder / "modules.json", [])
+    ]
+    last = [path for kind, path in modules if kind != "Normalize"][-1:]
+    if not last or ("Pooling", last[0]) not in modules:
+        return None
+    config = _json(folder / last[0] / "config.json", {})
+    modes = [key for key, used in config.items() if key.startswith("pooling_mode_") and used]
+    width = config.get("word_embedding_dimension")
+    return width if len(modes) == 1 and isinstance(width, int) else None
 
 
 def check_prompt(prompt: Any) -> None:
@@ -216,6 +231,15 @@ class SentenceTransformerEncoder(PackagedEncoder):
         """The names of the model's own prompts."""
         return self._prompts().names
 
+    @property
+    def embedding_dimension(self) -> int | None:
+        """The width of the vectors, read from the folder of the model; None if it is not there."""
+        try:
+            folder = model_folder(self.name)
+            return saved_dimension(folder) if folder else None
+        except (KaratError, OSError, ValueError, LookupError):  # reported when it encodes
+            return None
+
     def _prompts(self) -> Prompts:
         folder = model_folder(self.name)
         return Prompts.in_folder(folder) if folder else Prompts.of_model(self._loaded())
@@ -273,6 +297,12 @@ class SentenceTransformerObject(TextEncoder):
     def declared_prompts(self) -> list[str]:
         """The names of the model's own prompts."""
         return Prompts.of_model(self.model).names
+
+    @property
+    def embedding_dimension(self) -> int | None:
+        """The width of the vectors, None if the model does not state it."""
+        width = self.model.get_sentence_embedding_dimension()
+        return None if width is None else int(width)
 
     def fingerprint(self) -> str:
         """Return a hash of weights, tokenizer and settings."""
