@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -151,6 +152,22 @@ def test_another_seed_cannot_be_compared(tmp_path):
         gate(new.folder, tmp_path / "base", run=karat.NewRuns(suite="quickstart"))
 
 
+def test_a_folder_without_runs_is_no_model(tmp_path, monkeypatch):
+    base = write_run(tmp_path / "base", "m", {"t": [0.8, 0.9]})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    with pytest.raises(DataError, match="contains no run folder"):
+        gate("results", base.folder)
+
+
+def test_flips_are_those_of_the_task_that_failed(answered):
+    base = answered("base", 2000, t=range(200), u=range(200))
+    worse = answered("worse", 2000, t=range(5, 205), u=range(300))
+    found = gate(worse.folder, base.folder)
+    assert found.tasks.set_index("task")["outcome"].to_dict() == {"t": "passed", "u": "failed"}
+    assert set(found.flips["task"]) == {"u"} and len(found.flips) == 5
+
+
 def test_folders_of_several_models(tmp_path):
     for model, score in (("a", 0.8), ("b", 0.5)):
         write_run(tmp_path / "base", model, {"t": [score, score + 0.1]})
@@ -220,8 +237,11 @@ def test_noise_of_items_is_that_of_the_runs():
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     expected = np.mean([np.mean(gains[a] != gains[b]) for a, b in pairs])
     assert np.mean(noise.differences != 0) == pytest.approx(expected)
-    assert noise.retraining == 0
-    drawn = [noise.draw(rng, 0.01) for _ in range(2000)]
+    # the variance of the means of two runs that their items do not explain
+    more = gains.mean(axis=1).var(ddof=1) - expected / 4000 / 2
+    assert noise.retraining == pytest.approx(np.sqrt(2 * max(more, 0)))
+    alone = replace(noise, retraining=0.0)
+    drawn = [alone.draw(rng, 0.01) for _ in range(2000)]
     means = [each.mean for each in drawn]
     assert np.mean(means) == pytest.approx(-0.01, abs=4 * np.std(means) / np.sqrt(2000))
     assert np.std(means) == pytest.approx(np.mean([each.error for each in drawn]), rel=0.05)
@@ -292,12 +312,15 @@ def test_calibration_is_stored_next_to_the_baseline_and_reported(answered, tmp_p
     assert 0.5 * share < float(rates.noise.split("disagree on ")[1].split(" ")[0]) / 100 < 2 * share
     rates.save(tmp_path / "base")
     again = GateRates.load(tmp_path / "base")
-    assert again.to_dict() == rates.to_dict()
+    assert again.to_dict() == rates.to_dict() and rates.on_items == ("t",)
     new = answered("new", 2000, seed=2, t=range(90, 200))
     found = gate(new.folder, tmp_path / "base")
     assert found.rates is not None and str(rates) in str(found)
     assert gate(new.folder, tmp_path / "base", margin=0.02).rates is None
     assert json.loads(json.dumps(found.to_dict()))["rates"]["simulations"] == 200
+    shutil.rmtree(new.folder / "predictions")  # the test is over folds, not over items
+    bare = gate(new.folder, tmp_path / "base")
+    assert bare.rates is None and "gate.json" in bare.notes[-1]
     (tmp_path / "base" / "gate.json").write_text("{}")
     with pytest.raises(DataError, match="gate.json"):
         gate(new.folder, tmp_path / "base")

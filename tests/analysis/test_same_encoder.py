@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.analysis.same_encoder import Fingerprint, noise_p, probe_texts, read_items, same
+from karat.analysis.same_encoder import (
+    Fingerprint,
+    Tasks,
+    noise_p,
+    probe_texts,
+    read_items,
+    same,
+)
 from karat.errors import DataError, DefinitionError
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ,.?"
@@ -179,13 +186,48 @@ def test_public_names():
 
 
 def test_flipped_items_are_listed_in_both_directions():
-    rows = [("t", "b", 1, "an item"), ("t", "a", 2, "another"), ("t", "b", 3, "")]
-    flips = pd.DataFrame(rows, columns=["task", "better", "key", "item"])
+    rows = [
+        ("t", "b", "k1", "yes", "no", "yes", "an item"),
+        ("t", "a", "k2", "no", "no", "yes", ""),
+        ("t", "b", "k3", "yes", "no", "yes", ""),
+        ("u", "b", "k4", 2.0, 2.5, 1.98765, ""),
+    ]
+    columns = ["task", "better", "key", "target", "first", "second", "item"]
+    flips = pd.DataFrame(rows, columns=columns)
     found = karat.Same("a", "b", "different", "noise", "", 3, 0.01, flips=flips)
-    assert found.flip_lines(1) == [
+    assert found.flip_lines(2) == [
         "Items that a answers better: 1.",
-        "  t, 2: another",
-        "Items that b answers better: 2.",
-        "  t, 1: an item",
+        "  t, k2: target no, no → yes",
+        "Items that b answers better: 3.",
+        "  t, k1: target yes, no → yes (an item)",
+        "  u, k4: target 2.000, 2.500 → 1.988",
     ]
     assert karat.Same("a", "b", "identical", "none", "", 1, 0.01).flip_lines() == []
+
+
+SUITE = """
+tasks:
+  words:
+    dataset: {path: rows.csv, fields: [x], target: y, modality: text}
+    probe: logistic-regression
+  rows:
+    dataset: {path: rows.csv, target: y}
+    probe: logistic-regression
+suites:
+  mine: {title: Texts and tables, tasks: [words, rows]}
+"""
+
+
+def test_a_function_runs_only_tasks_with_items_of_the_probe(tmp_path):
+    """It declares no modality; the items are texts, so tables are not tried."""
+    rows = "".join(f"{'abc' if i % 2 else 'xyz'} {i},{i % 2}\n" for i in range(60))
+    (tmp_path / "rows.csv").write_text("x,y\n" + rows)
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    tasks = Tasks(suite="mine", output=tmp_path / "runs")
+    found = same(letters, letters, every_level=True, tasks=tasks, define=tmp_path / "mine.yaml")
+    assert found.tasks["task"].tolist() == ["words"]
+    for run in karat.open_runs(tmp_path / "runs"):
+        assert {r["task"]: r["status"] for r in run.records()} == {
+            "words": "ok",
+            "rows": "declined",
+        }

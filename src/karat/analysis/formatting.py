@@ -12,8 +12,8 @@ import pandas as pd
 
 from karat.core.files import write_atomic
 
-#: maximum length of a name
-NAME_WIDTH = 32
+#: maximum length of a name, and of an answer
+NAME_WIDTH, ANSWER_WIDTH = 32, 24
 #: from here on, numbers have an exponent
 LARGE = 1e15
 
@@ -43,10 +43,10 @@ def short(name: object, width: int = NAME_WIDTH) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def middle_cut(name: str) -> str:
+def middle_cut(name: str, width: int = NAME_WIDTH) -> str:
     """Return a name cut in the middle, because runs of one model differ at the end."""
-    text, half = plain(name), NAME_WIDTH // 2
-    return text if len(text) <= NAME_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
+    text, half = plain(name), width // 2
+    return text if len(text) <= width else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def signed(value: float) -> str:
@@ -84,6 +84,15 @@ def rounded(value: float) -> str:
     if LARGE <= size < math.inf:
         return f"{value:.3e}".replace("e+", "e")
     return fixed(value, 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0)
+
+
+def format_answer(value: Any) -> str:
+    """Return a number, or a text cut in the middle, because ids differ at the end.
+
+    >>> format_answer(0.12345), format_answer("http://dbpedia.org/resource/Canada")
+    ('0.123', 'http://dbpe…ource/Canada')
+    """
+    return middle_cut(value, ANSWER_WIDTH) if isinstance(value, str) else rounded(float(value))
 
 
 def format_p(p: float) -> str:

@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, is_ratio
 from karat.analysis.equivalence import (
+    ON_ITEM,
     Z_LEVEL,
     Z_POWER,
     count_items,
@@ -27,7 +27,7 @@ from karat.analysis.equivalence import (
     pool_tasks,
     task_difference,
 )
-from karat.analysis.formatting import count, format_p, interval, records, rounded, short
+from karat.analysis.formatting import count, format_p, interval, records, rounded
 from karat.analysis.item_tests import (
     GAINS,
     contributions,
@@ -36,8 +36,9 @@ from karat.analysis.item_tests import (
     is_accuracy,
     paired_values,
 )
-from karat.analysis.items import compare_items
+from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.pairing import Paired, Pairing, pair
+from karat.config.catalog import Catalog
 from karat.core.files import write_atomic
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
@@ -63,19 +64,15 @@ PASSED, FAILED, CANNOT_TELL = OUTCOMES = ("passed", "failed", "cannot tell")
 EXIT_CODES = {PASSED: 0, FAILED: 1, CANNOT_TELL: 3}
 #: the file of the error rates, in the folder of the baseline
 FILE = "gate.json"
-SIMULATIONS = 1000
+SIMULATIONS = 2000
 #: true losses that are simulated, in margins
 LOSSES = (0, 1, 2, 3)
 #: items from which the mean of a simulated sample is normal, unless answers are right or wrong
 MANY = 5000
-#: p below which the means of runs differ by more than their items explain
-UNLIKELY = 0.01
 #: level of the test that may be read after every task
 ANYTIME = 0.01
 #: flips that are listed
 FLIPS = 5
-#: characters of an item in a list
-ITEM_WIDTH = 60
 
 
 # -- the decision ---------------------------------------------------------------------------
@@ -209,8 +206,8 @@ def item_noises(
 
     ``gains`` are runs × items of each task; ``units`` their number of score units per gain, the
     largest step of one item, and whether answers are right or wrong. With one run, the noise is
-    that of two models with unrelated errors. With several, it is how much these differ; and if
-    their means differ by more than the items explain (1 %), the rest is that of retraining.
+    that of two models with unrelated errors. With several, it is how much these differ. Where
+    their means vary by more than the items explain, the excess is the noise of retraining.
     """
     scaled = [np.asarray(own) * unit for own, (unit, _, _) in zip(gains, units, strict=True)]
     pools = [_differences(own) for own in scaled]
@@ -222,8 +219,7 @@ def item_noises(
     known = [(own, e) for own, e in zip(scaled, expected, strict=True) if e > 0]
     freedom = sum(len(own) - 1 for own, _ in known)
     statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
-    unlikely = bool(freedom) and scipy.special.chdtrc(freedom, statistic) < UNLIKELY
-    more = statistic / freedom - 1 if unlikely else 0.0
+    more = max(statistic / freedom - 1, 0.0) if freedom else 0.0
     return [
         ItemNoise(pool, own.shape[1], step, binary, math.sqrt(2 * more * variance))
         for pool, own, (_, step, binary), variance in zip(
@@ -255,6 +251,8 @@ class GateRates:
         and ``passed``.
     tasks
         The tasks.
+    on_items
+        The tasks whose noise is that of items; the others are tested over folds.
     simulations
         The number of simulated gates per loss.
     """
@@ -263,6 +261,7 @@ class GateRates:
     noise: str
     rates: pd.DataFrame
     tasks: tuple[str, ...]
+    on_items: tuple[str, ...] = ()
     simulations: int = SIMULATIONS
 
     @property
@@ -287,7 +286,8 @@ class GateRates:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         own = {"margin": self.margin, "noise": self.noise, "simulations": self.simulations}
-        return {**own, "tasks": list(self.tasks), "rates": records(self.rates)}
+        tasks = {"tasks": list(self.tasks), "on_items": list(self.on_items)}
+        return {**own, **tasks, "rates": records(self.rates)}
 
     def save(self, folder: str | Path) -> Path:
         """Write ``gate.json`` into a folder."""
@@ -304,8 +304,9 @@ class GateRates:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
-            facts = (float(found["margin"]), str(found["noise"]), rates, tuple(found["tasks"]))
-            return cls(*facts, int(found["simulations"]))
+            tasks = tuple(found["tasks"]), tuple(found["on_items"])
+            facts = float(found["margin"]), str(found["noise"]), rates
+            return cls(*facts, *tasks, int(found["simulations"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -363,7 +364,8 @@ def calibrate_gate(
     noises = _all_noises(measured)
     found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
-    return GateRates(margin, noise, found, tuple(names), simulations)
+    on_items = tuple(each.task for each in measured if each.gains is not None)
+    return GateRates(margin, noise, found, tuple(names), on_items, simulations)
 
 
 @dataclass(frozen=True)
@@ -512,11 +514,18 @@ def _stored_runs(given: Any) -> list[Run]:
     return newest_first(open_runs([given]))
 
 
-def _is_stored(given: Any) -> bool:
+def _is_stored(given: Any, define: Sequence[str | Path] | str | Path) -> bool:
+    """Return whether this is a run or a folder; a folder without runs may have a model's name."""
     if not isinstance(given, str | Path):
         return isinstance(given, Run)
     path = Path(given)
-    return (path / "run.json").is_file() or any(path.glob("*/run.json"))
+    if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
+        return path.is_dir()
+    try:
+        Catalog(define).model(str(given))
+    except DefinitionError:
+        return True
+    return False
 
 
 def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
@@ -688,12 +697,8 @@ class Gate:
         return "\n".join([*lines, *([str(self.rates)] if self.rates else []), *self.notes])
 
     def flip_lines(self) -> list[str]:
-        """Return the flips as text: task, key, target, answers of the baseline and the new."""
-        return [
-            f"{row.task} {row.key}: target {row.target}, {row.second} → {row.first}"
-            + (f" ({short(row.item, ITEM_WIDTH)})" if row.item else "")
-            for row in self.flips.itertuples()
-        ]
+        """Return one line per flip: task, key, target, answer of the baseline → of the new."""
+        return flip_lines(self.flips, before="second", after="first")
 
 
 def gate(
@@ -742,8 +747,9 @@ def gate(
     chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
-    if _is_stored(new):
-        if run is not None and run.suite is not None:
+    how = run or NewRuns()
+    if _is_stored(new, how.define):
+        if how.suite is not None:
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh = _one_model(_stored_runs(new), None, new)
         base = _one_model(stored, fresh[0].model, baseline)
@@ -753,7 +759,7 @@ def gate(
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
-    for made, done in (run or NewRuns()).run(new, base[0], wanted):
+    for made, done in how.run(new, base[0], wanted):
         evidence = _Evidence([made], base, margin, wanted[:done], tuple(wanted[done:]))
         if not evidence.later or evidence.is_certain:
             break
@@ -913,18 +919,18 @@ class _Evidence:
             reasons.append(f"Items show a loss of more than the margin (e {self.evidence:,.0f}).")
         if self.decided is None:
             return reasons
-        worse = [
-            task
-            for task, p in zip(self.differences, self.decided.p_tasks, strict=True)
-            if p < ALPHA
-        ]
-        if worse:
+        if worse := self._worse_tasks():
             reasons.append(f"Worse by more than the margin: {', '.join(worse)}.")
         elif self.decided.outcome == FAILED:
             reasons.append(f"It is significantly worse (p {format_p(self.decided.p_worse)}).")
         elif self.decided.outcome == CANNOT_TELL and not self.missing and not self.later:
             reasons.append(self._needed())
         return reasons
+
+    def _worse_tasks(self) -> list[str]:
+        """Return the tasks that are worse by more than the margin."""
+        p_tasks = self.decided.p_tasks if self.decided else ()
+        return [t for t, p in zip(self.differences, p_tasks, strict=True) if p < ALPHA]
 
     def _needed(self) -> str:
         """Return about how much more evidence would decide, with a power of 90 %."""
@@ -947,15 +953,14 @@ class _Evidence:
         return f"About {count(more, f'more {unit}')} would show that it is {what}."
 
     def _flips(self) -> pd.DataFrame:
-        """Return the items that became worse most."""
-        names = [paired.task for paired in self.compared]
+        """Return the items that became worse most, of tasks that failed if there are any."""
+        names = self._worse_tasks() or list(self.differences)
         new, baseline = cast(Any, self.new), cast(Any, self.baseline)
         try:
             found = compare_items([], new, baseline, tasks=names).items
         except KaratError:  # no stored predictions of the same items
             return pd.DataFrame()
-        worse = found[found["better"] == self.found.second]
-        return worse.sort_values("change", ascending=False, kind="stable").head(FLIPS)
+        return largest_flips(found, self.found.second, FLIPS)
 
     def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
         """Return the stored rates if they are those of this gate, and the notes."""
@@ -963,13 +968,19 @@ class _Evidence:
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
         own = {*self.later, *(_own_name(p) for p in self.wanted)}
-        if rates.margin == self.margin and {*rates.tasks} == own:
-            return rates, notes
-        about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
-        return None, [
-            *notes,
-            f"{about} {', '.join(rates.tasks)}; run karat gate --calibrate again.",
+        if rates.margin != self.margin or {*rates.tasks} != own:
+            about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+            again = "run karat gate --calibrate again"
+            return None, [*notes, f"{about} {', '.join(rates.tasks)}; {again}."]
+        tested = {p.task: self.differences[p.task][1] == ON_ITEM for p in self.compared}
+        other = [
+            p.task for p in self.compared if tested[p.task] != (_own_name(p) in rates.on_items)
         ]
+        if other:
+            why = "one side has no stored predictions of the items"
+            about = f"The error rates in {FILE} do not hold for {', '.join(other)}"
+            return None, [*notes, f"{about}: {why}."]
+        return rates, notes
 
 
 def _own_name(paired: Paired) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import plain, records, rounded, write_tables
+from karat.analysis.formatting import format_answer, plain, records, rounded, short, write_tables
 from karat.analysis.pairing import Paired, pair
 from karat.analysis.shared_items import common_rows
 from karat.core.predictions import Predictions
@@ -28,6 +28,8 @@ from karat.stats.paired_tests import average_ranks
 EQUAL = 1e-12
 #: characters of an item in a table
 ITEM_WIDTH = 200
+#: characters of an item in a list
+LINE_WIDTH = 60
 ITEM_COLUMNS = (
     *("task", "better", "key", "target", "first", "second", "first_confidence"),
     *("second_confidence", "first_loss", "second_loss", "change", "fold", "item"),
@@ -360,6 +362,26 @@ def compare_items(
     notes += without_texts(found)
     items = pd.concat(flips, ignore_index=True)[list(ITEM_COLUMNS)]
     return ItemComparison(first, second, items, pd.DataFrame(counts), notes)
+
+
+def largest_flips(items: pd.DataFrame, better: str, most: int) -> pd.DataFrame:
+    """Return the largest changes of the items that one model answers better.
+
+    The tasks take turns, because losses of different tasks have different units.
+    """
+    rows = items[items["better"] == better]
+    turn = rows.groupby("task", sort=False).cumcount()
+    return rows.iloc[np.argsort(turn.to_numpy(), kind="stable")[:most]]
+
+
+def flip_lines(flips: pd.DataFrame, before: str, after: str) -> list[str]:
+    """Return one line per item: task, key, target, and the answers in two columns."""
+    return [
+        f"{row['task']}, {row['key']}: target {format_answer(row['target'])}, "
+        f"{format_answer(row[before])} → {format_answer(row[after])}"
+        + (f" ({short(row['item'], LINE_WIDTH)})" if row["item"] else "")
+        for _, row in flips.iterrows()
+    ]
 
 
 def _changed(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -19,8 +19,8 @@ import pandas as pd
 import scipy
 
 from karat.analysis.equivalence import Equivalence, equivalence
-from karat.analysis.formatting import count, interval, records, short
-from karat.analysis.items import compare_items
+from karat.analysis.formatting import count, interval, records
+from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.pairing import pair
 from karat.analysis.vector_differences import (
     ROUNDING,
@@ -64,6 +64,11 @@ class Items:
 
     values: Any
     facts: ProbeItems
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """The modalities of tasks with such items."""
+        return ("table",) if isinstance(self.values, pd.DataFrame) else ("text", "entity")
 
     @property
     def hashes(self) -> list[str]:
@@ -370,15 +375,19 @@ class Tasks:
     workers: int = 0
 
     def compare(
-        self, given: Sequence[Any], names: tuple[str, str], catalog: Catalog, margin: float
+        self, sides: Sequence[LiveSide], names: tuple[str, str], catalog: Catalog, margin: float
     ) -> tuple[Equivalence | None, pd.DataFrame]:
-        """Return how the models compare on tasks, and the items whose answer flipped.
+        """Return how the encoders compare on tasks, and the items whose answer flipped.
 
-        None if no task of the suite can be run with both.
+        A model that does not declare what it takes is run on tasks of the same modality as the
+        probe items. None if no task of the suite can be run with both.
         """
         if self.runs is not None:
-            return _on_runs(self.runs, (given[0], given[1]), margin)
-        models = [replace(catalog.model(m), name=n) for m, n in zip(given, names, strict=True)]
+            return _on_runs(self.runs, (sides[0].name, sides[1].name), margin)
+        models = [
+            replace(side.model, name=name, takes=side.model.takes or side.items.modalities)
+            for side, name in zip(sides, names, strict=True)
+        ]
         suite = catalog.suite(self.suite)
         with ExitStack() as stack:
             output = self.output or stack.enter_context(temporary_folder())
@@ -477,13 +486,10 @@ class Same:
             return []
         lines = []
         for name in (self.a, self.b):
-            rows = self.flips[self.flips["better"] == name]
-            lines += [f"Items that {name} answers better: {len(rows):,}."]
-            shown = rows.head(most)
-            lines += [
-                f"  {task}, {key}: {short(item, 60)}".rstrip(": ")
-                for task, key, item in zip(shown["task"], shown["key"], shown["item"], strict=True)
-            ]
+            number = int((self.flips["better"] == name).sum())
+            lines += [f"Items that {name} answers better: {number:,}."]
+            shown = largest_flips(self.flips, name, most)
+            lines += [f"  {line}" for line in flip_lines(shown, before="first", after="second")]
         return lines
 
     def __str__(self) -> str:
@@ -541,8 +547,9 @@ def same(
         settled = settled or levels.by_neighbors()
         measured["neighbors"] = levels.neighbor_facts()
     scores: tuple[Any, Any] = (None, None)
-    if (settled is None or every_level) and levels.can_run:
-        scored, flips = (tasks or Tasks()).compare([a, b], levels.names, catalog, margin)
+    live = levels.live
+    if (settled is None or every_level) and len(live) == 2:
+        scored, flips = (tasks or Tasks()).compare(live, levels.names, catalog, margin)
         if scored is not None:
             scores, settled = (scored.tasks, flips), settled or _by_tasks(scored, levels.found)
     verdict, cause, why, level = settled or levels.unsettled()
@@ -601,9 +608,9 @@ class _Levels:
         return _numbered(*(side.name for side in self.sides))
 
     @property
-    def can_run(self) -> bool:
-        """Whether both can run tasks."""
-        return not any(isinstance(side, StoredSide) for side in self.sides)
+    def live(self) -> list[LiveSide]:
+        """The sides that can be called; tasks need both."""
+        return [side for side in self.sides if isinstance(side, LiveSide)]
 
     @cached_property
     def found(self) -> VectorDifference:
@@ -611,9 +618,8 @@ class _Levels:
         a, b = (side.matrix for side in self.sides)
         if (np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)).all():
             raise DataError(f"{self.names[0]} and {self.names[1]} have no vector of the same item.")
-        live = [side.items.facts for side in self.sides if isinstance(side, LiveSide)]
         rounding = max(side.rounding for side in self.sides)
-        facts = live[0] if live else ProbeItems.of([""] * len(a))
+        facts = self.live[0].items.facts if self.live else ProbeItems.of([""] * len(a))
         return vector_difference(a, b, facts, rounding=rounding, names=self.names)
 
     @cached_property
@@ -648,10 +654,10 @@ class _Levels:
 
     def _is_noise(self) -> bool:
         """Return whether the sides differ by no more than from call to call."""
-        if not any(own.repeated > ROUNDING for own in self.habits.values()) or not self.can_run:
+        noisy = any(own.repeated > ROUNDING for own in self.habits.values())
+        if not noisy or len(self.live) < 2:
             return False
-        live = [side for side in self.sides if isinstance(side, LiveSide)]
-        calls = ([side.embed(side.sample) for _ in range(CALLS)] for side in live)
+        calls = ([side.embed(side.sample) for _ in range(CALLS)] for side in self.live)
         return noise_p(*calls) > ALPHA
 
     def _depends_on_calls(self) -> str:
@@ -685,8 +691,8 @@ class _Levels:
         """Return the answer if no tasks can be run."""
         how = (
             "Name tasks that both take with --suite."
-            if self.can_run
-            else ("Compare the encoders themselves to run tasks.")
+            if len(self.live) == 2
+            else "Compare the encoders themselves to run tasks."
         )
         why = f"{self.found.sentence} {how}"
         return "undecided", self.found.code, why, 2

@@ -19,6 +19,7 @@ from karat.analysis.cheapest import Cheapest, cheapest_rows
 from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.formatting import (
     count,
+    format_answer,
     format_p,
     interval,
     middle_cut,
@@ -311,8 +312,8 @@ def _shares(shares: Iterable[float]) -> str:
 
 # -- items and slices -----------------------------------------------------------------------
 
-#: characters of an item, and of an answer, in a table
-ITEM_WIDTH, ANSWER_WIDTH = 60, 24
+#: characters of an item in a table
+ITEM_WIDTH = 60
 #: of an item on a narrow screen
 FEWEST_LETTERS = 20
 
@@ -346,9 +347,9 @@ def items_table(found: ItemComparison, top: int) -> Table:
     ]
     return Table(
         groups=[text_column("items", names, right=False)],
-        model=text_column("key", map(_answer, rows["key"]), right=False),
+        model=text_column("key", map(format_answer, rows["key"]), right=False),
         columns=[
-            text_column("target", map(_answer, rows["target"]), right=False),
+            text_column("target", map(format_answer, rows["target"]), right=False),
             *answers,
             *([text_column("item", rows["item"], right=False)] if rows["item"].any() else []),
         ],
@@ -377,15 +378,7 @@ def _flip_groups(found: ItemComparison, rows: pd.DataFrame, top: int) -> Iterato
 def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
     """Yield answers, each with its confidence if it has one."""
     for value, sure in zip(rows[side], rows[f"{side}_confidence"], strict=True):
-        yield _answer(value) + ("" if math.isnan(sure) else f" {100 * sure:.0f} %")
-
-
-def _answer(value: Any) -> str:
-    """Return a number, or a text cut in the middle, because ids differ at the end."""
-    if not isinstance(value, str):
-        return rounded(float(value))
-    text, half = plain(value), ANSWER_WIDTH // 2
-    return text if len(text) <= ANSWER_WIDTH else f"{text[: half - 1]}…{text[-half:]}"
+        yield format_answer(value) + ("" if math.isnan(sure) else f" {100 * sure:.0f} %")
 
 
 def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
