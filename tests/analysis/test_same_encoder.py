@@ -17,7 +17,10 @@ from karat.analysis.same_encoder import (
     read_items,
     same,
 )
+from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
+
+from ..score_data import write_run
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ,.?"
 
@@ -125,6 +128,61 @@ def test_rotated_node_vectors_are_the_same():
     assert same(a, b, rotations=False).verdict == "different"
 
 
+def _vectors(path, matrix):
+    rows = (f"n{i} " + " ".join(f"{x:.6f}" for x in row) for i, row in enumerate(matrix))
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def test_unrelated_node_vectors_are_different(tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = (_vectors(tmp_path / f"{n}.txt", rng.normal(size=(200, 8))) for n in "ab")
+    found = same(a, b)
+    assert (found.verdict, found.cause, found.level) == ("different", "model", 2)
+    c = _vectors(tmp_path / "c.txt", rng.normal(size=(20, 8)))
+    assert "200" in same(a, c).notes[0] and "20 ids" in same(a, c).notes[0]
+
+
+def test_a_server_is_asked_again(tmp_path, monkeypatch):
+    """Stored answers of an endpoint do not hide that its model changed."""
+    from karat.models.contrib.endpoints import EndpointEncoder
+
+    from ..endpoint_server import serving
+
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
+    items = _own_items(tmp_path)
+    with serving() as server:
+        model = EndpointEncoder(f"{server.url}/v1", "words-small")
+        kept = Fingerprint.of(model, items)
+        number = server.texts.total()
+        assert same(kept, model, items=items).verdict == "identical"
+        assert server.texts.total() > number
+        server.width = 16
+        assert same(kept, model, items=items).verdict == "different"
+
+
+def test_run_folders_of_one_model(tmp_path):
+    """Two runs with the same model name: the flips have the names of the answer."""
+    kept = {}
+    for folder, wrong in {"one": {1, 2}, "two": {3}}.items():
+        answers = ["no" if i in wrong else "yes" for i in range(60)]
+        facts = {"answers": "classes", "truths": "classes", "classes": ("no", "yes")}
+        keys = [f"k{i}" for i in range(60)]
+        stored = Predictions(answers, ["yes"] * 60, key=keys, **facts)
+        texts = {"predictions.csv": stored.to_csv(), "metadata.json": json.dumps(facts)}
+        scores = {"t": [1 - len(wrong) / 60]}
+        sizes = {"questions": 60, "train_questions": 240}
+        run = write_run(tmp_path / folder, "m", scores, files={("t", 0): texts}, record=sizes)
+        kept[folder] = run.folder
+    found = same(kept["one"], kept["two"])
+    assert (found.verdict, found.level) == ("undecided", 3)
+    assert sorted(found.flips["better"]) == ["m (1)", "m (2)", "m (2)"]
+    with pytest.raises(DefinitionError, match="same run folder"):
+        same(kept["one"], kept["one"])
+    with pytest.raises(DefinitionError, match="run folder"):
+        same(kept["one"], letters)
+
+
 def test_rows_of_tables(tmp_path):
     table = pd.DataFrame({"a": np.arange(30), "b": list("xyz") * 10})
     path = tmp_path / "rows.csv"
@@ -208,19 +266,23 @@ def test_flipped_items_are_listed_in_both_directions():
 SUITE = """
 tasks:
   words:
+    extends: classification
     dataset: {path: rows.csv, fields: [x], target: y, modality: text}
-    probe: logistic-regression
+    metrics: [acc]
   rows:
-    dataset: {path: rows.csv, target: y}
-    probe: logistic-regression
+    extends: classification
+    dataset: {path: rows.csv, target: y, kind: classification}
+    metrics: [acc]
 suites:
-  mine: {title: Texts and tables, tasks: [words, rows]}
+  mine: {tasks: [words, rows]}
 """
 
 
 def test_a_function_runs_only_tasks_with_items_of_the_probe(tmp_path):
     """It declares no modality; the items are texts, so tables are not tried."""
-    rows = "".join(f"{'abc' if i % 2 else 'xyz'} {i},{i % 2}\n" for i in range(60))
+    rows = "".join(
+        f"{'abc' if i % 2 else 'xyz'} {i},{'yes' if i % 2 else 'no'}\n" for i in range(60)
+    )
     (tmp_path / "rows.csv").write_text("x,y\n" + rows)
     (tmp_path / "mine.yaml").write_text(SUITE)
     tasks = Tasks(suite="mine", output=tmp_path / "runs")

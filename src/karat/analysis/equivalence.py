@@ -14,13 +14,19 @@ from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, is_ratio
 from karat.analysis.item_tests import CORRECTED, fold_repeats, item_error
 from karat.analysis.pairing import Paired, Pairing
 from karat.corruptions.view import CLEAN
-from karat.errors import DataError, KaratError
+from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import get_metric
 from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, holm, subtract
 
 OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
 #: quantiles of the normal distribution: one-sided 5 %, and a power of 90 %
 Z_LEVEL, Z_POWER = 1.645, 1.282
+
+
+def check_margin(margin: float) -> None:
+    """Raise ``DefinitionError`` unless a margin is a positive number."""
+    if not (math.isfinite(margin) and margin > 0):
+        raise DefinitionError(f"margin must be a number above 0, such as 0.01, got {margin!r}.")
 
 
 def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:

@@ -22,6 +22,7 @@ from karat.analysis.equivalence import (
     ON_ITEM,
     Z_LEVEL,
     Z_POWER,
+    check_margin,
     count_items,
     metric_range,
     pool_tasks,
@@ -354,7 +355,7 @@ def calibrate_gate(
     DataError
         If a task has neither stored predictions nor several folds or runs.
     """
-    _check_margin(margin)
+    check_margin(margin)
     runs = _one_model(_stored_runs(baseline), None, baseline)
     sides = [Side(run, run.folder.name, run.model) for run in runs]
     names = _chosen_tasks(_scored_tasks(sides), tasks)
@@ -501,11 +502,6 @@ def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
 
 
 # -- stored and new results -----------------------------------------------------------------
-
-
-def _check_margin(margin: float) -> None:
-    if not (math.isfinite(margin) and margin > 0):
-        raise DefinitionError(f"margin must be a number above 0, such as 0.01, got {margin!r}.")
 
 
 def _stored_runs(given: Any) -> list[Run]:
@@ -742,7 +738,7 @@ def gate(
     DefinitionError
         If a folder has runs of several models, or a task is unknown.
     """
-    _check_margin(margin)
+    check_margin(margin)
     stored = _stored_runs(baseline)
     chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.equivalence import Equivalence, equivalence
+from karat.analysis.equivalence import Equivalence, check_margin, equivalence
 from karat.analysis.formatting import count, interval, records
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.pairing import pair
@@ -35,11 +35,12 @@ from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder, write_atomic
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
+from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import Lookup
 from karat.results.load import OK
 from karat.results.run import Run
-from karat.stats.paired_tests import ALPHA, check_rope
+from karat.stats.paired_tests import ALPHA
 
 #: exit code of each verdict
 EXIT_CODES = {"identical": 0, "equivalent": 0, "different": 1, "undecided": 3}
@@ -60,10 +61,14 @@ FINGERPRINT = "karat fingerprint 1"
 
 @dataclass(frozen=True)
 class Items:
-    """The items that two encoders embed, with their facts; ``values`` is a series or a frame."""
+    """The items that two encoders embed, with their facts; ``values`` is a series or a frame.
+
+    ``note`` states which items were left out.
+    """
 
     values: Any
     facts: ProbeItems
+    note: str = ""
 
     @property
     def modalities(self) -> tuple[str, ...]:
@@ -113,6 +118,11 @@ class LiveSide:
         return made
 
     @property
+    def digest(self) -> str:
+        """The SHA-256 of its vectors with 32 bits."""
+        return hashlib.sha256(self.matrix.astype(np.float32).tobytes()).hexdigest()
+
+    @property
     def is_lookup(self) -> bool:
         """Whether it looks vectors up, so that they depend on nothing else."""
         return isinstance(self.model.prototype, Lookup)
@@ -140,9 +150,18 @@ class LiveSide:
                 found.update(zip(chunk.tolist(), rows, strict=True))
         return np.stack([found[place] for place in range(len(places))])
 
+    @property
+    def is_endpoint(self) -> bool:
+        """Whether a server computes the vectors, which Karat otherwise keeps."""
+        return bool(getattr(self.model.prototype, "keeps_vectors", False))
+
     def _call(self, values: Any, role: str) -> np.ndarray:
         given = role if uses_roles(self.encoder) else ""
-        return transformed(_Called(self.encoder, values), values, self.name, given)
+        with ExitStack() as stack:
+            if self.is_endpoint:  # ask the server again, instead of reading earlier answers
+                journals = stack.enter_context(temporary_folder())
+                stack.enter_context(use_account(Account(journals=journals)))
+            return transformed(_Called(self.encoder, values), values, self.name, given)
 
 
 class _Called:
@@ -161,11 +180,12 @@ class _Called:
 
 @dataclass(frozen=True)
 class StoredSide:
-    """Vectors of items that were computed before: of a fingerprint or a vector file."""
+    """Vectors of items that were computed before, of a fingerprint."""
 
     name: str
     matrix: np.ndarray
-    rounding: float = ROUNDING
+    digest: str
+    rounding = STORED
 
 
 Side = LiveSide | StoredSide
@@ -191,9 +211,8 @@ class Fingerprint:
         (side,) = _sides([model], items, Catalog(define))
         if not isinstance(side, LiveSide):
             raise DefinitionError(f"{side.name}: a fingerprint is made of a model.")
-        matrix = side.matrix.astype(np.float32)
-        digest = hashlib.sha256(matrix.tobytes()).hexdigest()
-        return cls(side.name, tuple(side.items.hashes), matrix, digest)
+        hashes = tuple(side.items.hashes)
+        return cls(side.name, hashes, side.matrix.astype(np.float32), side.digest)
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file with the hashes of the items and the vectors in 16 bits."""
@@ -220,8 +239,11 @@ class Fingerprint:
             facts = content["model"], tuple(content["items"]), content["sha256_of_float32"]
             if len(facts[1]) != len(matrix):
                 raise ValueError(f"{len(facts[1])} items, but {len(matrix)} vectors")
+        except OSError as error:
+            raise DataError(f"cannot read the fingerprint {path}: {error.strerror}.") from error
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path} is not a fingerprint of karat same: {error}.") from error
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{path} is not a fingerprint of karat same: {reason}.") from error
         return cls(facts[0], facts[1], matrix, facts[2])
 
 
@@ -255,7 +277,7 @@ def _stored(kept: Fingerprint, items: Items) -> StoredSide:
             f"the fingerprint of {kept.model} was made on other items; pass the same --items, or "
             "make it again with karat same --save."
         )
-    return StoredSide(kept.model, kept.matrix, STORED)
+    return StoredSide(kept.model, kept.matrix, kept.exact)
 
 
 def _default_items(models: Sequence[Model], catalog: Catalog) -> Items:
@@ -291,7 +313,10 @@ def _common_ids(lookups: Sequence[Any]) -> Items:
     rng = np.random.default_rng(42)
     chosen = np.sort(rng.choice(len(common), min(IDS, len(common)), replace=False))
     ids = pd.Series(common[chosen].astype(object), index=common[chosen])
-    return Items(ids, ProbeItems.of([""] * len(ids)))
+    alone = ", ".join(f"{len(own):,}" for own in names)
+    note = f"{len(common):,} ids have a vector in every file; the files have {alone}."
+    known = all(len(own) == len(common) for own in names)
+    return Items(ids, ProbeItems.of([""] * len(ids)), "" if known else note)
 
 
 def table_items(frame: pd.DataFrame) -> Items:
@@ -383,7 +408,7 @@ class Tasks:
         probe items. None if no task of the suite can be run with both.
         """
         if self.runs is not None:
-            return _on_runs(self.runs, (sides[0].name, sides[1].name), margin)
+            return _on_runs(self.runs, (sides[0].name, sides[1].name), names, margin)
         models = [
             replace(side.model, name=name, takes=side.model.takes or side.items.modalities)
             for side, name in zip(sides, names, strict=True)
@@ -391,19 +416,25 @@ class Tasks:
         suite = catalog.suite(self.suite)
         with ExitStack() as stack:
             output = self.output or stack.enter_context(temporary_folder())
-            runs = evaluate(models, suite, only=self.only, output=output, workers=self.workers)
+            cache = not any(side.is_endpoint for side in sides)
+            options = {"only": self.only, "workers": self.workers, "cache": cache}
+            runs = evaluate(models, suite, output=output, **options)
             if not all(any(r["status"] == OK for r in run.records()) for run in runs):
                 return None, pd.DataFrame()
-            return _on_runs(runs, names, margin)
+            return _on_runs(runs, names, names, margin)
 
 
-def _on_runs(runs: Any, models: tuple[Any, Any], margin: float) -> tuple[Equivalence, pd.DataFrame]:
+def _on_runs(
+    runs: Any, models: tuple[Any, Any], names: tuple[str, str], margin: float
+) -> tuple[Equivalence, pd.DataFrame]:
+    """Return how two models of stored runs compare, and the items that flipped, with names."""
     found = equivalence(pair(runs, *models, None, "folds"), margin)
     try:
-        flips = compare_items(runs, *models).items
+        compared = compare_items(runs, *models)
     except DataError:  # no stored predictions
-        flips = pd.DataFrame()
-    return found, flips
+        return found, pd.DataFrame()
+    better = np.where(compared.items["better"] == compared.first, *names)
+    return found, compared.items.assign(better=better)
 
 
 def _is_run(given: Any) -> bool:
@@ -537,8 +568,10 @@ def same(
     define
         YAML or Python files that define models.
     """
-    check_rope(margin)
-    if all(_is_run(each) for each in (a, b)):
+    check_margin(margin)
+    if runs := [each for each in (a, b) if _is_run(each)]:
+        if len(runs) == 1:
+            raise DefinitionError(f"{runs[0]} is a run folder; compare it with another run folder.")
         return _of_runs(a, b, margin)
     catalog = Catalog(define)
     levels = _Levels(_sides([a, b], items, catalog), margin, rotations)
@@ -551,35 +584,39 @@ def same(
     if (settled is None or every_level) and len(live) == 2:
         scored, flips = (tasks or Tasks()).compare(live, levels.names, catalog, margin)
         if scored is not None:
-            scores, settled = (scored.tasks, flips), settled or _by_tasks(scored, levels.found)
+            scores = scored.tasks, flips
+            settled = settled or _by_tasks(scored, levels.found.code, levels.difference)
     verdict, cause, why, level = settled or levels.unsettled()
     sentence = f"{_STATED[verdict].format(*levels.names, margin)} {why}"
-    return Same(*levels.names, verdict, cause, sentence, level, margin, measured, *scores)
+    found = (verdict, cause, sentence, level, margin, measured)
+    notes = tuple(dict.fromkeys(side.items.note for side in live if side.items.note))
+    return Same(*levels.names, *found, *scores, notes)
 
 
 def _of_runs(a: Any, b: Any, margin: float) -> Same:
     """Compare two run folders by their scores only."""
     runs = [each if isinstance(each, Run) else Run(Path(each)) for each in (a, b)]
-    scored, flips = _on_runs(runs, (runs[0], runs[1]), margin)
+    if runs[0].folder.resolve() == runs[1].folder.resolve():
+        raise DefinitionError(f"A and B are the same run folder, {runs[0].folder}.")
     names = _numbered(runs[0].model, runs[1].model)
-    none = VectorDifference("none", "", np.empty(0), np.empty(0))
-    verdict, cause, why, level = _by_tasks(scored, none)
+    scored, flips = _on_runs(runs, (runs[0], runs[1]), names, margin)
+    verdict, cause, why, level = _by_tasks(scored, "none", "")
     sentence = f"{_STATED[verdict].format(*names, margin)} {why.strip()}"
     return Same(*names, verdict, cause, sentence, level, margin, {}, scored.tasks, flips)
 
 
-def _by_tasks(scored: Equivalence, found: VectorDifference) -> Settled:
-    """Return the answer that the scores give."""
+def _by_tasks(scored: Equivalence, cause: str, difference: str) -> Settled:
+    """Return the answer that the scores give, with the cause and the difference of the vectors."""
     low, high = scored.mean.interval()
     mean = interval(scored.mean.mean, low, high)
-    on = f"{found.sentence} Mean difference on {count(len(scored.tasks), 'task')}: {mean}."
+    on = f"{difference} Mean difference on {count(len(scored.tasks), 'task')}: {mean}."
     different = scored.tasks[scored.tasks["verdict"] == "different"]["task"]
     if len(different):
         on += f" Different by more than the margin: {', '.join(different)}."
     if scored.verdict == "undecided":
         needed = scored.needed_items
         on += f" About {needed:,} more items are needed." if needed else ""
-    return scored.verdict, found.code, on, 3
+    return scored.verdict, cause, on, 3
 
 
 _STATED = {
@@ -643,14 +680,28 @@ class _Levels:
         if found.code in ("none", "noise") and self._is_noise():
             return "equivalent", "noise", "They differ by no more than their own noise.", 1
         if found.code == "none":
-            return "identical", "none", found.sentence, 1
+            exact = self.sides[0].digest == self.sides[1].digest
+            sentence = "The vectors are the same, bit by bit." if exact else found.sentence
+            return "identical", "none", sentence, 1
         if found.code in UNSPECIFIC and (batch := self._depends_on_calls()):
             return "different", "batch", batch, 1
-        lookups = all(isinstance(s, LiveSide) and s.is_lookup for s in self.sides)
-        ignored = ROTATED if (lookups if self.rotations is None else self.rotations) else ()
-        if found.is_structural and found.code not in ignored:
+        if found.is_structural and not self._is_rotated:
             return "different", found.code, found.sentence, 1
         return None
+
+    @property
+    def _is_rotated(self) -> bool:
+        """Whether the difference is one that rotated vectors may have."""
+        lookups = len(self.live) == 2 and all(side.is_lookup for side in self.live)
+        allowed = lookups if self.rotations is None else self.rotations
+        return allowed and self.found.code in ROTATED
+
+    @property
+    def difference(self) -> str:
+        """The difference in words; cosines mean nothing if the coordinates are arbitrary."""
+        if self._is_rotated and self.found.code in ("pooling", "model"):
+            return "The coordinates differ, as those of two trainings do."
+        return self.found.sentence
 
     def _is_noise(self) -> bool:
         """Return whether the sides differ by no more than from call to call."""
@@ -678,14 +729,16 @@ class _Levels:
         The precision of the k nearest neighbors, whatever the labels, changes by at most the share
         of neighbors that are not common.
         """
-        low, _ = _mean_interval(self.agreement.overlap)
-        if low < 1 - self.margin:
-            return None
-        why = (
-            f"{self.found.sentence} At least {100 * low:.1f} % of the {self.agreement.k} nearest "
-            "neighbors are the same (95 % bound)."
-        )
-        return "equivalent", self.found.code, why, 2
+        low, high = _mean_interval(self.agreement.overlap)
+        nearest = f"{self.agreement.k} nearest neighbors"
+        if low >= 1 - self.margin:
+            same = f"At least {100 * low:.1f} % of the {nearest} are the same (95 % bound)."
+            return "equivalent", self.found.code, f"{self.difference} {same}", 2
+        by_chance = self.agreement.k / (len(self.agreement.overlap) - 1)
+        if high < 2 * by_chance < 0.5:
+            same = f"At most {100 * high:.1f} % of the {nearest} are the same, about as by chance."
+            return "different", "model", f"{self.difference} {same}", 2
+        return None
 
     def unsettled(self) -> Settled:
         """Return the answer if no tasks can be run."""
@@ -694,7 +747,7 @@ class _Levels:
             if len(self.live) == 2
             else "Compare the encoders themselves to run tasks."
         )
-        why = f"{self.found.sentence} {how}"
+        why = f"{self.difference} {how}"
         return "undecided", self.found.code, why, 2
 
     def vector_facts(self) -> dict[str, float]:
