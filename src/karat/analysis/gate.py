@@ -70,7 +70,7 @@ SIMULATIONS = 2000
 LOSSES = (0, 1, 2, 3)
 #: items from which the mean of a simulated sample is normal, unless answers are right or wrong
 MANY = 5000
-#: level of the test that may be read after every task
+#: level of the test that is valid after every task
 ANYTIME = 0.01
 #: flips that are listed
 FLIPS = 5
@@ -230,7 +230,7 @@ def item_noises(
 
 
 def _differences(gains: np.ndarray) -> np.ndarray:
-    """Return the differences of every two runs, or of one run with its own items mixed."""
+    """Return the differences between all pairs of runs; of one run, between shuffled items."""
     if len(gains) > 1:
         return np.concatenate([a - b for a, b in combinations(gains, 2)])
     order = np.random.default_rng(0).permutation(gains.shape[1])
@@ -298,7 +298,7 @@ class GateRates:
 
     @classmethod
     def load(cls, folder: str | Path) -> GateRates | None:
-        """Read ``gate.json`` of a folder; None if there is none."""
+        """Read ``gate.json`` of a folder; None if the file does not exist."""
         path = Path(folder) / FILE
         if not path.is_file():
             return None
@@ -371,7 +371,7 @@ def calibrate_gate(
 
 @dataclass(frozen=True)
 class _TaskNoise:
-    """What is known of the noise of a task: gains of items with their units, or that of folds."""
+    """The data on the noise of a task: gains of items with their units, or the noise of folds."""
 
     task: str
     gains: np.ndarray | None = None
@@ -631,7 +631,7 @@ class Gate:
     flips
         The items that became worse most, at most five; empty if it passed.
     rates
-        The error rates stored with the baseline; None if there are none.
+        The error rates stored with the baseline; None if they are not known.
     notes
         What was left out.
     runs
@@ -775,10 +775,10 @@ class _Evidence:
 
     @cached_property
     def is_certain(self) -> bool:
-        """Whether the gate fails, whatever the tasks that were not run would bring.
+        """Whether the gate fails, whatever the remaining tasks show.
 
-        A score is missing; a task is worse by more than the margin, corrected for all tasks; or the
-        items of the tasks so far show it, by a test that may be read after every task.
+        A score is missing; a task is worse by more than the margin, corrected for all tasks; or a
+        test that is valid after every task shows this for the items so far.
         """
         if self.missing:
             return True
@@ -790,8 +790,8 @@ class _Evidence:
     def evidence(self) -> float:
         """The e-value that a task is worse by more than the margin, from right and wrong answers.
 
-        It counts only while tasks are left: then nothing else could stop the run. It is read after
-        whole tasks, where the order of the items does not matter.
+        It is computed only while tasks remain, to end the run early, and only after complete
+        tasks, where the order of the items does not matter.
         """
         parts = []
         for paired in self.compared if self.later else ():
@@ -833,7 +833,7 @@ class _Evidence:
 
     @cached_property
     def missing(self) -> list[str]:
-        """Scores that the baseline has and the new model has not."""
+        """Scores of the baseline that the new model lacks."""
         lost = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
         for p in self.compared:
             if p.held[0] < p.held[1]:

@@ -329,7 +329,9 @@ def table_items(frame: pd.DataFrame) -> Items:
 
 @dataclass(frozen=True)
 class Habits:
-    """What the vectors of an encoder depend on besides the item, as relative changes (medians).
+    """What the vectors of an encoder depend on besides the item.
+
+    Relative changes of the vectors of a sample, 90th percentiles.
 
     ``repeated``: encoding again; ``alone``: one item per call; ``reversed``: another order.
     """

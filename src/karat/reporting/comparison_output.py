@@ -522,7 +522,7 @@ def robustness_change(new: list[Run], baseline: list[Run]) -> pd.DataFrame:
 
 
 def new_findings(new: list[Run], baseline: list[Run]) -> list[str]:
-    """Return the findings of the checks on the new runs that those of the baseline have not."""
+    """Return the findings of the checks that only the new runs have."""
     from karat.analysis.checks import check_runs
 
     known = {(each.code, each.task) for each in check_runs(baseline, pool="model")}

@@ -1,4 +1,4 @@
-"""Tests that may be read after every item: e-processes of bounded paired differences."""
+"""Tests that are valid after every item: e-processes of bounded paired differences."""
 
 from __future__ import annotations
 
