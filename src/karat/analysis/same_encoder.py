@@ -419,8 +419,8 @@ class Tasks:
         with ExitStack() as stack:
             output = self.output or stack.enter_context(temporary_folder())
             cache = not any(side.is_endpoint for side in sides)
-            options = {"only": self.only, "workers": self.workers, "cache": cache}
-            runs = evaluate(models, suite, output=output, **options)
+            only, workers = self.only, self.workers
+            runs = evaluate(models, suite, only=only, output=output, workers=workers, cache=cache)
             if not all(any(r["status"] == OK for r in run.records()) for run in runs):
                 return None, pd.DataFrame()
             return _on_runs(runs, names, names, margin)
@@ -590,9 +590,9 @@ def same(
             settled = settled or _by_tasks(scored, levels.found.code, levels.difference)
     verdict, cause, why, level = settled or levels.unsettled()
     sentence = f"{_STATED[verdict].format(*levels.names, margin)} {why}"
-    found = (verdict, cause, sentence, level, margin, measured)
     notes = tuple(dict.fromkeys(side.items.note for side in live if side.items.note))
-    return Same(*levels.names, *found, *scores, notes)
+    found = Same(*levels.names, verdict, cause, sentence, level, margin, measured, *scores)
+    return replace(found, notes=notes)
 
 
 def _of_runs(a: Any, b: Any, margin: float) -> Same:
