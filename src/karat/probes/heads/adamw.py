@@ -103,7 +103,7 @@ class AdamW:
 
         With ``judges``, that number of first rows is held out instead of the share ``eval_frac``.
         """
-        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.classes_, codes = _coded(np.asarray(y))
         if len(self.classes_) < 2:
             raise DataError("head adamw: the train rows have one class; at least two are needed.")
         X = np.asarray(X, dtype=np.float32)
@@ -114,7 +114,7 @@ class AdamW:
             held, train = np.split(np.arange(len(codes)), [judges])
         own = X[train]
         self._scale(own)
-        rows = self._scaled(own), self._scaled(X[held])
+        rows = self._scaled(own, out=own), self._scaled(X[held])
         training = _Training(self, chance, rows, (codes[train], codes[held]))
         rates, points = training.select()
         self.network_, self.history_ = training.finish(rates)
@@ -169,8 +169,8 @@ class AdamW:
         constant = spread <= CONSTANT * np.maximum(X.max(axis=0), -X.min(axis=0))
         self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        scaled = X - self.mean_
+    def _scaled(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        scaled = np.subtract(X, self.mean_, out=out)
         scaled /= self.spread_
         return scaled
 
@@ -181,6 +181,18 @@ class AdamW:
         epochs = max(step["epoch"] for step in self.history_)
         of = f" of {points} grid points" if points > 1 else ""
         return f"mode {self.mode}; {chosen}{of}; {epochs} epochs"
+
+
+def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes in order, and the place of each row's class; texts are not sorted."""
+    if y.dtype != object:
+        return np.unique(y, return_inverse=True)
+    labels = y.tolist()
+    classes = sorted(set(labels))
+    place = {label: code for code, label in enumerate(classes)}
+    known = np.empty(len(classes), dtype=object)
+    known[:] = classes
+    return known, np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
 
 
 class _Fast:
