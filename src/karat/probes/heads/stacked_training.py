@@ -174,7 +174,7 @@ class Descent:
         clip = np.float32(self.recipe.clip)
         if self._whole_step is not None:
             state = values, self.moments, gradients
-            self._whole_step(*state, change, self._memory, squares, clip, np.float32(size))
+            self._whole_step(state, change, self._memory, squares, (clip, np.float32(size)))
             return
         norm = np.sqrt(squares) / np.float32(size)
         scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)

@@ -49,8 +49,9 @@ def update(weights, moments, gradients, change, memory, scale):
 
 
 @_as_numpy
-def step(weights, moments, gradients, change, memory, squares, clip, size):
+def step(state, change, memory, squares, limits):
     """Make the step of ``Descent._step`` with the same digits; ``squares`` are sums per head."""
+    (weights, moments, gradients), (clip, size) = state, limits
     for part in range(weights.shape[0]):
         for head in range(weights.shape[1]):
             w, g = weights[part, head], gradients[part, head]
