@@ -64,6 +64,26 @@ def test_8_bits_by_hand():
     )
 
 
+def test_variants_of_the_same_dimensions_share_the_shortened_vectors():
+    rows = np.random.default_rng(2).normal(size=(9, 5)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    vectors, fold = Vectors(rows, np.arange(9)), dataset(9).take(np.array([0, 3, 4, 7]))
+    kept: dict[str, Vectors] = {}
+
+    def keep(name, make):
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
+
+    for precision in ("float32", "float16", "int8", "binary"):
+        variant = Variant(3, precision)
+        shared = variant.fit(fold, vectors, keep).apply(vectors, keep)
+        alone = variant.fit(fold, vectors).apply(vectors)
+        np.testing.assert_array_equal(shared.matrix, alone.matrix)
+    assert len(kept) == 1
+    np.testing.assert_array_equal(next(iter(kept.values())).matrix, compress(rows, Variant(3)))
+
+
 def test_test_rows_do_not_change_the_scale_of_the_train_rows():
     rows = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
     train = [0, 2, 3, 5, 6]

@@ -19,6 +19,7 @@ from karat.core.task import Task
 from karat.errors import DefinitionError
 from karat.execution import diagnostics as observing
 from karat.execution.diagnostics import (
+    LibraryGuard,
     count_classes,
     count_constant_dimensions,
     count_duplicates,
@@ -554,3 +555,24 @@ def test_how_names_differ(asked, known, cause):
 
 def test_names_that_are_equal_are_matched():
     assert unmatched_names(["a", "b"], ["b", "c"]) == {} == unmatched_names(["a"], [])
+
+
+def test_the_guard_finds_replaced_removed_and_new_functions(monkeypatch):
+    from sklearn import metrics
+    from sklearn.metrics import _classification
+
+    guard = LibraryGuard()
+    before = guard.replaced()
+    assert guard.replaced() == before  # nothing has changed
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics, "accuracy_score", lambda *_: 1.0)
+        patch.delattr(_classification, "zero_one_loss")
+        patch.setattr(metrics, "own", lambda: 0, raising=False)
+        found = {name for name in guard.replaced() if name not in before}
+        names = {"accuracy_score", "_classification.zero_one_loss", "own"}
+        assert found == {f"sklearn.metrics.{name}" for name in names}
+    # functions of another file are remembered, the removed one is back
+    assert set(guard.replaced()) - set(before) == {
+        "sklearn.metrics.accuracy_score",
+        "sklearn.metrics.own",
+    }

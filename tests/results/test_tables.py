@@ -22,6 +22,7 @@ from karat.models.tabular_encoders import OneHotTable
 from karat.results.load import status
 from karat.results.run import Run, collect_artifacts, open_runs
 from karat.results.tables import (
+    check_record,
     AMLB_COLUMNS,
     KARAT_COLUMNS,
     SCORE_COLUMNS,
@@ -104,6 +105,28 @@ iris,forest,0,0,,0.0,0,-1,logloss,0.30000000000000004
 iris,forest,0,0,noise,0.5,0,-1,acc,0.5
 iris,forest,0,0,noise,0.5,0,-1,logloss,
 """
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, ""),
+        ({"value": None}, ""),
+        ({"value": 1}, ""),
+        ({"metric": "größe"}, ""),
+        ({"epoch": True}, "history.epoch"),
+        ({"epoch": 1.0}, "history.epoch"),
+        ({"epoch": 2**63}, "history.epoch"),
+        ({"metric": ["loss"]}, "history.metric"),
+        ({"metric": "\ud800"}, "history.metric"),
+        ({"value": float("inf")}, "history.value"),
+        ({"value": "0.5"}, "history.value"),
+    ],
+)
+def test_a_wrong_step_of_the_history_is_named(changes, wrong):
+    step = {"epoch": 1, "metric": "loss", "value": 0.75}
+    assert check_record(record(history=[step, {**step, **changes}])) == wrong
+    assert check_record(record(history=[{"epoch": 1, "value": 0.5}])) == "history.metric"
 
 
 def test_golden_results():

@@ -35,6 +35,8 @@ NORMALIZED = 1e-3
 BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 #: number of values that are normalized at once, small enough for the processor cache
 BLOCK = 2**17
+#: returns the shared object of a name, made by the second argument on first use
+Keep = Callable[[str, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -480,8 +482,11 @@ class Variant:
         again = {"rescore": self.rescore} if self.rescore else {}
         return {**width, "precision": self.precision, **again}
 
-    def fit(self, train: Dataset, vectors: Vectors) -> Compression:
-        """Return the compression of a fold, fitted on its training documents."""
+    def fit(self, train: Dataset, vectors: Vectors, keep: Keep | None = None) -> Compression:
+        """Return the compression of a fold, fitted on its training documents.
+
+        ``keep`` shares the vectors of these dimensions in 32 bits with other variants.
+        """
         width = vectors.matrix.shape[1]
         if self.dimensions is not None and self.dimensions > width:
             raise DefinitionError(too_many_dimensions(self.dimensions, width))
@@ -489,7 +494,7 @@ class Variant:
         made = Compression(self, shorter and vectors.normalized)
         if self.precision != "int8":
             return made
-        documents = made.shortened(_documents(train, vectors)[:, : self.dimensions])
+        documents = _documents(train, made.shorten(vectors, keep))
         documents = documents if len(documents) else np.zeros((1, documents.shape[1]), np.float32)
         return replace(made, low=documents.min(axis=0), high=documents.max(axis=0))
 
@@ -518,7 +523,8 @@ def _documents(train: Dataset, vectors: Vectors) -> np.ndarray:
         elif train.roles:
             query = train.item_roles.main == QUERY
         matrix = vectors.at(rows if query[rows].all() else rows[~query[rows]])
-    return np.asarray(matrix[~np.isnan(matrix[:, 0])], dtype=np.float32)
+    unknown = np.isnan(matrix[:, 0])
+    return matrix[~unknown] if unknown.any() else matrix
 
 
 @dataclass(frozen=True)
@@ -537,31 +543,41 @@ class Compression:
         text = f"{self.variant} {self.normalize} {bounds.hex()}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def apply(self, vectors: Vectors) -> Vectors:
+    def apply(self, vectors: Vectors, keep: Keep | None = None) -> Vectors:
         """Return compressed vectors; items without a vector have none."""
-        vocabulary = vectors.vocabulary
+        short = self.shorten(vectors, keep)
+        vocabulary = short.vocabulary
         if vocabulary is not None:
-            vocabulary = (vocabulary[0], self.compressed(vocabulary[1]))
-        exact = self.shortened(vectors.matrix) if self.variant.rescore else None
+            vocabulary = (vocabulary[0], self._stored(vocabulary[1]))
         return replace(
-            vectors,
-            matrix=self.compressed(vectors.matrix),
+            short,
+            matrix=self._stored(short.matrix),
             vocabulary=vocabulary,
-            exact=exact,
+            exact=short.matrix if self.variant.rescore else None,
             rescore=self.variant.rescore,
         )
+
+    def shorten(self, vectors: Vectors, keep: Keep | None = None) -> Vectors:
+        """Return the first dimensions of vectors in 32 bits, made once if they are kept."""
+
+        def make() -> Vectors:
+            known = vectors.vocabulary
+            vocabulary = None if known is None else (known[0], self.shortened(known[1]))
+            return replace(vectors, matrix=self.shortened(vectors.matrix), vocabulary=vocabulary)
+
+        name = f"short {self.variant.dimensions} {self.normalize}"
+        return make() if keep is None else keep(name, make)
 
     def shortened(self, matrix: np.ndarray) -> np.ndarray:
         """Return the first dimensions in 32 bits, with norm 1 again if all vectors had that."""
         short = np.asarray(matrix[:, : self.variant.dimensions], dtype=np.float32)
         return unit_rows(short) if self.normalize else short
 
-    def compressed(self, matrix: np.ndarray) -> np.ndarray:
+    def _stored(self, short: np.ndarray) -> np.ndarray:
         """Return the numbers that stored vectors represent, in 32 bits; for 1 bit, -1 and 1.
 
         The cosine of vectors of -1 and 1 is 1 - 2 h / d for a Hamming distance h in d dimensions.
         """
-        short = self.shortened(matrix)
         if self.variant.precision == "float16":
             short = np.clip(short, -_MOST, _MOST).astype(np.float16).astype(np.float32)
         elif self.variant.precision == "int8":
@@ -579,11 +595,20 @@ class Compression:
         numbers outside are clipped. A dimension that is constant there has the code 0. NaN stays.
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            codes = np.clip(np.rint((short - self.low) / self._step) - 128, -128, 127)
-        return np.where((self._step > 0) | np.isnan(short), codes, np.float32(0))
+            codes = np.asarray(short - self.low)
+            codes /= self._step
+            np.rint(codes, out=codes)
+            codes -= 128
+            np.clip(codes, -128, 127, out=codes)
+        varies = self._step > 0
+        return codes if varies.all() else np.where(varies | np.isnan(short), codes, np.float32(0))
 
     def _decoded(self, codes: np.ndarray) -> np.ndarray:
-        return np.asarray(self.low + (codes + 128) * self._step, dtype=np.float32)
+        """Turn codes into the numbers that they store, in place."""
+        codes += 128
+        codes *= self._step
+        codes += self.low
+        return codes
 
     @property
     def _step(self) -> np.ndarray:

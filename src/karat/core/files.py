@@ -165,8 +165,12 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> 
     writer = f"{threading.get_ident()}.{_host()}.{os.getpid()}"
     draft = path.with_name(f".{path.name}.{writer}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
+        try:
+            file = open(draft, "wb")
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = open(draft, "wb")
+        with file:
             file.write(raw)
             if durable:
                 file.flush()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.core.dataset import Dataset
-from karat.core.embeddings import Vectors, embed, fit_embed
+from karat.core.embeddings import Keep, Vectors, embed, fit_embed
 from karat.core.files import fingerprint
 from karat.core.predictions import Predictions
 from karat.errors import Declined, NoVectors
@@ -21,8 +21,6 @@ from karat.probes.trained import Probe
 
 #: returns changed vectors, such as rounded ones
 Change = Callable[[Vectors], Vectors]
-#: returns the shared object of a name, made by the second argument on first use
-Keep = Callable[[str, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -267,10 +265,11 @@ class ProbeSolver:
         """Return the vectors of the train items in the form in which they would be stored."""
         if (variant := self.model.variant) is None:
             return self.base_
-        self.compression_ = fitted = variant.fit(train, self.base_)
-        if self.keep is None:
+        keep = self.keep
+        self.compression_ = fitted = variant.fit(train, self.base_, keep)
+        if keep is None:
             return fitted.apply(self.base_)
-        vectors: Vectors = self.keep(fitted.key, lambda: fitted.apply(self.base_))
+        vectors: Vectors = keep(fitted.key, lambda: fitted.apply(self.base_, keep))
         return vectors
 
     def _compressed(self, vectors: Vectors) -> Vectors:

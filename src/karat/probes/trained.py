@@ -278,11 +278,11 @@ class Trained:
         return self.share(self.rows_, name, make)
 
     def _owned(self, X: np.ndarray) -> np.ndarray:
-        """Return shared vectors; a copy for heads that do not share, which may change them."""
+        """Return shared vectors; a copy for heads that may change them."""
         if self.share is None:
             return X
         X.setflags(write=False)
-        return X if hasattr(self.head_, "share") else X.copy()
+        return X if hasattr(self.head_, "share") or hasattr(self.head_, "keeps_X") else X.copy()
 
     def _row_names(self, data: Dataset) -> str:
         """Return a digest of the items of all questions, and of how their vectors are made."""

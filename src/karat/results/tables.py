@@ -261,8 +261,21 @@ def check_record(record: Mapping[str, Any]) -> str:
         seen.add((view["corruption"], view["severity"], view.get("draw", 0)))
     if len(seen) < len(record["views"]):
         return "views (two are the same)"
+    if _are_steps(record["history"]):
+        return ""
     steps = (_first_wrong(step, _STEP, tuple(_STEP)) for step in record["history"])
     return next((f"history.{wrong}" for wrong in steps if wrong), "")
+
+
+def _are_steps(history: list[dict[str, Any]]) -> bool:
+    """Return whether all steps are as a run writes them: numbered, with finite values."""
+    try:
+        epochs, metrics, values = ([step[key] for step in history] for key in _STEP)
+    except KeyError:
+        return False
+    texts = all(isinstance(metric, str) for metric in metrics) and all(map(_is_text, set(metrics)))
+    finite = all(type(value) is float and math.isfinite(value) for value in values)
+    return texts and finite and all(map(_is_integer, epochs))
 
 
 def _first_wrong(value: Mapping[str, Any], checks: Mapping[str, Check], needed: Any) -> str:

@@ -9,7 +9,7 @@ import karat
 from karat.core.registry import build, heads
 from karat.errors import DataError, DefinitionError
 from karat.execution.splits import split
-from karat.probes.heads.adamw import AdamW
+from karat.probes.heads.adamw import AdamW, _coded
 
 
 def golden(rows=2000):
@@ -206,3 +206,21 @@ def test_unusable_data():
         AdamW().fit(X[:2], y[:2])
     with pytest.raises(DefinitionError, match="fold"):
         AdamW(mode="exact").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [object, str, int])
+def test_classes_are_sorted_whatever_their_type(kind):
+    y = np.array([10, 9, 10, 2, 9] if kind is int else ["b", "ä", "b", "B", "ä"], dtype=kind)
+    classes, codes = _coded(y)
+    expected = np.unique(y, return_inverse=True)
+    assert classes.tolist() == expected[0].tolist() and classes.dtype == expected[0].dtype
+    assert codes.tolist() == expected[1].tolist()
+
+
+def test_rows_are_not_changed():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 4)).astype(np.float32), np.array(["a", "b"] * 30, dtype=object)
+    before = X.copy()
+    X.setflags(write=False)
+    AdamW(n_epochs=2).fit(X, y).predict_both(X)
+    np.testing.assert_array_equal(X, before)

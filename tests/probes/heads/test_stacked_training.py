@@ -21,6 +21,7 @@ from karat.probes.heads.stacked_training import (
 
 GRID = Rates(np.array([0.01, 0.02, 0.05]), np.array([0.8, 0.9, 0.9]), np.array([0.99, 0.99, 0.9]))
 KERNELS = "karat.probes.heads.stacked_training.kernels"
+LOADED = "karat.probes.heads.stacked_training._loaded"
 
 
 def drawn(inputs, outputs):
@@ -31,6 +32,7 @@ def drawn(inputs, outputs):
 def loops(request, monkeypatch):
     if request.param == "numpy":
         monkeypatch.setattr(KERNELS, lambda: None)
+        monkeypatch.setattr(LOADED, lambda name: None)
     elif kernels() is None:
         pytest.skip("numba is not installed")
     monkeypatch.setattr("karat.probes.heads.stacked_training.LARGE", 0)
@@ -112,6 +114,31 @@ def test_compiled_loops_give_the_same_weights(classes, hidden, monkeypatch):
         trained(network, GRID.take(0), recipe, data)
         made.append(network.values)
     assert np.allclose(*made, atol=1e-5)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("clip", [1.0, 0.05])
+def test_small_heads_have_the_same_digits_with_and_without_numba(heads, classes, clip, monkeypatch):
+    if kernels() is None:
+        pytest.skip("numba is not installed")
+    rates = GRID if heads == 3 else GRID.take(0)
+    made = []
+    for _ in range(2):
+        network = Logistic(7, 1 if classes == 2 else classes, heads, drawn)
+        data, recipe = problem(classes, 150), Recipe(batch_size=16, clip=clip)
+        made.append((trained(network, rates, recipe, data).moments, network.values))
+        monkeypatch.setattr(LOADED, lambda name: None)
+    for compiled, plain in zip(*made, strict=True):
+        np.testing.assert_array_equal(compiled, plain)
+
+
+def test_the_logits_of_a_step_are_those_of_the_heads():
+    X, wanted = problem(3, 40)
+    network = Logistic(7, 3, 5, drawn)
+    network.values += np.arange(5, dtype=np.float32)[:, None] / 10
+    X = network.prepare(X)
+    np.testing.assert_allclose(network.learn(X, wanted), network.logits(X), rtol=1e-5, atol=1e-6)
 
 
 def changes(rows, recipe):

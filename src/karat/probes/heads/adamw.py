@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,9 @@ class AdamW:
     of the original system, which requires ``split: senteval``; ``fast`` shuffles once for all grid
     points. ``train_metric`` records the score of the train rows after each epoch.
     """
+
+    #: rows are not changed in place, so that heads can share them
+    keeps_X: ClassVar = True
 
     mode: str = "fast"
     hidden_dims: Sequence[int] | None = None
@@ -100,7 +103,7 @@ class AdamW:
 
         With ``judges``, that number of first rows is held out instead of the share ``eval_frac``.
         """
-        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.classes_, codes = _coded(np.asarray(y))
         if len(self.classes_) < 2:
             raise DataError("head adamw: the train rows have one class; at least two are needed.")
         X = np.asarray(X, dtype=np.float32)
@@ -109,8 +112,10 @@ class AdamW:
             held, train = self.hold_out(codes, chance.rows(len(codes)))
         else:
             held, train = np.split(np.arange(len(codes)), [judges])
-        self._scale(X[train])
-        training = _Training(self, chance, (self._scaled(X), codes), (train, held))
+        own = X[train]
+        self._scale(own)
+        rows = self._scaled(own, out=own), self._scaled(X[held])
+        training = _Training(self, chance, rows, (codes[train], codes[held]))
         rates, points = training.select()
         self.network_, self.history_ = training.finish(rates)
         self.notes_ = [self._note(rates, points)]
@@ -156,13 +161,18 @@ class AdamW:
         return self.classes_[codes], np.hstack([1 - given, given]) if two else given
 
     def _scale(self, X: np.ndarray) -> None:
-        self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-        spread = X.std(axis=0, ddof=1, dtype=np.float64) if len(X) > 1 else np.zeros(X.shape[1])
-        constant = spread <= CONSTANT * np.abs(X).max(axis=0)
+        mean = X.mean(axis=0, dtype=np.float64)
+        self.mean_ = mean.astype(np.float32)
+        squares = X - mean
+        squares *= squares
+        spread = np.sqrt(squares.sum(axis=0) / max(1, len(X) - 1))
+        constant = spread <= CONSTANT * np.maximum(X.max(axis=0), -X.min(axis=0))
         self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
-        return (X - self.mean_) / self.spread_
+    def _scaled(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        scaled = np.subtract(X, self.mean_, out=out)
+        scaled /= self.spread_
+        return scaled
 
     def _note(self, rates: Rates, points: int) -> str:
         chosen = (
@@ -171,6 +181,18 @@ class AdamW:
         epochs = max(step["epoch"] for step in self.history_)
         of = f" of {points} grid points" if points > 1 else ""
         return f"mode {self.mode}; {chosen}{of}; {epochs} epochs"
+
+
+def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes in order, and the place of each row's class; texts are not sorted."""
+    if y.dtype != object:
+        return np.unique(y, return_inverse=True)
+    labels = y.tolist()
+    classes = sorted(set(labels))
+    place = {label: code for code, label in enumerate(classes)}
+    known = np.empty(len(classes), dtype=object)
+    known[:] = classes
+    return known, np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
 
 
 class _Fast:
@@ -226,19 +248,18 @@ class _Training:
         self,
         head: AdamW,
         chance: _Fast | _Exact,
-        data: tuple[np.ndarray, np.ndarray],
-        split: tuple[np.ndarray, np.ndarray],
+        rows: tuple[np.ndarray, np.ndarray],
+        codes: tuple[np.ndarray, np.ndarray],
     ) -> None:
-        (X, codes), (train, held) = data, split
+        """Get the scaled rows and the classes, each of the train and of the held-out rows."""
         self.head, self.chance = head, chance
+        self.train_codes, self.codes = codes
         self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
-        self.width = X.shape[1]
+        self.width = rows[0].shape[1]
         sizes = (self.width, *(head.hidden_dims or ()), self.outputs)
         self.first = list(map(chance.first(), sizes, sizes[1:]))
-        rows = self._network(1).prepare(X)
-        self.X, self.held = rows[train], rows[held]
-        self.wanted = targets(codes[train], len(head.classes_))
-        self.codes, self.train_codes = codes[held], codes[train]
+        self.X, self.held = map(self._network(1).prepare, rows)
+        self.wanted = targets(self.train_codes, len(head.classes_))
         self.held_wanted = targets(self.codes, len(head.classes_))
         self.recipe = Recipe(
             head.batch_size, head.weight_decay, head.clip, head.warm_up, head.warm_up_start

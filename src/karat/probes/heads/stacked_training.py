@@ -10,6 +10,7 @@ same as the NumPy code with fewer passes over memory; the last digits differ.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,11 @@ def kernels() -> Any | None:
     except ImportError:
         return None
     return stacked_training_numba
+
+
+def _loaded(name: str) -> Any | None:
+    """Return a compiled loop with the digits of NumPy, if another head has loaded the module."""
+    return getattr(sys.modules.get(f"{__name__}_numba"), name, None)
 
 
 EPSILON = 1e-8
@@ -116,6 +122,7 @@ class Descent:
             self._train_one(X, wanted, order, changes, logits)
             return logits
         self._update = compiled.update if (compiled := self._kernels(X)) else _update_numpy
+        self._whole_step = None if compiled else _loaded("step")
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
@@ -139,6 +146,7 @@ class Descent:
             len(order) // len(changes),
         )
         moments, clip = self.moments[:, :, 0], self.recipe.clip
+        move_weights = _loaded("move") or _move
         keep1, keep2, add1, add2 = self._memory[:, 0].tolist()
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         columns = rows.T
@@ -152,7 +160,7 @@ class Descent:
             errors.dot(rows, g)
             scale = min(1.0, clip / (math.sqrt(np.vdot(g, g)) / size + 1e-6)) / size
             memory = (keep1, keep2, add1 * scale, add2 * scale * scale)
-            _move(w, moments, g, (shrink, move, small), memory)
+            move_weights(w, moments, g, (shrink, move, small), memory)
 
     def _kernels(self, X: np.ndarray) -> Any | None:
         """Return the compiled loops if the network has hidden layers or an epoch is long."""
@@ -163,8 +171,12 @@ class Descent:
         """Make a step; the gradients of each head are clipped by their norm."""
         values, gradients = self.network.values, self.network.gradients
         squares = np.einsum("ohw,ohw->h", gradients, gradients)
-        norm = np.sqrt(squares) / np.float32(size)
         clip = np.float32(self.recipe.clip)
+        if self._whole_step is not None:
+            state = values, self.moments, gradients
+            self._whole_step(state, change, self._memory, squares, (clip, np.float32(size)))
+            return
+        norm = np.sqrt(squares) / np.float32(size)
         scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)
         self._update(values, self.moments, gradients, change, self._memory, scale)
 
@@ -319,7 +331,12 @@ class Logistic:
 
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
-        logits = self.logits(X)
+        outputs, heads, width = self.values.shape
+        if heads == 1:
+            logits = self.logits(X)
+        else:  # the digits of ``logits``, in less time
+            found = X.dot(self.values.reshape(-1, width).T)
+            logits = found.T.reshape(outputs, heads, len(X))
         errors = probabilities(logits.copy())
         errors -= wanted[:, None]
         np.dot(errors.reshape(-1, len(X)), X, out=self.gradients.reshape(-1, X.shape[1]))

@@ -16,12 +16,17 @@ from karat.probes.heads.stacked_training import BLOCK
 F = np.float32
 
 
-def _compiled(function: Any) -> Any:
-    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "arcp"}, "error_model": "numpy"}
+def _compiled(function: Any, fast: Any = frozenset({"reassoc", "contract", "arcp"})) -> Any:
+    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy"}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no writable cache folder
         return njit(**options)(function)
+
+
+def _as_numpy(function: Any) -> Any:
+    """Compile a function so that it rounds as NumPy does."""
+    return _compiled(function, ())
 
 
 @_compiled
@@ -41,6 +46,42 @@ def update(weights, moments, gradients, change, memory, scale):
                 first[j] = m
                 second[j] = v
                 w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+
+
+@_as_numpy
+def step(state, change, memory, squares, limits):
+    """Make the step of ``Descent._step`` with the same digits; ``squares`` are sums per head."""
+    (weights, moments, gradients), (clip, size) = state, limits
+    for part in range(weights.shape[0]):
+        for head in range(weights.shape[1]):
+            w, g = weights[part, head], gradients[part, head]
+            first, second = moments[0, part, head], moments[1, part, head]
+            shrink, move, small = change[0, head], change[1, head], change[2, head]
+            keep1, keep2 = memory[0, head], memory[1, head]
+            norm = np.sqrt(squares[head]) / size
+            by = min(F(1), clip / (norm + F(1e-6))) / size
+            add1, add2 = memory[2, head] * by, memory[3, head] * by * by
+            for j in range(w.shape[0]):
+                m = first[j] * keep1 + g[j] * add1
+                v = second[j] * keep2 + g[j] * g[j] * add2
+                first[j] = m
+                second[j] = v
+                w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * move
+
+
+@_as_numpy
+def move(weights, moments, gradients, change, memory):
+    """Make the AdamW step of ``_move`` for one head, with the same digits."""
+    shrink, by, small = F(change[0]), F(change[1]), F(change[2])
+    keep1, keep2, add1, add2 = F(memory[0]), F(memory[1]), F(memory[2]), F(memory[3])
+    for part in range(weights.shape[0]):
+        w, g, first, second = weights[part], gradients[part], moments[0, part], moments[1, part]
+        for j in range(w.shape[0]):
+            m = first[j] * keep1 + g[j] * add1
+            v = second[j] * keep2 + g[j] * g[j] * add2
+            first[j] = m
+            second[j] = v
+            w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * by
 
 
 @_compiled
