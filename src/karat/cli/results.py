@@ -10,6 +10,7 @@ import click
 from karat.cli.options import (
     PATH,
     SETTINGS,
+    as_run_folders,
     define_option,
     format_option,
     ignore_option,
@@ -58,7 +59,8 @@ from karat.errors import DefinitionError, KaratError
 def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     """Rank the models of run folders.
 
-    RUN is a run folder or a folder that contains run folders.
+    RUN is a run folder, a folder that contains run folders, or result files of another system that
+    karat import can read.
 
     \b
     Examples:
@@ -82,8 +84,9 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = columns_of(given["columns"])
-    with printed.recorded():
-        whole = print_leaderboard(list(runs), shape, stamps=printed.stamps, **given)
+    with as_run_folders(runs) as folders, printed.recorded():
+        where = "" if folders == list(runs) else "RUN..."
+        whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
     if whole:
         printed.keep()
 
@@ -161,7 +164,8 @@ def rescore(
 @option("-o, --output DIR", "Where to write run folders.", default="results")
 @option(
     "--as NAME",
-    "System that wrote the files: amlb, geval, mteb, tabeb, taco, ulysses.  [default: detect]",
+    "System that wrote the files: amlb, geval, mteb, multabench, tabarena, tabeb, taco, ulysses.  "
+    "[default: detect]",
     dest="system",
 )
 @option("--model NAME", "Model name, if the files do not contain it.")
@@ -173,6 +177,7 @@ def import_(files: tuple[Path, ...], output: str, system: str | None, model: str
       karat import results.csv -o imported
       karat import mteb-results/no-revision --model my-encoder -o imported
       karat import taco/metrics_*.csv --as taco -o imported
+      karat import site-packages/multabench/leaderboard/models --as multabench -o imported
 
     Exit code: 0 all files were imported, 1 some were not, 2 none could be.
     """

@@ -118,16 +118,18 @@ def print_leaderboard(
     ignore: Sequence[str] = (),
     *,
     stamps: Mapping[Path, list[int]] | None = None,
+    where: str = "",
     **options: Any,
 ) -> bool:
     """Print the leaderboard and findings of run folders; options as in ``leaderboard``.
 
-    ``stamps`` are those of the records of runs, if known. Return whether the output depends on
+    ``stamps`` are those of the records of runs, if known, ``where`` the runs as they are named in
+    the command that lists all findings. Return whether the output depends on
     plans and records only: no stored predictions were tested.
     """
     runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
     print_frame(leaderboard(runs, **options), shape)
-    where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
+    where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
     print_finding_lines(runs, where, shape, ignore, pool)
     # fewer jobs may be left if only tasks and folds of all models are compared
     whole = options.get("missing") not in ("exclude", "common")

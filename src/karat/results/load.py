@@ -246,11 +246,17 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     # a table may have columns for kinds, datasets and languages
     names = [name for name in ("kind", "dataset", "language") if name in firsts]
     groups = {name: firsts[name].to_dict() for name in names}
+    # and one for the direction of metrics that are not registered
+    ways: dict[Any, bool] = {}
+    if "higher_is_better" in final:
+        known = final.drop_duplicates("metric").set_index("metric")["higher_is_better"]
+        ways = known.dropna().astype(bool).to_dict()
     return Gathered(
         list(pd.unique(final["model"])),
         final,
         pd.DataFrame(columns=list(JOBS)),
         metrics=firsts["metric"].to_dict(),
+        higher_is_better=ways,
         kinds=groups.get("kind", {}),
         datasets=groups.get("dataset", {}),
         languages=groups.get("language", {}),
