@@ -56,6 +56,15 @@ def test_multabench(tmp_path):
     assert kinds["REG_C"] == ("regression", "regression")
 
 
+def test_a_failed_job_before_any_score_has_the_metric_of_its_task(tmp_path):
+    multabench(tmp_path)
+    put(tmp_path / "Other.csv", HEAD + "Other,BIN_A,e5-small,,10k,0,error,,,,,,,,no memory\n")
+    runs = {run.model: run for run in karat.import_results(tmp_path, tmp_path / "out").runs}
+    (task,) = runs["Other"].about["tasks"]
+    assert task["metrics"] == ["auc"] and runs["Other"].records()[0]["status"] == "failed"
+    assert karat.leaderboard(list(runs.values())).loc["Other", "failed"] == 1
+
+
 def test_encoders_and_sizes_of_multabench_are_not_mixed(tmp_path):
     multabench(tmp_path / "models")
     multabench(tmp_path / "models_tar", encoder="e5-small-tar")

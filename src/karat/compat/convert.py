@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ import pandas as pd
 from karat.compat import mteb
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
-from karat.compat.result_tables import MULTABENCH, TABARENA
+from karat.compat.result_tables import MULTABENCH, TABARENA, Layout
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
 from karat.compat.ulysses import result_files as ulysses
@@ -32,20 +33,7 @@ from karat.results.importing import (
 from karat.results.run import Run
 from karat.results.tables import scores_table
 
-
-class System(Protocol):
-    """What a module of a system has, to import its result files."""
-
-    LOOKS: str
-
-    def recognizes(self, sample: Sample) -> bool:
-        """Return whether a file is one of the system."""
-
-    def read(self, samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
-        """Yield the results of each model."""
-
-
-SYSTEMS: dict[str, System] = {
+SYSTEMS: dict[str, ModuleType | Layout] = {
     "amlb": amlb,
     "geval": geval,
     "mteb": mteb,

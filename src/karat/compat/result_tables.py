@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -36,6 +36,20 @@ KINDS = {"binary": "classification", "multiclass": "classification", "regression
 FOLDS = 3
 
 
+class _Row(NamedTuple):
+    """A row of a table; ``error`` is None if the job failed, with the reason in ``info``."""
+
+    model: str
+    task: str
+    fold: int
+    repeat: int
+    metric: str
+    error: float | None
+    info: str
+    type: str
+    facts: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Layout:
     """A system whose tables have the same rows under other names of columns.
@@ -61,73 +75,88 @@ class Layout:
     def read(self, samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
         """Yield a run per model: its rows in all files."""
         runs: dict[str, ModelResults] = {}
+        parts: list[tuple[Table, list[_Row]]] = []
         for sample in samples:
             try:
-                self._add(runs, _table(sample), log)
+                table = _table(sample)
+                parts.append((table, self._rows(table, log)))
             except KaratError as error:
                 log.problems.append(str(error))
+        # a failed job has no metric; it is that of the task in other rows
+        known = {row.task: row.metric for _, rows in parts for row in rows if row.metric}
+        for table, rows in parts:
+            if imputed := len(table) - len(rows):
+                log.note(
+                    f"{table.path.name}: skipped {imputed} imputed rows: they are scores of "
+                    "another model."
+                )
+            self._add(runs, table, rows, known, log)
         yield from runs.values()
 
-    def _add(self, runs: dict[str, ModelResults], table: Table, log: ImportLog) -> None:
-        """Add the rows of a file to the runs of their models."""
+    def _rows(self, table: Table, log: ImportLog) -> list[_Row]:
+        """Return the rows of a file, without imputed ones."""
         folds = self._folds(table)
         three = "repeat" not in table.columns and table.columns.keys() >= {"dataset", "fold"}
-        repeats = table.integers("repeat") if not three else [fold // FOLDS for fold in folds]
-        values, metrics = self._scores(table)
-        names, imputed, replaced = self.named(table), 0, 0
-        for place, (model, task) in enumerate(names):
-            if not (model or log.model) or not task:
-                where = f"{table.path}, line {table.lines[place]}"
-                raise DataError(f"{where}: the row has no {'task' if model else 'model'}.")
-        columns = (
-            names,
-            folds,
-            repeats,
-            values,
-            metrics,
-            self.facts(table),
-            table.texts("imputed"),
-        )
-        for place, row in enumerate(zip(*columns, strict=True)):
-            (model, task), fold, repeat, value, (metric, higher), facts, filled = row
-            if filled.lower() in ("true", "1", "1.0"):  # the score of another model
-                imputed += 1
-                continue
+        repeats = [fold // FOLDS for fold in folds] if three else table.integers("repeat")
+        stated, errors = table.texts("metric"), table.numbers(self.error)
+        status, info, filled = map(table.texts, ("status", "error", "imputed"))
+        names, facts, types = self.named(table), self.facts(table), table.texts("problem_type")
+        rows = []
+        for at, (model, task) in enumerate(names):
             model = log.model or model
-            found = runs.setdefault(model, ModelResults(self.name, model, self.name, []))
+            if not model or not task:
+                where = f"{table.path}, line {table.lines[at]}"
+                raise DataError(f"{where}: the row has no {'task' if model else 'model'}.")
+            if filled[at].lower() in ("true", "1", "1.0"):  # the score of another model
+                continue
+            error = errors[at] if status[at] in ("", "ok") else None
+            about = (repeats[at] or 0, stated[at], error, info[at], types[at], facts[at])
+            rows.append(_Row(model, task, folds[at], *about))
+        return rows
+
+    def _add(
+        self,
+        runs: dict[str, ModelResults],
+        table: Table,
+        rows: Sequence[_Row],
+        known: Mapping[str, str],
+        log: ImportLog,
+    ) -> None:
+        """Add the rows of a file to the runs of their models."""
+        replaced = 0
+        for row in rows:
+            found = runs.setdefault(row.model, ModelResults(self.name, row.model, self.name, []))
             if table.path not in found.files:
                 found.files = [*found.files, table.path]
-            _set_task(found, task, metric, higher, table.texts("problem_type")[place])
-            replaced += found.jobs.pop((task, fold), None) is not None
-            job = found.job(task, fold, repeat or 0)
-            job.facts |= facts
-            found.put(job, metric, value)
-            if value is None:
-                job.info = self._reason(table, place)
-        _note_rows(log, table, imputed, replaced)
+            metric, higher = _metric(row.metric or known.get(row.task, ""), self.error)
+            _set_task(found, row.task, metric, higher, row.type)
+            replaced += found.jobs.pop((row.task, row.fold), None) is not None
+            job = found.job(row.task, row.fold, row.repeat)
+            job.facts |= row.facts
+            if row.error is None:
+                job.info = row.info or f"no {self.error}"
+            else:
+                found.put(job, metric, 1 - row.error if higher else row.error)
+        if replaced:
+            times = f"{replaced} of {len(table)} rows are duplicates"
+            log.note(f"{table.path.name}: {times}; the last one is used.")
 
     def _folds(self, table: Table) -> list[int]:
         name = next((each for each in self.fold if each in table.columns), "")
         return [fold or 0 for fold in table.integers(name, required=bool(name))]
 
-    def _scores(self, table: Table) -> tuple[list[float | None], list[tuple[str, bool]]]:
-        """Return the score of each row, and its metric with whether higher is better."""
-        errors, ok = table.numbers(self.error), table.texts("status")
-        metrics: list[tuple[str, bool]] = []
-        values: list[float | None] = []
-        for stated, error, status in zip(table.texts("metric"), errors, ok, strict=True):
-            metric = OURS.get(stated, stated)
-            higher = direction(metric) if metric else None
-            if higher is None or (higher and metric not in FROM_ONE):
-                metric, higher = f"{stated}_error" if stated else self.error, False
-            missing = error is None or status not in ("", "ok")
-            value = None if missing or error is None else 1 - error if higher else error
-            values.append(value)
-            metrics.append((metric, higher))
-        return values, metrics
 
-    def _reason(self, table: Table, place: int) -> str:
-        return table.texts("error")[place] or f"no {self.error}"
+def _metric(stated: str, error: str) -> tuple[str, bool]:
+    """Return Karat's name of a metric and whether higher is better; if unknown, of its error.
+
+    >>> _metric("roc_auc", "metric_error"), _metric("gini", "metric_error")
+    (('auc', True), ('gini_error', False))
+    """
+    metric = OURS.get(stated, stated)
+    higher = direction(metric) if metric else None
+    if higher is None or (higher and metric not in FROM_ONE):
+        return (f"{stated}_error" if stated else error), False
+    return metric, higher
 
 
 def _set_task(found: ModelResults, task: str, metric: str, higher: bool, stated: str) -> None:
@@ -141,14 +170,6 @@ def _set_task(found: ModelResults, task: str, metric: str, higher: bool, stated:
     kind = KINDS.get(type_) or kind_of(metric)
     facts = {"dataset": task, "metric": metric, "kind": kind}
     found.tasks[task] = {**facts, **({"type": type_} if type_ else {})}
-
-
-def _note_rows(log: ImportLog, table: Table, imputed: int, replaced: int) -> None:
-    name = table.path.name
-    if imputed:
-        log.note(f"{name}: skipped {imputed} imputed rows: they are scores of another model.")
-    if replaced:
-        log.note(f"{name}: {replaced} of {len(table)} rows are duplicates; the last one is used.")
 
 
 def _table(sample: Sample) -> Table:
@@ -185,13 +206,13 @@ def _multabench_names(table: Table) -> list[tuple[str, str]]:
 def _multabench_facts(table: Table) -> list[dict[str, Any]]:
     """Return numbers of rows and seconds, which the file has per 1,000 rows."""
     train, test = table.integers("n_train"), table.integers("n_test")
-    fit = zip(table.numbers("train_time_per_1k_s"), train, strict=True)
-    predict = zip(table.numbers("inference_time_per_1k_s"), test, strict=True)
-    timed = (
-        [None if None in pair else pair[0] * pair[1] / 1000 for pair in pairs]
-        for pairs in (fit, predict)
-    )
-    return _facts(train, test, *timed)
+    fit = _per_thousand(table.numbers("train_time_per_1k_s"), train)
+    return _facts(train, test, fit, _per_thousand(table.numbers("inference_time_per_1k_s"), test))
+
+
+def _per_thousand(seconds: Sequence[float | None], rows: Sequence[int | None]) -> list[Any]:
+    pairs = zip(seconds, rows, strict=True)
+    return [None if time is None or n is None else time * n / 1000 for time, n in pairs]
 
 
 def _tabarena_names(table: Table) -> list[tuple[str, str]]:
