@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,48 @@ def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **gi
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
     return {"found": 0, "none": 1, "undecided": 3}[found.outcome]
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("suite")
+@run_folders
+@option(
+    "--keep-order SHARE",
+    "Share of the pairs of models that must keep their order.",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+)
+@option("-o, --output FILE", "Write the smaller suite as YAML definitions.", type=PATH)
+@option("--name NAME", "Name of the smaller suite.  [default: SUITE-small]")
+@pool_option
+@define_option
+@format_option
+def shrink(
+    suite: str, runs: tuple[Path, ...], output: Path | None, shape: str | None, **given: Any
+) -> None:
+    """Find few tasks and folds of SUITE that keep the order of models.
+
+    RUN is as in karat leaderboard. The share of pairs of models in the same order as with all jobs
+    is measured on models that were left out of the selection.
+
+    \b
+    Examples:
+      karat shrink tables results --keep-order 0.95 -o small.yaml
+      karat run tables-small --define small.yaml -m my_module:MyEncoder
+
+    Exit code: 0, or 2 if there are too few models or tasks, or no smaller suite keeps the order.
+    """
+    from karat.analysis.shrink import shrink as find
+    from karat.reporting.comparison_output import show_shrunk
+
+    name, define = given.pop("name"), given.pop("define")
+    with as_run_folders(runs) as folders:
+        found = find(suite, folders, define=define, **given)
+    show_shrunk(found, shape)
+    if output is not None:
+        named = found.write(output, name, define)
+        files = " ".join(f"--define {shlex.quote(str(file))}" for file in (*define, output))
+        click.echo(f"karat run {shlex.quote(named)} {files}", err=True)
 
 
 @click.command(context_settings=SETTINGS)
