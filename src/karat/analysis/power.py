@@ -184,8 +184,8 @@ def power(
         raise DataError(f"{two[0]} and {two[1]} share no fold of a task.")
     rows = [_of_task(paired, difference) for paired in used]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    gains = [subtract(p.first, p.second) / _unit(p) for p in used]
-    return Power(two, difference, table, **_over_tasks(gains, difference), notes=found.notes)
+    over = _over_tasks([_gains(paired) for paired in used], difference)
+    return Power(two, difference, table, **over, notes=found.notes)
 
 
 def _two_best(given: Gathered, tasks: Sequence[str], models: Sequence[str]) -> tuple[str, str]:
@@ -201,9 +201,9 @@ def _two_best(given: Gathered, tasks: Sequence[str], models: Sequence[str]) -> t
     some = given.only(dict.fromkeys(tasks, "")).of_models(names)
     compared = apply_missing_rule(make_cells(some, some.metrics), RULES[0])
     ranks = rank_each(compared.values, compared.takes)
-    there_ = ~np.isnan(ranks)
-    counts = there_.sum(axis=1)
-    mean = np.where(there_, ranks, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    known = ~np.isnan(ranks)
+    counts = known.sum(axis=1)
+    mean = np.where(known, ranks, 0.0).sum(axis=1) / np.maximum(counts, 1)
     # models with fewer tasks come last
     order = np.lexsort((np.where(counts > 0, mean, np.inf), -counts))
     return compared.models[order[0]], compared.models[order[1]]
@@ -216,17 +216,21 @@ def _unit(paired: Paired) -> float:
     return float(np.abs([paired.first.mean(), paired.second.mean()]).mean()) or 1.0
 
 
+def _gains(paired: Paired) -> np.ndarray:
+    """Return by how much the first model is better, by fold."""
+    sign = 1 if paired.higher else -1
+    return np.asarray(sign * subtract(paired.first, paired.second) / _unit(paired))
+
+
 def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
     """Return the row of a task."""
-    unit = _unit(paired)
-    apart = subtract(paired.first, paired.second) / unit
+    apart = _gains(paired)
     folds = len(apart)
     spread = float(apart.std(ddof=1)) if folds > 1 else float("nan")
     wanted = needed_folds(spread, difference, paired.ratio) if folds > 1 else float("nan")
-    item_spread, items = _item_spread(paired, unit)
+    item_spread, items = _item_spread(paired, _unit(paired))
     needed = needed_pairs(item_spread, difference) if items else float("nan")
-    sign = 1 if paired.higher else -1
-    about = (paired.task, paired.metric, sign * float(apart.mean()), spread, folds, wanted)
+    about = (paired.task, paired.metric, float(apart.mean()), spread, folds, wanted)
     return (*about, item_spread, items, needed)
 
 

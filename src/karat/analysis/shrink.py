@@ -88,9 +88,9 @@ class Shrunk:
         text = (
             f"{len(self.tasks)} of {len(self.all_folds)} tasks with {each} "
             f"fold{'s' * (folds[-1] > 1)} each, {self.jobs} of {self.all_jobs} jobs per model, "
-            f"keep the order of {_percent(self.kept)} of the pairs of models, measured on models left "
-            f"out of the selection ({len(self.models)} models). Random subsets of this size keep "
-            f"{_percent(self.random)}."
+            f"keep the order of {_percent(self.kept)} of the pairs of models, measured on models "
+            f"left out of the selection ({len(self.models)} models). Random subsets of this size "
+            f"keep {_percent(self.random)}."
         )
         if not np.isnan(self.repeatability):
             text += (
@@ -126,6 +126,9 @@ class Shrunk:
         called = {t: f"{t} ({name})" if t in fewer else t for t in self.tasks}
         lines = [f"# {line}" for line in (*textwrap.wrap(self.sentence, 96), *self.notes)]
         lines += ["suites:", f"  {_quoted(name)}:", f"    description: {_quoted(self._about())}"]
+        if self.suite in known.names("suites"):
+            models = known.get("suites", self.suite).get("models") or ()
+            lines += [f"    models: [{', '.join(map(_quoted, models))}]"] if models else []
         lines += ["    tasks:", *(f"      - {_quoted(called[task])}" for task in self.tasks)]
         if fewer:
             lines.append("tasks:")
@@ -162,11 +165,12 @@ def shrink(
     """Select few tasks and folds of a suite that keep the order of its models.
 
     Models are ordered by their mean rank over tasks, as on the leaderboard. Tasks are added one by
-    one, each time the one whose mean ranks are closest to those of all jobs (least squares), for
-    every number of folds per task. The share of pairs of models in the same order is measured on
-    models that were left out of the selection, in ten groups. Of the sizes that keep the share,
-    and whose larger ones do too, the one with the fewest jobs is used; the result is the selection
-    with all models.
+    one, each time the one after which the mean ranks have the highest correlation with those of
+    all jobs, for every number of folds per task. For each size, the share of pairs of models that
+    keep their order is measured on models left out of the selection, in ten groups. Of the sizes
+    whose share, and that of all larger ones, is high enough by more than a standard error, the one
+    with the fewest jobs is used. Because this choice favors lucky sizes, ``kept`` is measured once
+    more on models left out of both the selection and the choice of the size.
 
     Parameters
     ----------
@@ -305,7 +309,7 @@ def _mean(ranks: np.ndarray) -> np.ndarray:
 def select(ranks: np.ndarray, reference: np.ndarray) -> list[int]:
     """Return all tasks in the order in which they are added.
 
-    Each is the one after which the mean ranks are closest to the reference, by least squares.
+    Each is the one after which the mean ranks have the highest correlation with the reference.
     ``ranks`` is models × tasks, NaN where a model does not take a task.
 
     >>> ranks = np.array([[1.0, 3, 1], [2, 2, 3], [3, 1, 2]])
@@ -320,11 +324,17 @@ def select(ranks: np.ndarray, reference: np.ndarray) -> list[int]:
         sums, counts = total[:, None] + filled[:, left], count[:, None] + there[:, left]
         means = np.where(counts > 0, sums / np.maximum(counts, 1), (len(ranks) + 1) / 2)
         # rounded, so that the order of summation does not decide between equal tasks
-        distance = ((means - reference[:, None]) ** 2).mean(axis=0).round(12)
-        task = left.pop(int(np.argmin(distance)))
+        task = left.pop(int(np.argmax(_correlation(means, reference).round(12))))
         order.append(task)
         total, count = total + filled[:, task], count + there[:, task]
     return order
+
+
+def _correlation(means: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the correlation of each column with the reference; 0 if either is constant."""
+    own, other = means - means.mean(axis=0), reference - reference.mean()
+    size = np.sqrt((own**2).sum(axis=0) * (other**2).sum())
+    return np.asarray(np.where(size > 1e-12, other @ own / np.maximum(size, 1e-12), 0.0))
 
 
 def order_kept(
