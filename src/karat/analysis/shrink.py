@@ -386,7 +386,7 @@ def _curve(matrix: _Matrix, folds: int, models: np.ndarray) -> pd.DataFrame:
     for place, group in enumerate(groups):
         rest = np.setdiff1d(models, group)
         order = _order(matrix, folds, rest)
-        jobs += np.cumsum(np.minimum(matrix.counts[order], folds)) / len(groups)
+        jobs += np.cumsum(np.minimum(matrix.counts[order], folds))
         out = np.isin(models, group)
         kept[place], pairs[place] = order_kept(reference, _means(own, order), out)
     if not pairs.any():
@@ -394,9 +394,9 @@ def _curve(matrix: _Matrix, folds: int, models: np.ndarray) -> pd.DataFrame:
     share = kept.sum(axis=0) / pairs.sum()
     each = kept[pairs > 0] / pairs[pairs > 0, None]
     error = each.std(axis=0, ddof=min(1, len(each) - 1)) / np.sqrt(len(each))
-    found = {"folds": folds, "tasks": np.arange(1, tasks + 1), "jobs": jobs, "kept": share}
+    sizes = {"folds": folds, "tasks": np.arange(1, tasks + 1), "jobs": jobs / len(groups)}
     lowest = np.minimum.accumulate((share - error)[::-1])[::-1]
-    return pd.DataFrame({**found, "lowest": lowest})
+    return pd.DataFrame({**sizes, "kept": share, "lowest": lowest})
 
 
 def _order(matrix: _Matrix, folds: int, models: np.ndarray) -> list[int]:
