@@ -256,7 +256,7 @@ def _suite_tasks(
         return "runs", list(given.metrics)
     if isinstance(suite, Suite):
         return suite.name, [task.name for task in suite]
-    imported = [run for run, _, _ in given.sources if run.about.get("mode") == "imported"]
+    imported = [run for run, _, _ in given.sources if run.about.get("imported")]
     if any(run.about.get("suite") == suite for run in imported):
         return suite, list(given.metrics)
     return suite, [task.name for task in Catalog(define).suite(suite)]
