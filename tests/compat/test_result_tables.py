@@ -172,3 +172,11 @@ def test_duplicate_rows_use_the_last(tmp_path):
     table.to_csv(tmp_path / "results.csv", index=False)
     imported = karat.import_results(tmp_path / "results.csv", tmp_path / "out")
     assert imported.runs[0].scores()["value"].tolist() == [0.5] and imported.notes
+
+
+def test_few_messages_about_many_other_files(tmp_path):
+    for number in range(30):
+        put(tmp_path / f"{number}.csv", "x,y\n1,2\n")
+    with pytest.raises(DataError) as error:
+        read_scores(tmp_path)
+    assert len(str(error.value).splitlines()) == 12 and "20 more" in str(error.value)

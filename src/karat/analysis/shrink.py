@@ -206,6 +206,8 @@ def shrink(
     most, places, curve = _selection(matrix, every, keep_order)
     counts = dict(zip(scores.tasks, matrix.counts.tolist(), strict=True))
     kept = {scores.tasks[t]: min(most, counts[scores.tasks[t]]) for t in places}
+    if len(kept) < FEWEST_TASKS:
+        notes.append(f"Fewer than {FEWEST_TASKS} tasks: models cannot be tested over them.")
     return Shrunk(
         suite=name,
         tasks=kept,

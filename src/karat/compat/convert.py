@@ -43,6 +43,8 @@ SYSTEMS: dict[str, ModuleType | Layout] = {
     "taco": taco,
     "ulysses": ulysses,
 }
+#: messages of an import that found nothing
+MOST_MESSAGES = 10
 #: functions that yield file names with their tables or texts
 EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
     "amlb": amlb.amlb_tables,
@@ -145,7 +147,9 @@ def _results(files: Any, system: str | None, log: ImportLog) -> Iterator[ModelRe
 
 def _nothing(log: ImportLog) -> DataError:
     messages = [*log.problems, *log.notes] or ["no file given."]
-    return DataError("\n".join(["nothing was imported.", *messages]))
+    more = [f"and {len(messages) - MOST_MESSAGES} more messages."]
+    shown = [*messages[:MOST_MESSAGES], *(more if len(messages) > MOST_MESSAGES else [])]
+    return DataError("\n".join(["nothing was imported.", *shown]))
 
 
 def export_results(
