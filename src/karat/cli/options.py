@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from karat.errors import DataError
+
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
@@ -63,7 +65,11 @@ def as_run_folders(paths: Sequence[Path]) -> Iterator[list[Path]]:
     from karat.compat.convert import import_results
 
     with tempfile.TemporaryDirectory(prefix="karat-import-") as folder:
-        imported = import_results(others, folder)
+        try:
+            imported = import_results(others, folder)
+        except DataError as error:
+            reason = str(error).splitlines()[1]
+            raise DataError(f"{others[0]} contains no run folder; {reason}") from error
         for note in [*imported.notes, *imported.problems]:
             click.echo(f"note: {note}", err=True)
         yield [*(path for path in paths if path not in others), Path(folder)]
