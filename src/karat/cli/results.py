@@ -273,10 +273,11 @@ def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **gi
 def shrink(
     suite: str, runs: tuple[Path, ...], output: Path | None, shape: str | None, **given: Any
 ) -> None:
-    """Find few tasks and folds of SUITE that keep the order of models.
+    """Find few tasks that keep the order of models.
 
-    RUN is as in karat leaderboard. The share of pairs of models in the same order as with all jobs
-    is measured on models that were left out of the selection.
+    Selects tasks of SUITE, and how many folds of each to run. RUN is as in karat leaderboard. The
+    share of pairs of models in the same order as with all jobs is measured on models that were left
+    out of the selection.
 
     \b
     Examples:
