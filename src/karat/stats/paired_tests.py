@@ -606,7 +606,7 @@ def needed_signs(spread: float, difference: float) -> int:
     the test is not monotone: with a few more pairs it may be some points lower.
 
     >>> needed_signs(0.1, 0.05)
-    49
+    51
     """
     chance = float(scipy.special.ndtr(difference / spread)) if spread > 0 else 1.0
     reach = 1.959963985 / 2 + 0.841621234 * np.sqrt(chance * (1 - chance))
