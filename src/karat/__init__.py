@@ -19,8 +19,10 @@ _MODULES = {
     "karat.analysis.gate": "Gate GateRates NewRuns calibrate_gate gate",
     "karat.analysis.history": "History compare_to_history",
     "karat.analysis.items": "ItemComparison compare_items",
+    "karat.analysis.power": "Power power",
     "karat.analysis.robustness": "robustness",
     "karat.analysis.same_encoder": "Fingerprint Same same",
+    "karat.analysis.shrink": "Shrunk shrink",
     "karat.analysis.slices": "SliceComparison compare_slices",
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
@@ -63,10 +65,14 @@ if TYPE_CHECKING:
     from karat.analysis.history import compare_to_history as compare_to_history
     from karat.analysis.items import ItemComparison as ItemComparison
     from karat.analysis.items import compare_items as compare_items
+    from karat.analysis.power import Power as Power
+    from karat.analysis.power import power as power
     from karat.analysis.robustness import robustness as robustness
     from karat.analysis.same_encoder import Fingerprint as Fingerprint
     from karat.analysis.same_encoder import Same as Same
     from karat.analysis.same_encoder import same as same
+    from karat.analysis.shrink import Shrunk as Shrunk
+    from karat.analysis.shrink import shrink as shrink
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
     from karat.compat.convert import Imported as Imported

@@ -306,7 +306,7 @@ def letter_groups(letters: Sequence[str], order: Sequence[int] | np.ndarray) -> 
 
 
 def compare_all(
-    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    runs: pd.DataFrame | Mapping[str, Any] | Run | str | Path | Iterable[Run | str | Path],
     *,
     models: Sequence[str] = (),
     metric: str | None = None,
@@ -324,7 +324,8 @@ def compare_all(
     Parameters
     ----------
     runs
-        A table of scores, runs, run folders or folders of runs.
+        A table of scores, runs, run folders, folders of runs, or a mapping from names of models to
+        what scikit-learn's ``cross_validate`` returned (or by model and task), or ``cv_results_``.
     models
         Names of the models to compare, with all variants or runs of a name. Default: all.
     metric

@@ -179,7 +179,7 @@ class Comparison:
 
 
 def compare(
-    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    runs: pd.DataFrame | Mapping[str, Any] | Run | str | Path | Iterable[Run | str | Path],
     a: Run | str | Path,
     b: Run | str | Path,
     *,
@@ -197,7 +197,8 @@ def compare(
     Parameters
     ----------
     runs
-        A table of scores, runs, run folders or folders of runs, in which the models are looked up.
+        A table of scores, runs, run folders, folders of runs, or a mapping from names of models to
+        what scikit-learn's ``cross_validate`` returned, in which the models are looked up.
     a, b
         Names of models, runs, or run folders. If ``runs`` are ``Run`` objects, a string is always
         a name; a ``Path`` is always a folder.

@@ -643,7 +643,7 @@ RETRIEVAL = "retrieval"
 
 
 def leaderboard(
-    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    runs: pd.DataFrame | Mapping[str, Any] | Run | str | Path | Iterable[Run | str | Path],
     *,
     metrics: Mapping[str, str] | None = None,
     by: str | None = None,
@@ -662,7 +662,8 @@ def leaderboard(
     Parameters
     ----------
     runs
-        A table of scores, runs, run folders or folders of runs.
+        A table of scores, runs, run folders, folders of runs, or a mapping from names of models to
+        what scikit-learn's ``cross_validate`` returned (or by model and task), or ``cv_results_``.
     metrics
         Metrics by task, instead of the tasks' primary metrics.
     by

@@ -6,7 +6,7 @@ question with the same seeds. Tasks that cannot be paired stay in the result, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,7 +92,7 @@ def pair(
     if on not in ON:
         hint = did_you_mean(str(on), ON)
         raise DefinitionError(f"on must be one of {', '.join(ON)}, got {on!r}.{hint}")
-    if isinstance(runs, pd.DataFrame):
+    if isinstance(runs, pd.DataFrame | Mapping):
         if on != "folds":
             raise DefinitionError(f'on="{on}" needs run folders: a table has no predictions.')
         return _of_table(runs, str(first), str(second), metric)
@@ -105,7 +105,7 @@ def pair_with(
     runs: Any, reference: str, others: Iterable[str], metric: str | None, pool: str = "variant"
 ) -> dict[str, Pairing]:
     """Return each of several models paired with a reference, all named as on the leaderboard."""
-    if isinstance(runs, pd.DataFrame):
+    if isinstance(runs, pd.DataFrame | Mapping):
         return {name: _of_table(runs, name, reference, metric) for name in others}
     sides = {side.model: side for side in pooled_sides(frozen_runs(runs), pool)}
     return {
@@ -117,7 +117,7 @@ def pair_with(
 # -- from a table of scores -----------------------------------------------------------------
 
 
-def _of_table(table: pd.DataFrame, first: str, second: str, metric: str | None) -> Pairing:
+def _of_table(table: Any, first: str, second: str, metric: str | None) -> Pairing:
     given = gather_scores(table)
     for name in (first, second):
         if name not in given.models:

@@ -42,6 +42,7 @@ from karat.cli.results import (
     rescore,
     robustness,
     same,
+    shrink,
     status,
 )
 from karat.errors import DefinitionError, KaratError
@@ -280,7 +281,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same, gate),
+        *(import_, rescore, status, geval, same, gate, shrink),
     ],
     context_settings=SETTINGS,
 )
@@ -306,6 +307,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat cheapest results --cost bytes     find the cheapest model that is as good as the best
     karat same minilm minilm-int8           test whether two encoders are the same
     karat gate NEW --against BASELINE       test that a new model is not worse than a baseline
+    karat shrink SUITE results              find few tasks that keep the order of models
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results
@@ -434,13 +436,22 @@ def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tup
 @run_options
 @option(
     "--detect DIFFERENCE",
-    "Show how many queries of a retrieval task are needed to detect this difference of scores, "
-    "and which difference those at hand can detect.",
+    "Show how many tasks, folds, items or queries are needed to detect this difference of scores "
+    "of two models, and which difference those at hand can detect.",
     type=click.FloatRange(min=0, min_open=True),
+)
+@option(
+    "--format",
+    "Output format of --detect; json prints nothing else.",
+    dest="shape",
+    type=click.Choice(["table", "json"]),
+    default="table",
 )
 @option("--runs DIR", "Folder of earlier runs, for estimates.", type=PATH, default="results")
 @click.option("-v", "--verbose", is_flag=True, help="List every job and reason.")
-def plan(suite: str, detect: float | None, runs: Path, verbose: bool, **given: Any) -> None:
+def plan(
+    suite: str, detect: float | None, runs: Path, verbose: bool, shape: str, **given: Any
+) -> None:
     """Show what karat run would do, without running it.
 
     Shows the number of jobs, the estimated time, the jobs by model and task (in a large suite: by
@@ -451,16 +462,20 @@ def plan(suite: str, detect: float | None, runs: Path, verbose: bool, **given: A
       karat plan quickstart -m onehot -m tfidf
       karat plan tabeb --verbose
       karat plan corpus/ -m bm25 --detect 0.05
+      karat plan tables --detect 0.01 --runs results --format json
     """
     from karat.execution.evaluation import plan_suite
     from karat.reporting.terminal import print_tables, show_detectable, show_plan
 
+    if shape == "json" and detect is None:
+        raise DefinitionError("--format json requires --detect.")
     models, tasks, catalog, options = _resolve(suite, given)
     plan = plan_suite(models, tasks, catalog, options)
-    print_tables(plan, whole=Path(suite).exists(), err=False)
-    show_plan(plan, runs, verbose=verbose)
+    if shape != "json":
+        print_tables(plan, whole=Path(suite).exists(), err=False)
+        show_plan(plan, runs, verbose=verbose)
     if detect is not None:
-        show_detectable(plan, detect, runs)
+        show_detectable(plan, detect, runs, shape)
 
 
 @karat.command()

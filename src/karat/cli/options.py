@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+
+from karat.errors import DataError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
@@ -43,6 +48,31 @@ def combine_options(*several: Any) -> Any:
 def print_error(message: str) -> None:
     """Print an error message on standard error."""
     click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+
+
+@contextlib.contextmanager
+def as_run_folders(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield run folders as given, and result files of other systems imported.
+
+    The imported runs are in a temporary folder, which is removed at the end.
+    """
+    from karat.results.importing import has_result_files
+
+    others = [path for path in paths if has_result_files(path)]
+    if not others:
+        yield list(paths)
+        return
+    from karat.compat.convert import import_results
+
+    with tempfile.TemporaryDirectory(prefix="karat-import-") as folder:
+        try:
+            imported = import_results(others, folder)
+        except DataError as error:
+            reason = str(error).splitlines()[1]
+            raise DataError(f"{others[0]} contains no run folder; {reason}") from error
+        for note in [*imported.notes, *imported.problems]:
+            click.echo(f"note: {note}", err=True)
+        yield [*(path for path in paths if path not in others), Path(folder)]
 
 
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")

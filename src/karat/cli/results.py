@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 from karat.cli.options import (
     PATH,
     SETTINGS,
+    as_run_folders,
     define_option,
     format_option,
     ignore_option,
@@ -58,7 +60,8 @@ from karat.errors import DefinitionError, KaratError
 def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
     """Rank the models of run folders.
 
-    RUN is a run folder or a folder that contains run folders.
+    RUN is a run folder, a folder that contains run folders, or result files of another system that
+    karat import can read.
 
     \b
     Examples:
@@ -82,8 +85,9 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = columns_of(given["columns"])
-    with printed.recorded():
-        whole = print_leaderboard(list(runs), shape, stamps=printed.stamps, **given)
+    with as_run_folders(runs) as folders, printed.recorded():
+        where = "" if folders == list(runs) else "RUN..."
+        whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
     if whole:
         printed.keep()
 
@@ -161,7 +165,8 @@ def rescore(
 @option("-o, --output DIR", "Where to write run folders.", default="results")
 @option(
     "--as NAME",
-    "System that wrote the files: amlb, geval, mteb, tabeb, taco, ulysses.  [default: detect]",
+    "System that wrote the files: amlb, geval, mteb, multabench, tabarena, tabeb, taco, ulysses.  "
+    "[default: detect]",
     dest="system",
 )
 @option("--model NAME", "Model name, if the files do not contain it.")
@@ -173,6 +178,7 @@ def import_(files: tuple[Path, ...], output: str, system: str | None, model: str
       karat import results.csv -o imported
       karat import mteb-results/no-revision --model my-encoder -o imported
       karat import taco/metrics_*.csv --as taco -o imported
+      karat import site-packages/multabench/leaderboard/models --as multabench -o imported
 
     Exit code: 0 all files were imported, 1 some were not, 2 none could be.
     """
@@ -248,6 +254,49 @@ def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **gi
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
     return {"found": 0, "none": 1, "undecided": 3}[found.outcome]
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("suite")
+@run_folders
+@option(
+    "--keep-order SHARE",
+    "Share of the pairs of models that must keep their order.",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+)
+@option("-o, --output FILE", "Write the smaller suite as YAML definitions.", type=PATH)
+@option("--name NAME", "Name of the smaller suite.  [default: SUITE-small]")
+@pool_option
+@define_option
+@format_option
+def shrink(
+    suite: str, runs: tuple[Path, ...], output: Path | None, shape: str | None, **given: Any
+) -> None:
+    """Find few tasks that keep the order of models.
+
+    Selects tasks of SUITE, and how many folds of each to run. RUN is as in karat leaderboard. The
+    share of pairs of models in the same order as with all jobs is measured on models that were left
+    out of the selection.
+
+    \b
+    Examples:
+      karat shrink tables results --keep-order 0.95 -o small.yaml
+      karat run tables-small --define small.yaml -m my_module:MyEncoder
+
+    Exit code: 0, or 2 if there are too few models or tasks, or no smaller suite keeps the order.
+    """
+    from karat.analysis.shrink import shrink as find
+    from karat.reporting.comparison_output import show_shrunk
+
+    name, define = given.pop("name"), given.pop("define")
+    with as_run_folders(runs) as folders:
+        found = find(suite, folders, define=define, **given)
+    show_shrunk(found, shape)
+    if output is not None:
+        named = found.write(output, name, define)
+        files = " ".join(f"--define {shlex.quote(str(file))}" for file in (*define, output))
+        click.echo(f"karat run {shlex.quote(named)} {files}", err=True)
 
 
 @click.command(context_settings=SETTINGS)

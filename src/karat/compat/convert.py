@@ -10,26 +10,41 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from karat.compat import mteb
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
+from karat.compat.result_tables import MULTABENCH, TABARENA, Layout
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
 from karat.compat.ulysses import result_files as ulysses
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.results.importing import SUFFIXES, ImportLog, Sample, sample_file, write_run
+from karat.results.importing import (
+    SUFFIXES,
+    ImportLog,
+    ModelResults,
+    Sample,
+    make_records,
+    sample_file,
+    write_run,
+)
 from karat.results.run import Run
+from karat.results.tables import scores_table
 
-SYSTEMS: dict[str, ModuleType] = {
+SYSTEMS: dict[str, ModuleType | Layout] = {
     "amlb": amlb,
     "geval": geval,
     "mteb": mteb,
+    "multabench": MULTABENCH,
+    "tabarena": TABARENA,
     "tabeb": tabeb,
     "taco": taco,
     "ulysses": ulysses,
 }
+#: messages of an import that found nothing
+MOST_MESSAGES = 10
 #: functions that yield file names with their tables or texts
 EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
     "amlb": amlb.amlb_tables,
@@ -65,14 +80,59 @@ def import_results(
     output
         Folder for the run folders.
     system
-        The system that wrote the files: ``"amlb"``, ``"geval"``, ``"mteb"``, ``"tabeb"``,
-        ``"taco"`` or ``"ulysses"``. Default: inferred from their columns and keys.
+        The system that wrote the files: ``"amlb"``, ``"geval"``, ``"mteb"``, ``"multabench"``,
+        ``"tabarena"``, ``"tabeb"``, ``"taco"`` or ``"ulysses"``. Default: inferred from their
+        columns and keys.
     model
         Name of the model. Default: the name in the files.
     """
+    log = ImportLog(model)
+    with _no_garbage_collection():
+        written = [write_run(each, Path(output), log) for each in _results(files, system, log)]
+    runs = [run for run in written if run is not None]
+    if not runs:
+        raise _nothing(log)
+    if log.again:
+        more = f" and {len(log.again) - 1} more" * (len(log.again) > 1)
+        log.note(f"already imported: {log.again[0]}{more}; delete to import again.")
+    return Imported(runs, log.notes, log.problems)
+
+
+def read_scores(
+    files: str | Path | Iterable[str | Path], *, system: str | None = None
+) -> pd.DataFrame:
+    """Return the scores in result files of other systems as one table, and write nothing.
+
+    The table can be passed to ``karat.leaderboard`` and ``karat.compare``. Failed jobs have no row.
+
+    Parameters
+    ----------
+    files, system
+        As in ``karat.import_results``.
+    """
+    log = ImportLog()
+    tables = []
+    with _no_garbage_collection():
+        for found in _results(files, system, log):
+            found.settle()
+            table = scores_table(make_records(found))
+            ways = {metric: found.way(metric) for metric in table["metric"].unique()}
+            kinds = {task: facts.get("kind", "") for task, facts in found.tasks.items()}
+            firsts = {task: facts["metric"] for task, facts in found.tasks.items()}
+            table["kind"] = table["task"].map(kinds)
+            table["higher_is_better"] = table["metric"].map(ways)
+            # the first metric of a task in a table is its primary one
+            other = table["metric"] != table["task"].map(firsts)
+            tables.append(table.iloc[np.argsort(other, kind="stable")])
+    if not tables or not any(map(len, tables)):
+        raise _nothing(log)
+    return pd.concat([table for table in tables if len(table)], ignore_index=True)
+
+
+def _results(files: Any, system: str | None, log: ImportLog) -> Iterator[ModelResults]:
+    """Yield the results of each model in some files."""
     if system is not None:
         _check_known("system", system, SYSTEMS)
-    log = ImportLog(model)
     given = [files] if isinstance(files, str | Path) else list(files)
     by_system: dict[str, list[Sample]] = {}
     for path, named in _all_files([Path(each) for each in given], log):
@@ -81,15 +141,15 @@ def import_results(
             by_system.setdefault(_system(sample, system), []).append(sample)
         except KaratError as error:
             (log.problems if named else log.notes).append(str(error))
-    with _no_garbage_collection():
-        runs = list(_runs(by_system, Path(output), log))
-    if not runs:
-        messages = [*log.problems, *log.notes] or ["no file given."]
-        raise DataError("\n".join(["nothing was imported.", *messages]))
-    if log.again:
-        more = f" and {len(log.again) - 1} more" * (len(log.again) > 1)
-        log.note(f"already imported: {log.again[0]}{more}; delete to import again.")
-    return Imported(runs, log.notes, log.problems)
+    for name, samples in by_system.items():
+        yield from SYSTEMS[name].read(samples, log)
+
+
+def _nothing(log: ImportLog) -> DataError:
+    messages = [*log.problems, *log.notes] or ["no file given."]
+    more = [f"and {len(messages) - MOST_MESSAGES} more messages."]
+    shown = [*messages[:MOST_MESSAGES], *(more if len(messages) > MOST_MESSAGES else [])]
+    return DataError("\n".join(["nothing was imported.", *shown]))
 
 
 def export_results(
@@ -122,14 +182,6 @@ def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         hint = did_you_mean(name, known)
         raise DefinitionError(f'unknown {kind} "{name}".{hint} Available: {", ".join(known)}.')
-
-
-def _runs(by_system: dict[str, list[Sample]], output: Path, log: ImportLog) -> Iterator[Run]:
-    for name, samples in by_system.items():
-        for found in SYSTEMS[name].read(samples, log):
-            run = write_run(found, output, log)
-            if run is not None:
-                yield run
 
 
 @contextmanager

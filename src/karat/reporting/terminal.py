@@ -22,11 +22,12 @@ from karat.analysis.formatting import count
 from karat.analysis.leaderboard import MAX_JOBS, leaderboard, split_groups
 from karat.analysis.robustness import robustness
 from karat.core.columns import column_type
-from karat.errors import FAILURES, DefinitionError
+from karat.errors import FAILURES, DataError, DefinitionError, KaratError
 from karat.models.contrib.endpoint_account import money
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
+    dump_json,
     duration,
     render,
     render_frame,
@@ -49,7 +50,7 @@ from karat.stats.paired_tests import detectable_difference, needed_pairs
 
 if TYPE_CHECKING:
     from karat.core.dataset import Dataset
-    from karat.execution.plan import Bill, Decline, Plan
+    from karat.execution.plan import Bill, Decline, Plan, PlannedTask
     from karat.results.rescore import Rescored
 
 
@@ -118,16 +119,18 @@ def print_leaderboard(
     ignore: Sequence[str] = (),
     *,
     stamps: Mapping[Path, list[int]] | None = None,
+    where: str = "",
     **options: Any,
 ) -> bool:
     """Print the leaderboard and findings of run folders; options as in ``leaderboard``.
 
-    ``stamps`` are those of the records of runs, if known. Return whether the output depends on
+    ``stamps`` are those of the records of runs, if known, ``where`` the runs as they are named in
+    the command that lists all findings. Return whether the output depends on
     plans and records only: no stored predictions were tested.
     """
     runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
     print_frame(leaderboard(runs, **options), shape)
-    where = "RUN..." if len(paths) > 3 else shlex.join(map(str, paths))
+    where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
     print_finding_lines(runs, where, shape, ignore, pool)
     # fewer jobs may be left if only tasks and folds of all models are compared
     whole = options.get("missing") not in ("exclude", "common")
@@ -218,24 +221,61 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
 ASSUMED_SPREAD = 0.3
 
 
-def show_detectable(plan: Plan, difference: float, output: Path) -> None:
-    """Print which differences the queries of retrieval tasks can detect, and how many it takes."""
-    from karat.analysis.item_tests import earlier_spread
+def show_detectable(plan: Plan, difference: float, output: Path, shape: str = "table") -> None:
+    """Print which difference can be detected, and how many queries, tasks, folds or items it takes.
 
-    tasks = [each for each in plan.tasks if each.data is not None and each.data.kind == "items"]
-    if not tasks:
-        raise DefinitionError("--detect requires a retrieval task; the suite has none.")
-    for planned in tasks:
-        name, queries = planned.task.name, len(planned.data.asked()) if planned.data else 0
-        seen = earlier_spread(output, name)
-        spread = seen or ASSUMED_SPREAD
-        least = detectable_difference(spread, queries)
+    From the runs in a folder; queries of retrieval tasks can be estimated without any.
+    """
+    from karat.analysis.power import power
+    from karat.reporting.comparison_output import show_power
+
+    queries = [_detected_queries(planned, difference, output) for planned in _retrieval_tasks(plan)]
+    found = None
+    try:
+        names = [planned.task.name for planned in plan.tasks]
+        models = [model.name for model in plan.models]
+        found = power(output, difference, tasks=names, models=models)
+    except KaratError as error:
+        if not queries:
+            raise DataError(
+                f"--detect needs earlier runs of two models on these tasks: {error} Name their "
+                "folder with --runs, or run two models first."
+            ) from error
+    if shape == "json":
+        facts = found.to_dict() if found is not None else {"difference": difference}
+        sys.stdout.write(dump_json({**facts, "queries": queries}))
+        return
+    for row in queries:
         print_lines(
             plain_console(),
-            f"\n {name}: {queries:,} queries detect a difference of about {least:.2g}; to detect "
-            f"{difference:g}, about {needed_pairs(spread, difference):,} are needed.",
-            f"   Two-sided paired test at 5 %, power 80 %; {_of_spread(seen, output)}.",
+            f"\n {row['task']}: {row['queries']:,} queries detect a difference of about "
+            f"{row['detectable']:.2g}; to detect {difference:g}, about {row['needed']:,} are "
+            "needed.",
+            f"   Two-sided paired test at 5 %, power 80 %; {_of_spread(row['spread'], output)}.",
         )
+    if found is not None and (len(found.tasks) > 1 or not queries):
+        print_lines(plain_console(), "")
+        show_power(found)
+
+
+def _retrieval_tasks(plan: Plan) -> list[PlannedTask]:
+    return [each for each in plan.tasks if each.data is not None and each.data.kind == "items"]
+
+
+def _detected_queries(planned: PlannedTask, difference: float, output: Path) -> dict[str, Any]:
+    """Return what the queries of a retrieval task detect, and how many are needed."""
+    from karat.analysis.item_tests import earlier_spread
+
+    name, queries = planned.task.name, len(planned.data.asked()) if planned.data else 0
+    seen = earlier_spread(output, name)
+    spread = seen or ASSUMED_SPREAD
+    return {
+        "task": name,
+        "queries": queries,
+        "spread": seen,
+        "detectable": detectable_difference(spread, queries),
+        "needed": needed_pairs(spread, difference),
+    }
 
 
 def _of_spread(seen: float | None, output: Path) -> str:

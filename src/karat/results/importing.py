@@ -189,7 +189,7 @@ def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=DRAFT, dir=output) as draft, locked(Path(draft)):
         run = Run.create(Path(draft), about)
-        run.write_records([_record(found, job) for job in found.jobs.values()])
+        run.write_records(make_records(found))
         return run.move(output)
 
 
@@ -237,6 +237,11 @@ def _task(found: ModelResults, name: str, jobs: Sequence[Job]) -> dict[str, Any]
         "fingerprint": "",
         **facts,
     }
+
+
+def make_records(found: ModelResults) -> list[dict[str, Any]]:
+    """Return the record of each job."""
+    return [_record(found, job) for job in found.jobs.values()]
 
 
 def _record(found: ModelResults, job: Job) -> dict[str, Any]:
@@ -293,6 +298,15 @@ def number(cell: Any) -> float | None:
 
 
 SUFFIXES = (".csv", ".json", ".parquet")
+
+
+def has_result_files(path: Path) -> bool:
+    """Return whether a path may be result files of another system: it has no run folder."""
+    if not path.is_dir():
+        return path.suffix.lower() in SUFFIXES and path.is_file()
+    if any(any(path.glob(each)) for each in ("run.json", "*/run.json", "**/run.json")):
+        return False
+    return any(each.suffix.lower() in SUFFIXES for each in path.rglob("*"))
 
 
 @dataclass(frozen=True)

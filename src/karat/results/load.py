@@ -35,6 +35,7 @@ from karat.results.compact import (
     stamp_records,
     write_compact,
 )
+from karat.results.cross_validation import score_tables
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, about_stamp, open_runs
 from karat.results.tables import (
@@ -146,15 +147,19 @@ class Gathered:
 
 
 def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
-    """Return the scores of a table, runs, run folders or folders of runs.
+    """Return the scores of a table, runs, run folders, folders of runs, or scikit-learn.
 
-    ``pool`` is one of POOLS: which runs are one model. A ``Gathered`` is returned as it is.
+    ``pool`` is one of POOLS: which runs are one model. A ``Gathered`` is returned as it is. A
+    mapping has dictionaries of ``cross_validate`` or ``cv_results_``; see ``score_tables``.
     """
     check_pool(pool)
     if isinstance(runs, Gathered):
         return runs
     if isinstance(runs, pd.DataFrame):
         return _of_table(runs)
+    if isinstance(runs, Mapping):
+        table, jobs = score_tables(runs)
+        return replace(_of_table(table), jobs=jobs.reindex(columns=list(JOBS)))
     return _gathered(as_runs(runs), pool)[0]
 
 
@@ -246,11 +251,17 @@ def _of_table(table: pd.DataFrame) -> Gathered:
     # a table may have columns for kinds, datasets and languages
     names = [name for name in ("kind", "dataset", "language") if name in firsts]
     groups = {name: firsts[name].to_dict() for name in names}
+    # and one for the direction of metrics that are not registered
+    ways: dict[Any, bool] = {}
+    if "higher_is_better" in final:
+        known = final.drop_duplicates("metric").set_index("metric")["higher_is_better"]
+        ways = known.dropna().astype(bool).to_dict()
     return Gathered(
         list(pd.unique(final["model"])),
         final,
         pd.DataFrame(columns=list(JOBS)),
         metrics=firsts["metric"].to_dict(),
+        higher_is_better=ways,
         kinds=groups.get("kind", {}),
         datasets=groups.get("dataset", {}),
         languages=groups.get("language", {}),

@@ -19,6 +19,8 @@ from karat.errors import DefinitionError
 
 ALPHA = 0.05
 CONFIDENCE = 0.95
+#: chance to detect a true difference
+POWER = 0.8
 #: signed ranks of up to this many differences have an exact p, more a normal approximation
 EXACT = 25
 #: relative tolerance below which values are equal: means differ in their last bits
@@ -542,15 +544,82 @@ def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, f
 _REACH, _SMALL = 1.959963985 + 0.841621234, 1.959963985**2 / 2
 
 
+#: numbers from which the normal approximation is used
+_MANY = 2_000
+
+
+def _t_power(freedom: Any, shift: Any) -> np.ndarray:
+    """Return the power of a two-sided t-test at 5 %; ``shift`` is the mean in standard errors."""
+    limit = scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)
+    return np.asarray(1 - scipy.special.nctdtr(freedom, shift, limit))
+
+
 def needed_pairs(spread: float, difference: float) -> int:
     """Return how many pairs detect a mean difference in 80 % of cases.
 
     A two-sided paired t-test at 5 %. ``spread`` is the standard deviation of the differences.
 
-    >>> needed_pairs(0.1, 0.05)
-    34
+    >>> needed_pairs(0.1, 0.05), needed_pairs(0.1, 0.3)
+    (34, 4)
     """
-    return max(3, int(np.ceil((_REACH * spread / difference) ** 2 + _SMALL)))
+    if spread <= 0:
+        return 3
+    about = max(3, int(np.ceil((_REACH * spread / difference) ** 2 + _SMALL)))
+    if about > _MANY:
+        return about
+    tried = np.arange(max(3, about - 3), about + 9)
+    enough = _t_power(tried - 1, difference / spread * np.sqrt(tried)) >= POWER
+    return int(tried[np.argmax(enough)]) if enough.any() else about
+
+
+def needed_folds(spread: float, difference: float, ratio: float) -> float:
+    """Return how many folds of a task detect a mean difference in 80 % of cases.
+
+    The resampled t-test of ``corrected_t`` at 5 %: ``spread`` is the standard deviation over
+    folds, ``ratio`` is n_test / n_train. Infinite if no number is enough, as the folds overlap.
+
+    >>> needed_folds(0.01, 0.01, 0.1), needed_folds(0.01, 0.01, 0.25)
+    (46.0, inf)
+    """
+    if spread <= 0 or not np.isfinite(ratio):
+        return 2.0 if spread <= 0 else float("nan")
+    shift = difference / spread
+    if shift / np.sqrt(ratio) <= _REACH:
+        return float("inf")
+    # the power grows with the number of folds
+    low, high = 1, 2
+    while _t_power(high - 1, shift / np.sqrt(1 / high + ratio)) < POWER:
+        low, high = high, 2 * high
+        if high > 2**30:
+            return float("inf")
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _t_power(middle - 1, shift / np.sqrt(1 / middle + ratio)) >= POWER
+        low, high = (low, middle) if enough else (middle, high)
+    return float(high)
+
+
+def needed_signs(spread: float, difference: float) -> int:
+    """Return how many pairs the exact two-sided sign test at 5 % needs, in 80 % of cases.
+
+    The differences have a normal distribution with this standard deviation and mean. The power of
+    the test is not monotone: with a few more pairs it may be some points lower.
+
+    >>> needed_signs(0.1, 0.05)
+    51
+    """
+    chance = float(scipy.special.ndtr(difference / spread)) if spread > 0 else 1.0
+    reach = 1.959963985 / 2 + 0.841621234 * np.sqrt(chance * (1 - chance))
+    about = int(np.ceil((reach / (chance - 0.5)) ** 2)) if chance > 0.5 else 2**31
+    if about > _MANY:
+        return about
+    tried = np.arange(6, about + 60)
+    # the most losses at which the test is significant
+    most = np.floor(scipy.special.bdtrik((1 - CONFIDENCE) / 2, tried, 0.5) + 1e-9)
+    found = scipy.special.bdtrc(tried - most - 1, tried, chance)
+    found += scipy.special.bdtr(most, tried, chance)
+    enough = np.where(most >= 0, found, 0) >= POWER
+    return int(tried[np.argmax(enough)]) if enough.any() else about
 
 
 def detectable_difference(spread: float, pairs: int) -> float:

@@ -1,0 +1,292 @@
+"""Power: how many tasks, folds or items a difference of two models takes, from earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.special
+
+from karat.analysis.comparison import is_ratio
+from karat.analysis.formatting import records
+from karat.analysis.item_tests import FEWEST_ITEMS, paired_values
+from karat.analysis.pairing import Paired, pair
+from karat.analysis.score_matrix import RULES, apply_missing_rule
+from karat.errors import DataError, DefinitionError, KaratError
+from karat.results.load import Gathered, gather_scores, make_cells
+from karat.results.run import Run
+from karat.stats.paired_tests import (
+    detectable_difference,
+    needed_folds,
+    needed_pairs,
+    needed_signs,
+    subtract,
+)
+from karat.stats.ranking import rank_each
+
+#: fewest tasks from which the variance between tasks is estimated
+FEWEST = 3
+CONFIDENCE = 0.95
+#: numbers above this are shown as more than this
+MOST = 1_000_000
+#: columns of the table of tasks
+COLUMNS = (
+    *("task", "metric", "difference", "fold_spread", "folds", "folds_needed"),
+    *("item_spread", "items", "items_needed"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Power:
+    """How many tasks, folds and items are needed to detect a difference of two models.
+
+    Attributes
+    ----------
+    models
+        The two models whose differences were measured.
+    difference
+        The difference to detect with a power of 80 %, in two-sided tests at 5 %; a share of the
+        score where the metric has no upper bound.
+    tasks
+        A row per task: the difference of the models, its standard deviation over folds and over
+        items, the numbers of both there are, and how many are needed to detect the difference on
+        that task alone. Infinite: no number is enough. NaN: not known.
+    between, within
+        Standard deviation of the difference between tasks (without the part of the folds), and
+        between the folds of a task.
+    folds
+        Mean number of folds of a task.
+    needed
+        Tasks needed with the folds at hand, to detect the mean difference over tasks with a t-test.
+    needed_low, needed_high
+        95 % interval of that number, as the variance was estimated from few tasks.
+    needed_wins
+        Tasks needed by the test of wins and losses, the default of ``karat compare``.
+    needed_any_folds
+        Tasks needed with any number of folds per task.
+    detectable
+        The difference that the tasks at hand detect.
+    """
+
+    models: tuple[str, str]
+    difference: float
+    tasks: pd.DataFrame
+    between: float = float("nan")
+    within: float = float("nan")
+    folds: float = float("nan")
+    needed: float = float("nan")
+    needed_low: float = float("nan")
+    needed_high: float = float("nan")
+    needed_wins: float = float("nan")
+    needed_any_folds: float = float("nan")
+    detectable: float = float("nan")
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one paragraph."""
+        first, second = self.models
+        about = f"From the differences of {first} and {second} on {_many(len(self.tasks), 'task')}"
+        if np.isnan(self.needed):
+            single = "; the numbers are those of single tasks" if len(self.tasks) else ""
+            few = f"the number of tasks cannot be estimated: at least {FEWEST} are needed"
+            return f"{about}, {few}{single}."
+        text = (
+            f"{about}: to detect a difference of {self.difference:g} over tasks with a power of "
+            f"80 % (two-sided paired t-test at 5 %), about {_number(self.needed)} tasks with "
+            f"{self.folds:.3g} folds each are needed (95 % interval {_number(self.needed_low)} to "
+            f"{_number(self.needed_high)}); the {len(self.tasks)} tasks at hand detect about "
+            f"{self.detectable:.2g}. The test of wins and losses, the default of karat compare, "
+            f"needs about {_number(self.needed_wins)} tasks."
+        )
+        if self.needed_any_folds < self.needed:
+            return (
+                f"{text} With more folds per task, at least {_number(self.needed_any_folds)} "
+                "tasks are still needed."
+            )
+        return f"{text} More folds per task do not help: the differences vary between tasks."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; None is not known or no number is enough."""
+        names = "difference between within folds needed needed_low needed_high needed_wins "
+        names += "needed_any_folds detectable"
+        values = {name: getattr(self, name) for name in names.split()}
+        plain = {name: v if np.isfinite(v) else None for name, v in values.items()}
+        table = self.tasks.replace([np.inf, -np.inf], np.nan)
+        return {
+            "models": list(self.models),
+            **plain,
+            "tasks": records(table),
+            "notes": self.notes,
+            "verdict": self.sentence,
+        }
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value <= MOST else f"more than {MOST:,}"
+
+
+def power(
+    runs: pd.DataFrame | Mapping[str, Any] | Run | str | Path | Iterable[Run | str | Path],
+    difference: float,
+    *,
+    tasks: Sequence[str] | None = None,
+    models: Sequence[str] = (),
+    pool: str = "variant",
+) -> Power:
+    """Return how many tasks, folds or items detect a difference of two models in 80 % of cases.
+
+    The mean difference over tasks has the variance ``(between² + within² / folds) / tasks``.
+    ``between`` contains the common part of correlated folds of a task. On one task, the variance
+    over folds is corrected for their overlapping training sets (Nadeau and Bengio 2003), as in
+    ``compare``; items are those of stored predictions.
+
+    Parameters
+    ----------
+    runs
+        Earlier runs of at least two models, as for ``leaderboard``.
+    difference
+        The difference to detect: of scores, or a share of them where the metric has no upper bound.
+    tasks
+        Names of tasks to use. Default: all tasks of the runs.
+    models
+        Models to choose from. Default: all. The two with the best mean ranks are compared.
+    pool
+        Which runs are one model, as in ``leaderboard``.
+
+    Raises
+    ------
+    DataError
+        If fewer than two models have scores on a task.
+    DefinitionError
+        If the difference is not above 0.
+
+    Examples
+    --------
+    >>> karat.power("results", 0.01).needed  # doctest: +SKIP
+    """
+    if not difference > 0:
+        raise DefinitionError(f"the difference must be above 0, got {difference:g}.")
+    given = gather_scores(runs, pool)
+    wanted = [task for task in given.metrics if tasks is None or task in tasks]
+    two = _two_best(given, wanted, models)
+    found = pair(runs, *two, None, "folds", pool)
+    used = [p for p in found.tasks if p.task in wanted and p.compared]
+    if not used:
+        raise DataError(f"{two[0]} and {two[1]} share no fold of a task.")
+    rows = [_of_task(paired, difference) for paired in used]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    over = _over_tasks([_gains(paired) for paired in used], difference)
+    return Power(two, difference, table, **over, notes=found.notes)
+
+
+def _two_best(given: Gathered, tasks: Sequence[str], models: Sequence[str]) -> tuple[str, str]:
+    """Return the two models with the best mean rank on these tasks."""
+    rows = given.scores[given.scores["task"].isin(list(tasks))]
+    there = set(rows["model"])
+    own = [name for name in given.models if name in there and (not models or name in models)]
+    names = own if len(own) > 1 else [name for name in given.models if name in there]
+    if len(names) < 2:
+        raise DataError(
+            f"earlier runs of two models on the same tasks are needed; there are {len(names)}."
+        )
+    some = given.only(dict.fromkeys(tasks, "")).of_models(names)
+    compared = apply_missing_rule(make_cells(some, some.metrics), RULES[0])
+    ranks = rank_each(compared.values, compared.takes)
+    known = ~np.isnan(ranks)
+    counts = known.sum(axis=1)
+    mean = np.where(known, ranks, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    # models with fewer tasks come last
+    order = np.lexsort((np.where(counts > 0, mean, np.inf), -counts))
+    return compared.models[order[0]], compared.models[order[1]]
+
+
+def _unit(paired: Paired) -> float:
+    """Return the unit of a gain: 1, or the mean score where the metric has no upper bound."""
+    if not is_ratio(paired.metric, paired.own):
+        return 1.0
+    return float(np.abs([paired.first.mean(), paired.second.mean()]).mean()) or 1.0
+
+
+def _gains(paired: Paired) -> np.ndarray:
+    """Return by how much the first model is better, by fold."""
+    sign = 1 if paired.higher else -1
+    return np.asarray(sign * subtract(paired.first, paired.second) / _unit(paired))
+
+
+def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
+    """Return the row of a task."""
+    apart = _gains(paired)
+    folds = len(apart)
+    spread = float(apart.std(ddof=1)) if folds > 1 else float("nan")
+    wanted = needed_folds(spread, difference, paired.ratio) if folds > 1 else float("nan")
+    item_spread, items = _item_spread(paired, _unit(paired))
+    needed = needed_pairs(item_spread, difference) if items else float("nan")
+    about = (paired.task, paired.metric, float(apart.mean()), spread, folds, wanted)
+    return (*about, item_spread, items, needed)
+
+
+def _item_spread(paired: Paired, unit: float) -> tuple[float, int]:
+    """Return the standard deviation of a difference over items, and the items; 0 if unknown."""
+    try:
+        both, values = paired_values(paired)
+    except (KaratError, ValueError, KeyError, TypeError):
+        return float("nan"), 0
+    groups = [fold.group for fold in both[0] if fold.group is not None]
+    items = sum(len(set(group.tolist())) for group in groups) or sum(map(len, both[0]))
+    if items < FEWEST_ITEMS:
+        return float("nan"), 0
+    # the mean of a block of items varies less than an item
+    spread = float((values[0] - values[1]).std(ddof=1) * np.sqrt(items / values.shape[1]))
+    if paired.metric == "rmse":  # a difference of squares is the difference times the sum
+        spread /= max(float(paired.first.mean() + paired.second.mean()), np.finfo(float).tiny)
+    return spread / unit, items
+
+
+def variance_parts(gains: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    """Return the variances between tasks and between folds of a task, and the mean of folds.
+
+    ``gains`` are the differences of two models by fold, for each task. The variance of the means of
+    tasks minus the part of the folds is that between tasks; it contains the covariance of folds.
+    The mean is the harmonic one.
+
+    >>> variance_parts([np.array([1.0, 1.0]), np.array([3.0, 3.0])])
+    (2.0, 0.0, 2.0)
+    """
+    means = np.array([each.mean() for each in gains])
+    inverse = float(np.mean([1 / len(each) for each in gains]))
+    freedom = sum(len(each) - 1 for each in gains)
+    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in gains)
+    within = squares / freedom if freedom else 0.0
+    between = float(means.var(ddof=1)) - within * inverse
+    return max(between, 0.0), within, 1 / inverse
+
+
+def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, float]:
+    """Return the numbers of tasks needed to detect a mean difference."""
+    if len(gains) < FEWEST:
+        return {}
+    between, within, folds = variance_parts(gains)
+    total = float(np.var([each.mean() for each in gains], ddof=1))
+    spread, freedom = np.sqrt(total), len(gains) - 1
+    ends = scipy.special.chdtri(freedom, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = (spread * np.sqrt(freedom / end) for end in ends)
+    return {
+        "between": float(np.sqrt(between)),
+        "within": float(np.sqrt(within)),
+        "folds": folds,
+        "needed": needed_pairs(spread, difference),
+        "needed_low": needed_pairs(low, difference),
+        "needed_high": needed_pairs(high, difference),
+        "needed_wins": needed_signs(spread, difference),
+        "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference),
+        "detectable": detectable_difference(spread, len(gains)),
+    }
