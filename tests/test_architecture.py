@@ -52,6 +52,8 @@ RECORDS = {
     "data/openml.py:openml_table",
     # the options of karat run, karat leaderboard and karat plot
     "execution/evaluation.py:evaluate",
+    "analysis/race.py:race",
+    "analysis/race.py:replay_race",
     "analysis/leaderboard.py:leaderboard",
     "analysis/comparison.py:compare",
     "analysis/same_encoder.py:same",

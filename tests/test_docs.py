@@ -120,7 +120,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "reads a run of another example or of earlier": (
-        27,
+        30,
         (
             *(
                 "karat same old.txt *",
@@ -133,6 +133,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
             *("karat leaderboard links *", "karat leaderboard text-search *"),
             *("karat compare -a results/*", "karat gate *", "karat compare *--history *"),
             "karat shrink *",
+            "karat race *",
         ),
     ),
 }

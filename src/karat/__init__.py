@@ -20,6 +20,7 @@ _MODULES = {
     "karat.analysis.history": "History compare_to_history",
     "karat.analysis.items": "ItemComparison compare_items",
     "karat.analysis.power": "Power power",
+    "karat.analysis.race": "Race RaceReplay race replay_race",
     "karat.analysis.robustness": "robustness",
     "karat.analysis.same_encoder": "Fingerprint Same same",
     "karat.analysis.shrink": "Shrunk shrink",
@@ -67,6 +68,10 @@ if TYPE_CHECKING:
     from karat.analysis.items import compare_items as compare_items
     from karat.analysis.power import Power as Power
     from karat.analysis.power import power as power
+    from karat.analysis.race import Race as Race
+    from karat.analysis.race import RaceReplay as RaceReplay
+    from karat.analysis.race import race as race
+    from karat.analysis.race import replay_race as replay_race
     from karat.analysis.robustness import robustness as robustness
     from karat.analysis.same_encoder import Fingerprint as Fingerprint
     from karat.analysis.same_encoder import Same as Same

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 import karat
 from karat.errors import ContractError, DataError
 from karat.models.adapters import adapt
-from karat.results.load import gather_scores
+from karat.results.load import FrozenRun, gather_scores
 from karat.results.run import Run, collect_artifacts, earlier_runs, open_runs
 
 ABOUT = {
@@ -387,3 +387,26 @@ def test_exit_on_error_stops_after_the_first_failure(task, tmp_path):
     given["resume"] = True
     one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
     assert len(one.records()) == 2
+
+
+def test_eliminated_jobs_are_seen_at_once_in_a_large_run(tmp_path):
+    # a reader may have stored the records before the model was eliminated
+    tasks = [{"name": f"t{i}", "metrics": ["acc"], "folds": [0]} for i in range(150)]
+    about = {"model": "m", "suite": "s", "constraint": "c", "mode": "local", "stamp": "1"}
+    run = Run.create(tmp_path, {**about, "seed": 1, "tasks": tasks})
+    for i in range(120):
+        record = {
+            **{"spec": "", "model": "m", "task": f"t{i}", "fold": 0, "repeat": 0, "seed": 1},
+            **{"metric": "acc", "status": "ok", "info": "", "notes": [], "history": [], "utc": ""},
+            "views": [{"corruption": "", "severity": 0.0, "scores": {"acc": 0.5}}],
+        }
+        run.write(record, {})
+    run.finish()
+    assert len(FrozenRun.of(Run(run.folder)).records()) == 120
+    left = {"reason": "eliminated", "text": "eliminated after 120 tasks, e-value 99"}
+    run.set_race({"exit": left, "over": True})
+    for again in (Run(run.folder), FrozenRun.of(Run(run.folder))):
+        out = [r for r in again.records() if r["status"] == "eliminated"]
+        assert len(out) == 30 and {r["info"] for r in out} == {left["text"]}
+    run.set_race({"exit": None, "over": False})
+    assert len(FrozenRun.of(Run(run.folder)).records()) == 120

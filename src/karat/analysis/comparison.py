@@ -27,7 +27,7 @@ from karat.analysis.formatting import (
 from karat.analysis.item_tests import CORRECTED, ItemTest, compare_predictions
 from karat.analysis.pairing import Pairing, pair
 from karat.errors import DataError, KaratError
-from karat.metrics.metric import get_metric
+from karat.metrics.metric import is_ratio as is_ratio
 from karat.results.load import OK
 from karat.results.run import Run
 from karat.stats.paired_tests import (
@@ -371,20 +371,6 @@ def gain_interval(gain: np.ndarray) -> tuple[float, float]:
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     half = float(scipy.special.stdtrit(len(gain) - 1, (1 + CONFIDENCE) / 2) * error)
     return float(gain.mean()) - half, float(gain.mean()) + half
-
-
-def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
-    """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
-
-    For a metric that is not registered, whether a value lies outside [-1, 1].
-
-    >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
-    (True, False, False)
-    """
-    try:
-        return get_metric(metric).range == (0.0, np.inf)
-    except KaratError:
-        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
 
 
 # -- what is left out ----------------------------------------------------------------------

@@ -28,6 +28,7 @@ from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
 from karat.results.run import Run
 from karat.results.selection import Side, find_others, find_run, make_sides
+from karat.results.tables import ELIMINATED
 
 #: what is scored: all questions of a fold, or those for which all runs have a prediction
 ON = ("folds", "common")
@@ -44,6 +45,7 @@ _REASONS = {
     FAILED: "{run} failed on {tasks}: no score.",
     DECLINED: "{run} declines {tasks}.",
     NOT_RUN: "{run} was not run on {tasks}.",
+    ELIMINATED: "{run} was not run on {tasks}: eliminated in a race.",
     NOT_MEASURED: "{run} has no such metric on {tasks}.",
     OTHER_DATA: "{run} has other data on {tasks}: not compared there.",
     OTHER_PROBE: "{run} used another probe or missing rule on {tasks}: not compared there.",

@@ -30,6 +30,7 @@ from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, has_positive_class
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
+from karat.results.tables import ELIMINATED
 from karat.stats.paired_tests import corrected_t, fold_ratio
 from karat.stats.ranking import (
     FEWEST_TASKS,
@@ -699,7 +700,8 @@ def leaderboard(
         the folds with a score and the folds planned where these are more, and ``seed_spread``,
         the standard deviation over seeds; ``further``, the columns of the other metrics of a
         single retrieval task; by model ``repeats``, the number of older jobs;
-        ``separation``, which test tells models apart, or why there is none.
+        ``separation``, which test tells models apart, or why there is none; ``eliminated``, the
+        models that a race eliminated, which are not ranked, with when and why.
 
     Raises
     ------
@@ -714,7 +716,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    given = gather_scores(runs, pool)
+    given, eliminated = without_eliminated(gather_scores(runs, pool))
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
@@ -741,8 +743,28 @@ def leaderboard(
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor, "further": further}
     facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
-    facts["separation"] = separations(compared, by, groups, tests)
+    facts |= {"separation": separations(compared, by, groups, tests), "eliminated": eliminated}
     return _finish(frame, asked, facts)
+
+
+def without_eliminated(given: Gathered) -> tuple[Gathered, dict[str, str]]:
+    """Return scores without the models that a race eliminated, and when and why they were.
+
+    Of models that stopped for another reason, only the tasks count that they ran, for all models.
+    """
+    gone = {m: str(e.get("text")) for m, e in given.exits.items() if e["reason"] == ELIMINATED}
+    left = [model for model in given.models if model not in gone]
+    if gone and not left:
+        raise DataError(
+            "all models of these runs were eliminated in a race; add the runs of those that remain."
+        )
+    stopped = [model for model in given.exits if model not in gone]
+    given = given.of_models(left) if gone else given
+    ran = given.jobs.groupby("model", observed=True)["task"].agg(set)
+    common = [task for task in given.metrics if all(task in ran.get(m, ()) for m in stopped)]
+    if stopped and common:
+        given = replace(given.of_tasks(common), metrics={t: given.metrics[t] for t in common})
+    return given, gone
 
 
 def _add_mean_scores(frame: pd.DataFrame, scores: pd.Series) -> None:

@@ -12,15 +12,12 @@ import pandas as pd
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK, Cells
 from karat.stats.paired_tests import mean_of
+from karat.stats.ranking import significant as significant
 
 RULES = ("worst", "exclude", "common", "penalize")
 #: aliases of rules
 SAME = {"common": "exclude"}
 BASELINE = "baseline:"
-
-
-#: significant digits in which scores are compared; the rest is numerical noise
-DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -198,21 +195,6 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
             table = np.where(np.isnan(table), table[baseline], table)
         values.append(significant(table))
     return RankedScores(cells.models, cells.tasks, values, takes, rule)
-
-
-def significant(values: np.ndarray) -> np.ndarray:
-    """Return numbers rounded to significant digits.
-
-    >>> significant(np.array([54.91703041, 54.91703046, 0.0, -1234567.0])).tolist()
-    [54.917, 54.917, 0.0, -1234570.0]
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.floor(np.log10(np.abs(values)))
-    places = DIGITS - 1 - np.where(np.isfinite(size), size, 0.0)
-    # scaled by whole powers of ten, so that equal digits give equal bits
-    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
-    rounded = np.round(values / down * up) / up * down
-    return np.where(np.isfinite(values), rounded, values)
 
 
 def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -> np.ndarray:

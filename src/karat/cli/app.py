@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from karat import __version__
 from karat.cli.options import (
@@ -27,6 +28,8 @@ from karat.cli.options import (
     print_error,
     repeatable,
     run_options,
+    session_options,
+    suite_options,
     table_options,
 )
 from karat.cli.results import (
@@ -299,6 +302,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     \b
     karat run quickstart                    evaluate several models on real data
     karat run quickstart -m onehot -m my_module:MyEncoder
+    karat race SUITE -m A -m B              find the best model with fewer jobs
     karat list models                       list available models
     karat inspect churn.csv                 show how a table file is read
     karat check my_module:MyEncoder         check that a model can be evaluated
@@ -324,25 +328,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
 
 @karat.command()
 @run_options
-@option(
-    "-w, -p, --workers, --parallel N",
-    "Number of worker processes; 0: run in this process.  [default: number of cores]",
-    dest="workers",
-    type=int,
-)
-@option(
-    "--engine",
-    "Run jobs in local processes or on a Dask cluster.",
-    type=click.Choice(["local", "dask"]),
-    default="local",
-)
-@option(
-    "--scheduler ADDRESS",
-    "With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local cluster.",
-)
-@option("-o, --output DIR", "Where to write run folders.", default="results")
-@option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
-@option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
+@session_options
 @option(
     "--budget PRICE",
     "Most that this command may spend on endpoints, in dollars; jobs beyond are not run.",
@@ -385,21 +371,15 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
-    from karat.execution.template import Template
-    from karat.execution.workers import available_cores
     from karat.reporting import terminal
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose_progress(quiet, given.pop("verbose"))
-    given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
     named = given["models"]
-    given["workers"] = available_cores() if given["workers"] is None else given["workers"]
-    if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
-        Template.copy_this_process()  # it loads its libraries while this process plans
-    models, tasks, catalog, options = _resolve(suite, given)
-    resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+    models, tasks, catalog, options = _resolve_session(suite, given)
+    resume = _resume_command()
 
     def execute() -> Any:
         plan = plan_suite(models, tasks, catalog, options)
@@ -418,6 +398,11 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     return code
 
 
+def _resume_command() -> str:
+    """Return this command with ``--resume``."""
+    return shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+
+
 def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
     """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
     from karat.execution.runner import Stopped
@@ -430,6 +415,138 @@ def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tup
             click.echo(left, err=True)
             context.exit(130)
         return stopped.runs, left
+
+
+#: options that a replay uses; the others are those of jobs that run
+REPLAYED = ("goal", "confidence", "margin", "folds_per_task", "orders", "seed")
+#: options of a race that are no options of a run
+OF_RACES = ("goal", "confidence", "margin", "folds_per_task", "order", "budget")
+
+
+@karat.command(short_help="Find the best model with fewer jobs.")
+@click.argument("targets", nargs=-1, required=True, metavar="SUITE")
+@option(
+    "--goal GOAL",
+    "What to find: best, top-K such as top-3, or order to separate all pairs of models.",
+    default="best",
+)
+@option("--confidence P", "Probability that the answer is right.", type=float, default=0.95)
+@option(
+    "--margin SIZE",
+    "Two models are equivalent, and stop, if on most tasks neither is better by more than this, on "
+    "the scale of the metric; of rmse and other metrics without an upper bound, as a share.",
+    type=float,
+)
+@option(
+    "--budget AMOUNT",
+    "Most that this command may run: a time such as 4h or 30m, or a number of jobs.",
+)
+@option(
+    "--folds-per-task N",
+    "Number of folds of each task to run, all before the task counts.",
+    type=int,
+    default=1,
+)
+@option(
+    "--order",
+    "Order of the tasks: random, or cheap ones first by the times of earlier runs in DIR. See the "
+    "docs for what the guarantee then covers.",
+    type=click.Choice(["random", "cheap"]),
+    default="random",
+)
+@option(
+    "--replay",
+    "Replay races on finished runs in random orders; the arguments are run folders.",
+    is_flag=True,
+)
+@option("--orders N", "With --replay: number of random orders.", type=int, default=100)
+@suite_options
+@session_options
+@option("--resume", "Continue the latest race of this suite in DIR; new models join.", is_flag=True)
+@option("-q, --quiet", "Print only the result.", is_flag=True)
+@option("-v, --verbose", "Print one line per job.", is_flag=True)
+@format_option
+@click.pass_context
+def race(context: click.Context, /, targets: tuple[str, ...], replay: bool, **given: Any) -> int:
+    """Find the best model of SUITE, and run only the jobs that can still change the answer.
+
+    The tasks are run in a random order by all models that remain. After each task, models leave
+    against which the evidence is sufficient, at a stated confidence, whenever the race is stopped.
+
+    \b
+    Examples:
+      karat race my-suite --define my.yaml -m onehot -m skrub -m tfidf
+      karat race my-suite --goal top-3 --confidence 0.9 --budget 4h
+      karat race my-suite --resume -m another-model
+      karat race --replay results
+
+    Exit code: 0 the goal is reached, 1 some jobs failed, 2 invalid input, 3 undecided or stopped by
+    the budget, 130 interrupted.
+    """
+    shape = given.pop("shape")
+    _check_used(context, replay)
+    if replay:
+        return _replay(targets, shape, given)
+    if len(targets) > 1:
+        raise DefinitionError(
+            f"a race has one suite, got {len(targets)}: {', '.join(targets)}. Add --replay to "
+            f"replay finished runs."
+        )
+    del given["orders"]
+    return _race(context, targets[0], shape, given)
+
+
+def _check_used(context: click.Context, replay: bool) -> None:
+    """Raise DefinitionError if an option was given that does not apply."""
+    names = {each.name: each.opts[-1] for each in context.command.params}
+    given = [
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if replay:
+        used = {*REPLAYED, "targets", "replay", "shape"}
+        unused = [names[name] for name in given if name not in used]
+        what = "does not apply to --replay"
+    else:
+        unused, what = ["--orders"] * ("orders" in given), "requires --replay"
+    if unused:
+        raise DefinitionError(*(f"{name} {what}." for name in unused))
+
+
+def _race(context: click.Context, suite: str, shape: str | None, given: dict[str, Any]) -> int:
+    from karat.analysis.race import run_race
+    from karat.execution.evaluation import plan_suite
+    from karat.execution.progress import choose_progress
+    from karat.execution.race_session import RaceOptions
+    from karat.reporting.comparison_output import show_race
+
+    quiet = given.pop("quiet")
+    progress = choose_progress(quiet, given.pop("verbose"))
+    chosen = RaceOptions(**{name: given.pop(name) for name in OF_RACES})
+    chosen.check()
+    models, tasks, catalog, options = _resolve_session(suite, given)
+
+    def execute() -> Any:
+        plan = plan_suite(models, tasks, catalog, options)
+        return run_race(plan, tasks, options, chosen, progress)
+
+    found, _ = _run_until_stopped(context, execute, _resume_command())
+    show_race(found, shape)
+    if found.outcome == "stopped" and not quiet:
+        click.echo(f"\nTo continue: {_resume_command()}", err=True)
+    if int(found.models["failed"].sum()):
+        return 1
+    return 0 if found.outcome == "decided" else 3
+
+
+def _replay(targets: tuple[str, ...], shape: str | None, given: dict[str, Any]) -> int:
+    from karat.analysis.race import replay_race
+    from karat.reporting.comparison_output import show_replay
+
+    chosen = {name: given[name] for name in REPLAYED}
+    show_replay(replay_race([Path(each) for each in targets], **chosen), shape)
+    return 0
 
 
 @karat.command()
@@ -497,6 +614,18 @@ def inspect(file: Path, target: str | None, **given: Any) -> None:
     from karat.reporting.definitions_output import show_table
 
     show_table(file, target, pop_table_settings(given))
+
+
+def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
+    """Return the models, the tasks, the catalog and the options of jobs to run."""
+    from karat.execution.template import Template
+    from karat.execution.workers import available_cores
+
+    given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
+    given["workers"] = available_cores() if given["workers"] is None else given["workers"]
+    if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
+        Template.copy_this_process()  # it loads its libraries while this process plans
+    return _resolve(suite, given)
 
 
 def _resolve(suite: str, given: dict[str, Any]) -> Any:

@@ -137,8 +137,7 @@ def _date_format(text: str) -> tuple[str, str | None]:
     return column, form or None
 
 
-run_options = combine_options(
-    click.argument("suite"),
+suite_options = combine_options(
     repeatable(
         "-m, --model MODEL",
         "A model name, a vector file, an endpoint as URL#MODEL, or package.module:Name. "
@@ -192,6 +191,28 @@ run_options = combine_options(
     ),
     table_options,
     define_option,
+)
+run_options = combine_options(click.argument("suite"), suite_options)
+session_options = combine_options(
+    option(
+        "-w, -p, --workers, --parallel N",
+        "Number of worker processes; 0: run in this process.  [default: number of cores]",
+        dest="workers",
+        type=int,
+    ),
+    option(
+        "--engine",
+        "Run jobs in local processes or on a Dask cluster.",
+        type=click.Choice(["local", "dask"]),
+        default="local",
+    ),
+    option(
+        "--scheduler ADDRESS",
+        "With --engine dask: tcp://HOST:PORT or a scheduler file. Default: start a local cluster.",
+    ),
+    option("-o, --output DIR", "Where to write run folders.", default="results"),
+    option("--no-cache", "Do not read or write the vector cache.", is_flag=True),
+    option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True),
 )
 format_option = option(
     "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)

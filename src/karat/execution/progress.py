@@ -39,6 +39,9 @@ class Progress:
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Receive the record of a finished job and the path of its log."""
 
+    def left(self, model: str, text: str) -> None:
+        """Receive a model that left a race, with when and why."""
+
     def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
         """Receive what was sent to an endpoint in this run."""
 
@@ -103,6 +106,10 @@ class LineProgress(Progress):
                 self._print(failure_line(record, folder))
         elif self.verbose:
             self._print(f"{self.done} of {self.jobs}  {job_line(record)}")
+
+    def left(self, model: str, text: str) -> None:
+        """Print when and why a model left a race."""
+        self._print(f"  {model}   {text}")
 
     def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
         """Print the requests, tokens and price of a model in this run."""

@@ -47,7 +47,7 @@ from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
-from karat.results.tables import ItemTable, make_item_table
+from karat.results.tables import ELIMINATED, ItemTable, make_item_table
 
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
@@ -170,6 +170,9 @@ class _Reported(Progress):
 class Session:
     """One call of ``evaluate``."""
 
+    #: precedes the number of jobs in the title
+    most = ""
+
     def __init__(self, plan: Plan, suite: Suite, options: Options, progress: Progress) -> None:
         self.plan = plan
         self.suite = suite
@@ -179,6 +182,7 @@ class Session:
         self.machine = _machine_facts()
         self.workers = min(options.workers, available_cores())
         self.on_dask = options.engine == "dask"
+        self.scheduler = options.scheduler
         self._planned = {planned.task.name: planned for planned in plan.tasks}
         self._items: dict[str, ItemTable] = {}
         self._postponed: dict[str, list[str]] = {}
@@ -215,33 +219,44 @@ class Session:
         stopped.interrupted = False
         return stopped
 
+    def _rounds(self, jobs: list[Job]) -> Iterator[list[Job]]:
+        """Yield jobs to run together; a race decides after each round which come next."""
+        yield jobs
+
     def _run_jobs(self, runs: Mapping[str, Run]) -> None:
         jobs = self._jobs(runs)
-        done = len(self.plan.jobs) - len(jobs)
-        log.info("%d jobs to run, %d already finished", len(jobs), done)
+        self.done = len(self.plan.jobs) - len(jobs)
+        log.info("%d jobs to run, %d already finished", len(jobs), self.done)
         self.progress.started(self._title(len(jobs)), len(jobs))
         for lost in self.plan.lost_tasks:
             log.warning("task %s fails for %s: %s", lost.task, lost.model, lost.reason)
             self.progress.lost(lost.model, lost.task, lost.reason)
         try:
-            self._embed(jobs)
-            # a job with limits computes its vectors in its worker, where the limits are enforced
-            ready = [self._with_vectors(job) for job in jobs]
-            self._share_views(ready)
-            workers = self._parallel_jobs(ready)
             with contextlib.ExitStack() as stack:
                 for opened in runs.values() if self.on_dask else ():
                     stack.enter_context(opened.marked_running())
-                finished = self._execute(ready, workers)
-                stack.callback(finished.close)
-                for job, answer in finished:
-                    done += 1
-                    if not self._finish(job, answer) and self.options.exit_on_error:
+                for together in self._rounds(jobs):
+                    if not self._run_together(together) and self.options.exit_on_error:
                         break
         except (KeyboardInterrupt, EngineLost) as error:
             reason = str(error) if isinstance(error, EngineLost) else "stopped"
-            log.warning("%s after %d of %d jobs", reason, done, len(self.plan.jobs))
-            raise Stopped(done, len(self.plan.jobs), list(runs.values()), reason) from None
+            log.warning("%s after %d of %d jobs", reason, self.done, len(self.plan.jobs))
+            raise Stopped(self.done, len(self.plan.jobs), list(runs.values()), reason) from None
+
+    def _run_together(self, jobs: Sequence[Job]) -> bool:
+        """Run jobs and return whether all succeeded; stop at a failure if the options say so."""
+        self._embed(jobs)
+        # a job with limits computes its vectors in its worker, where the limits are enforced
+        ready = [self._with_vectors(job) for job in jobs]
+        self._share_views(ready)
+        succeeded = True
+        with contextlib.closing(self._execute(ready, self._parallel_jobs(ready))) as finished:
+            for job, answer in finished:
+                self.done += 1
+                succeeded &= self._finish(job, answer)
+                if not succeeded and self.options.exit_on_error:
+                    break
+        return succeeded
 
     def _finish(self, job: Job, answer: Any) -> bool:
         """Store and report a finished job; return whether it succeeded."""
@@ -323,9 +338,8 @@ class Session:
         here = [job for job in jobs if not (job.limits or job.vectors or self._is_sendable(job))]
         others = [job for job in jobs if job not in here] if here else jobs
         if self.on_dask:
-            scheduler = self.options.scheduler
             name = f"{__name__}:perform"
-            yield from execute_on_dask(others, name, self.shelf, scheduler, workers)
+            yield from execute_on_dask(others, name, self.shelf, self.scheduler, workers)
         else:
             yield from execute(others, f"{__name__}:work", self.shelf, workers, self._report)
         yield from execute(here, f"{__name__}:work", self.shelf, 0, self._report)
@@ -354,7 +368,7 @@ class Session:
             f"suite {self.suite.name}",
             _count(len(plan.models), "model"),
             _count(len(plan.tasks), "task"),
-            _count(len(plan.jobs), "job") + (f", {left} left" if left < len(plan.jobs) else ""),
+            self.most + _count(len(plan.jobs), "job") + f", {left} left" * (left < len(plan.jobs)),
         ]
         if plan.declined:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
@@ -406,7 +420,7 @@ class Session:
 
         An earlier run with outdated jobs is not changed.
         """
-        earlier = list(earlier_runs(self.options.output, about, SAME))
+        earlier = [run for run in earlier_runs(self.options.output, about, SAME) if self._fits(run)]
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
@@ -425,10 +439,14 @@ class Session:
         )
         return new
 
+    def _fits(self, run: Run) -> bool:
+        """Return whether a run can be resumed: not one of a race."""
+        return not run.about.get("race")
+
     def _is_outdated(self, model: Model, record: Mapping[str, Any]) -> bool | None:
         """Return whether a job has changed since it ran; None if it is not planned."""
         planned = self._planned.get(record["task"])
-        if planned is None or record["fold"] is None:
+        if planned is None or record["fold"] is None or record["status"] == ELIMINATED:
             return None
         return bool(record["spec"] != job_spec(self.plan, model, planned, record["fold"]))
 

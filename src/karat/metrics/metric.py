@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, TypeVar, cast
@@ -173,6 +173,20 @@ def has_positive_class(name: str) -> bool:
         return get_metric(name).positive_class
     except KaratError:
         return False
+
+
+def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
+    """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
+
+    For a metric that is not registered, whether a value lies outside [-1, 1].
+
+    >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
+    (True, False, False)
+    """
+    try:
+        return get_metric(metric).range == (0.0, np.inf)
+    except KaratError:
+        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
 
 
 def _covered(full: Metric) -> Metric:

@@ -54,6 +54,7 @@ from karat.stats.ranking import FEWEST_TASKS
 if TYPE_CHECKING:
     from karat.analysis.gate import Gate, GateRates
     from karat.analysis.power import Power
+    from karat.analysis.race import Race, RaceReplay
     from karat.analysis.same_encoder import Same
     from karat.analysis.shrink import Shrunk
     from karat.results.run import Run
@@ -303,6 +304,41 @@ def _needed(value: float) -> str:
     if np.isnan(value) or value == 0:
         return "–"
     return "∞" if np.isinf(value) else f"{value:,.0f}"
+
+
+# -- a race ---------------------------------------------------------------------------------
+
+
+def show_race(found: Race, shape: str | None = None) -> None:
+    """Print the answer of a race, and a row per model."""
+    from karat.analysis.race import race_rows
+
+    caption = f"race to the goal {found.goal}: {count(len(found.models), 'model')}"
+    _show_rows(found, race_rows(found), caption, shape)
+
+
+def show_replay(found: RaceReplay, shape: str | None = None) -> None:
+    """Print what races on finished runs would have saved, and a row per model."""
+    from karat.analysis.race import replay_rows
+
+    caption = f"{count(len(found.orders), 'race')} to the goal {found.goal}, in random orders"
+    _show_rows(found, replay_rows(found), caption, shape)
+
+
+def _show_rows(
+    found: Race | RaceReplay, rows: pd.DataFrame, caption: str, shape: str | None
+) -> None:
+    first, *others = rows.columns
+    left = ("status", "better or equal", "top")
+    table = Table(
+        groups=[],
+        model=text_column(first, map(middle_cut, rows[first]), right=False),
+        columns=[text_column(name, rows[name], right=name not in left) for name in others],
+        starts=[0],
+        caption=caption,
+        notes=[*map(plain, found.notes)],
+    )
+    _show(table, [plain(found.sentence)], shape, found.to_dict(), found.models)
 
 
 # -- a run against earlier ones -------------------------------------------------------------

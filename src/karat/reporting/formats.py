@@ -20,6 +20,7 @@ from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
 from karat.models.contrib.endpoint_account import money
 from karat.reporting.notes import PARTIAL, SIGNS, caption, notes, scored_tasks
+from karat.results.tables import ELIMINATED
 
 #: with fewer letters of ties than this, each letter has its own column
 MAX_LETTERS = 8
@@ -386,12 +387,22 @@ def render_frame(frame: pd.DataFrame, shape: str) -> str:
 
 def to_csv(board: pd.DataFrame) -> str:
     """Return CSV with numbers at full precision."""
-    return str(board.to_csv(lineterminator="\n"))
+    return str(_with_eliminated(board).to_csv(lineterminator="\n"))
 
 
 def to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
-    return dump_json(records(board.reset_index()))
+    return dump_json(records(_with_eliminated(board).reset_index()))
+
+
+def _with_eliminated(board: pd.DataFrame) -> pd.DataFrame:
+    """Return a leaderboard with rows without a rank for the models that a race eliminated."""
+    gone = board.attrs.get("eliminated")
+    if not gone or board.index.nlevels > 1:
+        return board
+    rows = pd.DataFrame({ELIMINATED: gone}).rename_axis(board.index.name)
+    whole = pd.concat([board.assign(**{ELIMINATED: ""}).astype(object), rows])
+    return whole.where(whole.notna(), None)
 
 
 def dump_json(value: object) -> str:

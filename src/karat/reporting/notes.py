@@ -11,10 +11,11 @@ from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.item_tests import DETECTED
 from karat.analysis.score_matrix import BASELINE
 from karat.results.load import DECLINED, FAILED, NOT_RUN
+from karat.results.tables import ELIMINATED
 from karat.stats.ranking import FEWEST_TASKS
 
 #: signs of cells without a score
-SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…"}
+SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 #: mark of a score over fewer folds than planned
 PARTIAL = "*"
 #: reasons why models are not tested
@@ -83,6 +84,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     empty = [short(task) for task in board.attrs["tasks"] if task not in scored]
     if empty:
         yield f"Tasks without any score (see info in results.csv): {', '.join(empty)}."
+    yield from eliminated_notes(board.attrs.get("eliminated", {}))
     yield from _of_lacking(board.attrs.get("lacking", {}))
     yield from _of_coverage(board.attrs.get("coverage", {}))
     for task, (duplicates, tested) in list(board.attrs.get("twins", {}).items())[:MAX_NOTES]:
@@ -95,9 +97,14 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     if len(few):
         names = ", ".join(map(short, few))
         yield f"Too few tasks to compare with the other models: {names}."
-    alone = _without_ranks(board)
-    if alone:
+    if alone := _without_ranks(board):
         yield f"Only one model has scores: {', '.join(alone)}."
+
+
+def eliminated_notes(gone: Mapping[str, str]) -> Iterator[str]:
+    """Yield when and why models were eliminated in a race."""
+    for model, text in gone.items():
+        yield f"Not ranked: {short(model)}, {plain(text)}."
 
 
 def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:

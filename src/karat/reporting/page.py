@@ -32,6 +32,7 @@ from karat.analysis.checks import Finding, check_runs, rule_of
 from karat.analysis.formatting import count, middle_cut, plain, rounded, short
 from karat.analysis.item_tests import CORRECTED, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
+from karat.analysis.race import Race, follow_races, race_rows
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.core.files import write_atomic
@@ -59,7 +60,7 @@ from karat.reporting.formats import (
     to_html,
 )
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.notes import SIGNS
+from karat.reporting.notes import SIGNS, eliminated_notes
 from karat.reporting.verdict import (
     Evidence,
     command_text,
@@ -81,6 +82,7 @@ from karat.results.load import (
     make_cells,
 )
 from karat.results.run import newest_first
+from karat.results.tables import ELIMINATED, eliminated_by
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
 from karat.stats.ranking import rank_each
 
@@ -122,7 +124,7 @@ def make_bundle(
     are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
     ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` is as in ``leaderboard``.
     """
-    found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
+    found, races, out = _split_races(runs)
     given = gather_scores(found, pool)
     board = _board(found, given)
     whole = _one_row_each(parts := split_groups(board))
@@ -139,7 +141,7 @@ def make_bundle(
     bundle = {
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
         "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
-        **{"confidence": CONFIDENCE, "rule": RULE, "notes": _notes(board)},
+        **{"confidence": CONFIDENCE, "rule": RULE, "notes": [*_notes(board), *out]},
         "models": _models(whole, shown),
         **_answers(parts, evidence, shown),
         "tasks": _tasks(given, cells, metrics, evidence),
@@ -147,10 +149,47 @@ def make_bundle(
         **{"folds": folds, "states": states_of(cells, order)},
         "tests": make_tests(given, cells, order),
         "cheapest": make_cheapest(found, given, parts),
+        **({"races": races} if races else {}),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
     return dict(compact(bundle))
+
+
+def _split_races(runs: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
+    """Return the runs of models that were not eliminated, the races, and who was eliminated."""
+    if isinstance(runs, pd.DataFrame):
+        return runs, [], []
+    runs = frozen_runs(runs)
+    if not any(run.about.get("race") for run in runs):
+        return runs, [], []
+    left = [run for run in runs if not eliminated_by(run.about)]
+    if not left:
+        raise DataError("all models of these runs were eliminated in a race; add the other runs.")
+    out = {run.model: why for run in runs if (why := eliminated_by(run.about))}
+    return left, [_race(found) for found in follow_races(runs)], list(eliminated_notes(out))
+
+
+def _race(found: Race) -> dict[str, Any]:
+    """Return the answer of a race, its table, and the course of the evidence."""
+    table, trace = race_rows(found), found.trace
+    models = list(found.models["model"])
+    with np.errstate(divide="ignore"):
+        logs = [np.log10(trace[f"e_value {name}"].dropna()).round(3).tolist() for name in models]
+    table["model"] = table["model"].map(middle_cut)
+    return {
+        **{"sentence": found.sentence, "notes": found.notes, "goal": found.goal},
+        **{"jobs": found.jobs, "full": found.full_jobs},
+        "trace": {name: trace[name].tolist() for name in ("task", "jobs", "models", "needed")},
+        "lines": [
+            {"model": name, "status": status, "tasks": int(tasks), "log": log}
+            for name, status, tasks, log in zip(
+                models, found.models["status"], found.models["tasks"], logs, strict=True
+            )
+        ],
+        "columns": list(table.columns),
+        "rows": table.to_numpy().tolist(),
+    }
 
 
 def _board(found: Any, given: Gathered) -> pd.DataFrame:
@@ -341,7 +380,7 @@ def _questions(shown: PageIndex) -> dict[int, int]:
 # -- scores ----------------------------------------------------------------------------------
 
 #: one character per state of a cell
-STATE_LETTERS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n"}
+STATE_LETTERS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n", ELIMINATED: "n"}
 #: maximum number of scores of secondary metrics
 MAX_NUMBERS = 200_000
 
@@ -814,17 +853,22 @@ def plain_sections(bundle: Bundle) -> list[str]:
         ("Datasets", card, [[each[key] for key in card] for each in bundle["cards"]]),
         ("Provenance", run, [[_joined(each[key]) for key in run] for each in bundle["runs"]]),
     ]
-    lines = verdict_lines(bundle.get("verdict", ()))
-    found = [("Verdict", _paragraphs(lines))] if lines else []
+    lines = _paragraphs(verdict_lines(bundle.get("verdict", ())))
+    found = [("Verdict", lines)] if lines else []
     found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
     groups = bundle.get("cheapest", ())
     answers = [f"By {each['cost']}: {each['sentence']}" for group in groups for each in group]
     found += [("Cheapest equivalent model", _paragraphs(answers))] if answers else []
+    found += [("Race", _race_text(race)) for race in bundle.get("races", ())]
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
-    if bundle["cut"]:
-        items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
-        found.append(("Left out", f'<ul class="notes">{items}</ul>'))
+    items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
+    found += [("Left out", f'<ul class="notes">{items}</ul>')] if items else []
     return [f"<section><h2>{escape(title)}</h2>{text}</section>" for title, text in found]
+
+
+def _race_text(race: Bundle) -> str:
+    text = _paragraphs([race["sentence"]]) + _rows(race["columns"], race["rows"])
+    return text + _paragraphs(race["notes"])
 
 
 def _paragraphs(lines: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -37,8 +37,9 @@ from karat.results.compact import (
 )
 from karat.results.cross_validation import score_tables
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
-from karat.results.run import Run, about_stamp, open_runs
+from karat.results.run import Run, about_stamp, newest_first, open_runs
 from karat.results.tables import (
+    ELIMINATED,
     FINAL_EPOCH,
     SCORE_COLUMNS,
     expand_folds,
@@ -66,7 +67,8 @@ class Gathered:
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
     mean score of models with several seeds, by model, task, metric and seed. ``sources`` are the
     runs with the names of their models and tasks, as ``named_runs`` returns them, ``pool`` is how
-    they were pooled, ``apart`` the tasks in which not all models have the same seeds.
+    they were pooled, ``apart`` the tasks in which not all models have the same seeds, ``exits`` how
+    models left a race, of which all their runs are part.
     """
 
     models: list[str]
@@ -89,6 +91,7 @@ class Gathered:
     sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
     pool: str = "variant"
     apart: frozenset[str] = frozenset()
+    exits: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def superseded(self) -> set[tuple[int, str, int | None]]:
@@ -308,9 +311,23 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         sources=[(named.run, named.model, named.labels) for named in pooled],
         pool=pool,
         apart=frozenset().union(*(named.apart for named in pooled)),
+        exits=_exits(pooled),
         **facts,
     )
     return given, counted.scores
+
+
+def _exits(pooled: Sequence[PooledRun]) -> dict[str, dict[str, Any]]:
+    """Return how models left their newest race; a model with a run outside of races did not."""
+    runs: dict[str, list[Run]] = {}
+    for named in pooled:
+        runs.setdefault(named.model, []).append(named.run)
+    newest = {
+        model: newest_first(own)[0].about["race"].get("exit")
+        for model, own in runs.items()
+        if all(run.about.get("race") for run in own)
+    }
+    return {model: found for model, found in newest.items() if found}
 
 
 def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
@@ -457,7 +474,7 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 #: states of a model on a task; only the first has a score
-OK, FAILED, DECLINED, NOT_RUN = STATES = ("ok", "failed", "declined", "not run")
+OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
 
 
 @dataclass(frozen=True)
@@ -563,11 +580,12 @@ def _seed_spread(given: Gathered, chosen: Mapping[str, str]) -> np.ndarray:
 
 def _states(given: Gathered, tasks: list[str], means: np.ndarray, takes: np.ndarray) -> np.ndarray:
     states = np.where(takes, FAILED, NOT_RUN).astype(object)
-    declined = given.jobs[given.jobs["status"] == DECLINED]
-    model, task = _codes(declined["model"], given.models), _codes(declined["task"], tasks)
-    is_declined = np.zeros(takes.shape, dtype=bool)
-    is_declined[model[task >= 0], task[task >= 0]] = True
-    states[is_declined & ~takes] = DECLINED
+    for state in (DECLINED, ELIMINATED):
+        jobs = given.jobs[given.jobs["status"] == state]
+        model, task = _codes(jobs["model"], given.models), _codes(jobs["task"], tasks)
+        found = np.zeros(takes.shape, dtype=bool)
+        found[model[task >= 0], task[task >= 0]] = True
+        states[found & ~takes] = state
     states[~np.isnan(means)] = OK
     return states
 
@@ -702,8 +720,8 @@ def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
 
 
 COLUMNS = (
-    *("run", "model", "planned", "ok", *FAILURES, "declined", "running", "left", "state"),
-    *("seconds_per_job", "last"),
+    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
+    *("state", "seconds_per_job", "last"),
 )
 
 
@@ -730,15 +748,17 @@ def status_row(run: Run) -> dict[str, Any]:
     planned = {(task["name"], fold) for task in tasks for fold in task["folds"]}
     counts = Counter(record["status"] for record in jobs)
     done = {(record["task"], record["fold"]) for record in jobs}
-    left = len(planned - done)
+    # a race that is over needs no more jobs
+    left = 0 if (run.about.get("race") or {}).get("over") else len(planned - done)
     running = len(run.running_jobs())
     seconds = [record["seconds"] for record in jobs if record.get("seconds")]
     return {
         "run": run.folder.name,
         "model": run.model,
-        "planned": len(planned | done),
+        "planned": len(done) - counts[ELIMINATED] + left,
         **{name: counts[name] for name in ("ok", *FAILURES)},
         "declined": sum(record["status"] == "declined" for record in records),
+        "eliminated": counts[ELIMINATED],
         "running": min(running, left),
         "left": left,
         "state": "finished" if not left else "running" if running else "stopped",
@@ -790,7 +810,13 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
     Jobs that were never run are left out.
     """
     wanted = list(jobs)
-    models = {model for model, _ in wanted}
+    spent = job_seconds({model for model, _ in wanted}, folder)
+    known = [spent[job] for job in wanted if job in spent]
+    return Estimate(sum(known), len(known), len(wanted))
+
+
+def job_seconds(models: Collection[str], folder: Path) -> dict[tuple[str, str], float]:
+    """Return the mean duration of the jobs of models, by model and task, in the runs of a folder."""
     spent: dict[tuple[str, str], list[float]] = {}
     for path in sorted(folder.glob("*/run.json")):
         run = Run(path.parent)
@@ -799,5 +825,4 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
                 if record.get("seconds"):
                     job = (run.model, str(record["task"]))
                     spent.setdefault(job, []).append(float(record["seconds"]))
-    known = [sum(spent[job]) / len(spent[job]) for job in wanted if job in spent]
-    return Estimate(sum(known), len(known), len(wanted))
+    return {job: sum(seconds) / len(seconds) for job, seconds in spent.items()}

@@ -21,7 +21,7 @@ import pandas as pd
 
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.run import Run, newest_first
-from karat.results.tables import FINAL_EPOCH, SCORE_COLUMNS
+from karat.results.tables import ELIMINATED, FINAL_EPOCH, SCORE_COLUMNS
 
 #: a row per variant of a model, per model name, or per run folder
 POOLS = ("variant", "model", "none")
@@ -382,7 +382,7 @@ def superseded(pooled: Sequence[PooledRun], jobs: pd.DataFrame) -> np.ndarray:
     oldest_first = [places[id(run)] for run in reversed(newest_first(n.run for n in pooled))]
     age = np.argsort(oldest_first)
     seed = pd.factorize(pd.Series([str(named.run.about.get("seed")) for named in pooled]))[0]
-    ran = (jobs["status"] != "declined").to_numpy()
+    ran = (~jobs["status"].isin(["declined", ELIMINATED])).to_numpy()
     run = jobs["run"].to_numpy()
     key = jobs[JOB].assign(seed=seed[run])
     newest = pd.Series(age[run] + len(pooled) * ran, index=jobs.index)

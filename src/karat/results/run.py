@@ -41,6 +41,7 @@ import pandas as pd
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
+from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
 from karat.results.tables import (
     FOLDER,
@@ -50,6 +51,7 @@ from karat.results.tables import (
     check_about,
     check_record,
     csv_text,
+    eliminated_records,
     read_item_table,
     read_json_object,
     results_columns,
@@ -175,6 +177,15 @@ class Run:
         if about != self.about:
             write_atomic(self.folder / "run.json", _json(about), durable=True)
             self.__dict__["about"] = about
+
+    def set_race(self, race: Mapping[str, Any]) -> None:
+        """Store the plan and the state of the race that this run is part of."""
+        about = {**self.about, "race": dict(race)}
+        if about != self.about:
+            write_atomic(self.folder / "run.json", _json(about), durable=True)
+            self.__dict__["about"] = about
+            # records of eliminated jobs have no file
+            (self.folder / "scores" / COMPACT).unlink(missing_ok=True)
 
     def copy_job(self, other: Run, record: Mapping[str, Any]) -> None:
         """Copy a finished job of another run; the record is written last."""
@@ -399,8 +410,10 @@ class Run:
     def _sorted(self, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         order = {task["name"]: i for i, task in enumerate(self.about["tasks"])}
         last = len(order)
+        found = list(records)
+        found += eliminated_records(self.about, found)
         return sorted(
-            records, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0)
+            found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0)
         )
 
     def scores(self) -> pd.DataFrame:

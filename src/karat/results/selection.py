@@ -23,6 +23,7 @@ from karat.results.pooling import (
     pool_runs,
 )
 from karat.results.run import INCOMPLETE, Run, newest_first, open_runs
+from karat.results.tables import ELIMINATED
 
 #: fold and draw: the same test rows in two runs of one seed on the same data
 Unit = tuple[int, int]
@@ -74,7 +75,7 @@ class Side:
     def state(self, task: str, view: View = CLEAN) -> str:
         """Return "ok" if it has a score of a task in a view, or why not."""
         states = self._states.get(task, {}).get(view, set())
-        return next((state for state in (OK, FAILED, DECLINED) if state in states), NOT_RUN)
+        return next((state for state in (OK, FAILED, DECLINED, ELIMINATED) if state in states), NOT_RUN)
 
     def check(self) -> None:
         """Raise ``DataError`` if its records are damaged."""
@@ -340,7 +341,7 @@ class MergedRun(Run):
                 shift = part.shifts.get(label, 0)
                 fold = None if record["fold"] is None else record["fold"] + shift
                 own = found.setdefault((label, fold), {})
-                if record["status"] != DECLINED or seed not in own:
+                if record["status"] not in (DECLINED, ELIMINATED) or seed not in own:
                     own[seed] = _Owned(part.run, record, label, shift)
         ran = {label for label, fold in found if fold is not None}
         return {

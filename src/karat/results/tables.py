@@ -55,6 +55,8 @@ SCORE_COLUMNS = (
 WHOLE_COLUMNS = (
     *("fold", "seed", "repeat", "dimensions", "vector_bytes", "train_questions", "questions"),
 )
+#: status of jobs that were not run because the model was eliminated in a race
+ELIMINATED = "eliminated"
 #: epoch of a final score; scores during training have the epochs 1, 2, ...
 FINAL_EPOCH = -1
 
@@ -129,6 +131,35 @@ def expand_folds(
             yield record
         else:
             yield from ({**record, "fold": fold} for fold in folds.get(record["task"], [None]))
+
+
+def eliminated_by(about: Mapping[str, Any]) -> str:
+    """Return when and why the model of a run was eliminated in a race, or an empty string."""
+    race = about.get("race")
+    found = race.get("exit") if isinstance(race, Mapping) else None
+    is_eliminated = isinstance(found, Mapping) and found.get("reason") == ELIMINATED
+    return str(found.get("text") or ELIMINATED) if is_eliminated else ""  # type: ignore[union-attr]
+
+
+def eliminated_records(
+    about: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each planned job that was not run because the model was eliminated.
+
+    These records have no file: they follow from run.json.
+    """
+    if not (info := eliminated_by(about)):
+        return
+    known = {(record["task"], record["fold"]) for record in records}
+    for task in about["tasks"]:
+        for fold in task["folds"] if (task["name"], None) not in known else ():
+            if (task["name"], fold) not in known:
+                yield {
+                    **{"spec": "", "model": about["model"], "task": task["name"], "fold": fold},
+                    **{"kind": task.get("kind", ""), "metric": task["metrics"][0], "seed": None},
+                    **{"status": ELIMINATED, "info": info, "repeat": None, "utc": ""},
+                    **{"views": [], "notes": [], "history": []},
+                }
 
 
 def _of_jobs(
@@ -384,14 +415,14 @@ def _is_split(value: Any) -> bool:
     )
 
 
-_STATUS = frozenset({"ok", "declined", *FAILURES})
+_STATUS = frozenset({"ok", "declined", ELIMINATED, *FAILURES})
 _TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
 
 _ABOUT: dict[str, Check] = {
     **dict.fromkeys(("constraint", "mode", "stamp", "karat"), _is_text),
     "suite": _is_any_text,
     **dict.fromkeys(("version", "role", "tag", "base"), _none_or(_is_text)),
-    **dict.fromkeys(("params", "imported", "rescored"), _is_object),
+    **dict.fromkeys(("params", "imported", "rescored", "race"), _is_object),
     "prompts": _object_of(_is_text),
     "declared_prompts": _list_of(_is_text),
     "model": _is_name,

@@ -492,3 +492,22 @@ def _slopes(strengths: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.nd
     bend = games * share * (1 - share)
     # the likelihood depends on differences only: adding 1 fixes the mean
     return (games * share).sum(axis=1), np.diag(bend.sum(axis=1)) - bend + 1
+
+
+#: significant digits in which scores are compared; the rest is numerical noise
+DIGITS = 6
+
+
+def significant(values: np.ndarray) -> np.ndarray:
+    """Return numbers rounded to significant digits.
+
+    >>> significant(np.array([54.91703041, 54.91703046, 0.0, -1234567.0])).tolist()
+    [54.917, 54.917, 0.0, -1234570.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.floor(np.log10(np.abs(values)))
+    places = DIGITS - 1 - np.where(np.isfinite(size), size, 0.0)
+    # scaled by whole powers of ten, so that equal digits give equal bits
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    rounded = np.round(values / down * up) / up * down
+    return np.where(np.isfinite(values), rounded, values)

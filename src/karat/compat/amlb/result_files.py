@@ -31,7 +31,7 @@ from karat.results.importing import (
 from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
-from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS, expand_folds
+from karat.results.tables import AMLB_COLUMNS, ELIMINATED, KARAT_COLUMNS, expand_folds
 
 #: the columns of current files
 NEW = (
@@ -98,7 +98,9 @@ def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
 
 def _rows(run: Run, label: Mapping[str, str], make: Any) -> Iterator[dict[str, Any]]:
     tasks = {task["name"]: task for task in run.about["tasks"]}
-    for record in expand_folds(run.about, run.records()):
+    # another program would take a job that was not run for a failure
+    ran = [record for record in run.records() if record["status"] != ELIMINATED]
+    for record in expand_folds(run.about, ran):
         row = make(run, record, tasks.get(record["task"], {}))
         yield {**row, "framework": run.model, "task": label[record["task"]]}
 

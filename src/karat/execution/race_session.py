@@ -1,0 +1,304 @@
+"""A race as a session: rounds of jobs, each of the models that remain on the next task."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from karat.core.task import Suite
+from karat.errors import DefinitionError
+from karat.execution.dask_engine import local_cluster
+from karat.execution.job import POSTPONED, Job
+from karat.execution.plan import Plan
+from karat.execution.progress import Progress
+from karat.execution.runner import Options, Session
+from karat.models.model import Model
+from karat.results.load import job_seconds
+from karat.results.race_plan import (
+    CHEAP,
+    ORDERS,
+    FollowedRace,
+    RacePlan,
+    RaceScores,
+    exit_facts,
+    parse_goal,
+    random_order,
+)
+from karat.results.run import Run, newest_first, open_runs
+from karat.stats.racing import Rules, fewest_tasks
+
+#: seconds of the units of a budget
+UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+@dataclasses.dataclass(frozen=True)
+class RaceOptions:
+    """The options of ``race``, which documents them."""
+
+    goal: str = "best"
+    confidence: float = 0.95
+    margin: float | None = None
+    folds_per_task: int = 1
+    order: str = "random"
+    budget: int | str | None = None
+
+    def check(self) -> None:
+        """Raise one DefinitionError that lists every wrong option."""
+        messages = []
+        if not _is_number(self.confidence) or not 0 < self.confidence < 1:
+            messages.append(
+                f"confidence must be a number between 0 and 1, such as 0.95, got "
+                f"{self.confidence!r}."
+            )
+        if self.margin is not None and not (_is_number(self.margin) and 0 < self.margin < 1e9):
+            messages.append(f"margin must be a number > 0, such as 0.01, got {self.margin!r}.")
+        folds = self.folds_per_task
+        if isinstance(folds, bool) or not isinstance(folds, int) or folds < 1:
+            messages.append(f"folds_per_task must be an integer >= 1, got {folds!r}.")
+        if self.order not in ORDERS:
+            messages.append(f'order must be "random" or "cheap", got {self.order!r}.')
+        for check in (lambda: parse_goal(self.goal, 10**9), self.limits):
+            try:
+                check()
+            except DefinitionError as error:
+                messages += error.messages
+        if messages:
+            raise DefinitionError(*messages)
+
+    def limits(self) -> tuple[float | None, int | None]:
+        """Return the budget as seconds or as a number of jobs.
+
+        >>> RaceOptions(budget="4h").limits(), RaceOptions(budget=300).limits()
+        ((14400.0, None), (None, 300))
+        """
+        if self.budget is None:
+            return None, None
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|m|min|h|d)?", str(self.budget).strip())
+        if found is None or float(found[1]) <= 0 or not (found[2] or found[1].isdecimal()):
+            raise DefinitionError(
+                f'budget must be a time such as "4h", "30m" or "90s", or a number of jobs, got '
+                f"{self.budget!r}."
+            )
+        return (float(found[1]) * UNITS[found[2]], None) if found[2] else (None, int(found[1]))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def plan_race(plan: Plan, given: RaceOptions) -> Plan:
+    """Return the plan of a race: the tasks of two or more models, with the folds of a block."""
+    given.check()
+    counts: dict[str, set[str]] = {}
+    for model, planned, _ in plan.jobs:
+        counts.setdefault(planned.task.name, set()).add(model.name)
+    raced = {task for task, models in counts.items() if len(models) > 1}
+    cut = {
+        each.task.name: dataclasses.replace(each, folds=each.folds[: given.folds_per_task])
+        for each in plan.tasks
+        if each.task.name in raced
+    }
+    jobs = tuple(
+        (model, cut[planned.task.name], fold)
+        for model, planned, fold in plan.jobs
+        if planned.task.name in cut and fold in cut[planned.task.name].folds
+    )
+    racing = {model.name for model, _, _ in jobs}
+    models = tuple(model for model in plan.models if model.name in racing)
+    _check_size(given, models, plan.models, raced)
+    return dataclasses.replace(plan, models=models, tasks=tuple(cut.values()), jobs=jobs)
+
+
+def _check_size(
+    given: RaceOptions, models: Sequence[Model], all_models: Sequence[Model], tasks: set[str]
+) -> None:
+    """Raise DefinitionError if no race with these models and tasks can decide anything."""
+    if len(models) < 2:
+        names = ", ".join(model.name for model in all_models)
+        alone = "have no task in common" if len(all_models) > 1 else "is alone"
+        raise DefinitionError(
+            f"a race needs at least two models that share tasks; {names} {alone}. Add models with "
+            f"-m, or use karat run."
+        )
+    parse_goal(given.goal, len(models))
+    rules = Rules.read(given.goal, given.confidence, given.margin)
+    needed = fewest_tasks(rules, len(models))
+    if len(tasks) < needed:
+        raise DefinitionError(
+            f"with {len(models)} models and confidence {given.confidence:g}, nothing can be "
+            f"decided before {needed} tasks, even if one model wins all of them; the suite has "
+            f"{len(tasks)} task{'' if len(tasks) == 1 else 's'} of two or more models. Use a "
+            f"larger suite, fewer models, a lower --confidence, or karat run."
+        )
+
+
+def make_race(full: Plan, plan: Plan, options: Options, given: RaceOptions) -> RacePlan:
+    """Return a new race on a plan; ``full`` is the plan of all folds."""
+    names = [planned.task.name for planned in plan.tasks]
+    order = random_order(names, options.seed)
+    if given.order == CHEAP:
+        order = _cheap_first(order, [model.name for model in plan.models], options.output)
+    available = {each.task.name: len(each.folds) for each in full.tasks}
+    return RacePlan(
+        id=datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f"),
+        goal=given.goal,
+        confidence=given.confidence,
+        margin=given.margin,
+        by=given.order,
+        order=order,
+        folds={each.task.name: list(each.folds) for each in plan.tasks},
+        available={name: available[name] for name in names},
+        models=tuple(model.name for model in plan.models),
+        batches=(0,) * len(plan.models),
+    )
+
+
+def _cheap_first(order: Sequence[str], models: Sequence[str], output: Path) -> tuple[str, ...]:
+    """Return tasks by their mean time in earlier runs; those without one come last."""
+    spent: dict[str, list[float]] = {}
+    for (_, task), seconds in job_seconds(set(models), output).items():
+        spent.setdefault(task, []).append(seconds)
+    if not set(spent) & set(order):
+        raise DefinitionError(
+            f"order cheap needs the times of earlier runs of these models in {output}, found "
+            f"none; use the random order."
+        )
+    mean = {task: sum(times) / len(times) for task, times in spent.items()}
+    return tuple(sorted(order, key=lambda task: mean.get(task, float("inf"))))
+
+
+def find_race(plan: Plan, suite: Suite, options: Options, given: RaceOptions) -> RacePlan | None:
+    """Return the race in the output folder that these options continue, or None."""
+    if not options.output.is_dir() or not list(options.output.glob("*/run.json")):
+        return None
+    names = {model.name for model in plan.models}
+    same = {"suite": suite.name, "constraint": options.constraint, "seed": options.seed}
+    for run in newest_first(open_runs([options.output])):
+        race = RacePlan.read(run.about)
+        if race and run.model in names and all(run.about.get(k) == v for k, v in same.items()):
+            _check_same(race, plan, options, given)
+            return race
+    return None
+
+
+def _check_same(race: RacePlan, plan: Plan, options: Options, given: RaceOptions) -> None:
+    """Raise DefinitionError if a race cannot be continued with these options."""
+    settings = {
+        "goal": (race.goal, given.goal),
+        "confidence": (race.confidence, given.confidence),
+        "margin": (race.margin, given.margin),
+        "order": (race.by, given.order),
+    }
+    messages = [
+        f"the race in {options.output} has {name} {known}, got {value}; its guarantee holds only "
+        f"with the settings it started with. Resume with {known}, or start a new race without "
+        f"--resume."
+        for name, (known, value) in settings.items()
+        if known != value
+    ]
+    folds = {each.task.name: list(each.folds) for each in plan.tasks}
+    if folds != race.folds:
+        messages.append(
+            f"the race in {options.output} has other tasks or folds per task; resume with the same "
+            f"suite and folds, or start a new race without --resume."
+        )
+    lost = [name for name in race.models if name not in {model.name for model in plan.models}]
+    if lost:
+        messages.append(
+            f"the race in {options.output} has more models: add -m {' -m '.join(lost)}, or start a "
+            f"new race without --resume."
+        )
+    if messages:
+        raise DefinitionError(*messages)
+
+
+class RaceSession(Session):
+    """One call of ``race``; ``race`` is a new race, or the one to resume."""
+
+    most = "at most "
+
+    def __init__(
+        self,
+        plan: Plan,
+        suite: Suite,
+        options: Options,
+        progress: Progress,
+        race: RacePlan,
+        limits: tuple[float | None, int | None] = (None, None),
+    ) -> None:
+        super().__init__(plan, suite, options, progress)
+        self.race, self.limits = race, limits
+        self.scores = RaceScores()
+        self.stopped_by_budget = False
+
+    def run(self) -> list[Run]:
+        """Run the race and return the runs, or raise Stopped with the unfinished ones."""
+        if not self.on_dask or self.scheduler is not None:
+            return super().run()
+        with local_cluster(self.workers) as cluster:  # one for all rounds
+            self.scheduler = cluster.scheduler_address
+            return super().run()
+
+    def _title(self, left: int) -> str:
+        fewest = fewest_tasks(self.race.rules, len(self.plan.models))
+        return f"{super()._title(left)} · no decision before {fewest} tasks"
+
+    def _about(self, model: Model) -> dict[str, Any]:
+        return {**super()._about(model), "race": {"plan": self.race.to_dict()}}
+
+    def _fits(self, run: Run) -> bool:
+        race = RacePlan.read(run.about)
+        return race is not None and race.id == self.race.id
+
+    def _rounds(self, jobs: list[Job]) -> Iterator[list[Job]]:
+        """Yield the jobs of the running models on the next task, until the goal is reached."""
+        for name, opened in self.runs.items():
+            for record in opened.records():
+                self.scores.add(name, record)
+        self._join()
+        race, begun, ran = FollowedRace(self.race), time.monotonic(), 0
+        known = {self._key(job): job for job in jobs}
+        while needed := race.advance(self.scores):
+            self._store(race)
+            together = [known[key] for key in needed]
+            ran += len(together)
+            seconds, most = self.limits
+            if (most and ran > most) or (seconds and time.monotonic() - begun > seconds):
+                self.stopped_by_budget = True
+                break
+            yield together
+            if self._postponed:
+                break
+        self._store(race)
+
+    def _join(self) -> None:
+        """Add the models that are new to a resumed race, after the tasks that were used."""
+        names = [model.name for model in self.plan.models]
+        if any(name not in self.race.models for name in names):
+            earlier = FollowedRace(self.race)
+            earlier.advance(self.scores)
+            self.race = self.race.joined(names, earlier.state.tasks)
+
+    def _key(self, job: Job) -> tuple[str, str, int]:
+        return self.shelf.get(job.model).name, self.shelf.get(job.task).name, job.fold
+
+    def _record(self, job: Job, answer: Any) -> dict[str, Any]:
+        record = super()._record(job, answer)
+        if record["status"] != POSTPONED:
+            self.scores.add(str(record["model"]), record)
+        return record
+
+    def _store(self, race: FollowedRace) -> None:
+        """Write the state of the race into the runs, and report models that left."""
+        over = race.over or race.exhausted
+        for name, opened in self.runs.items():
+            earlier: Mapping[str, Any] = opened.about.get("race") or {}
+            facts = exit_facts(race, name)
+            opened.set_race({"plan": race.plan.to_dict(), "exit": facts, "over": over})
+            if facts and not earlier.get("exit"):
+                self.progress.left(name, str(facts["text"]))
