@@ -24,16 +24,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from scipy.stats import binomtest, rankdata, t
 
 import karat
 from karat.analysis.race import Replayed, replay_race
-from karat.results.tables import SCORE_COLUMNS
+from karat.compat.convert import read_scores
 from karat.stats.racing import RaceState, Rules
 from karat.stats.ranking import rank_models
 
-METRICS = {"roc_auc": "auc", "log_loss": "logloss", "root_mean_squared_error": "rmse"}
 #: files of each half: with one hour, and with four hours
 HALVES = {
     "1 hour": ("small-8c1h", "medium-8c1h"),
@@ -87,20 +85,6 @@ def peeking(scores: np.ndarray) -> tuple[int, np.ndarray]:
 # -- MulTaBench -----------------------------------------------------------------------------
 
 
-def read_multabench(folder: Path) -> pd.DataFrame:
-    """Return the scores of the package as a table of scores."""
-    files = sorted(folder.glob("*.csv"))
-    table = pd.concat([pd.read_csv(path).assign(model=path.stem) for path in files])
-    values = table["test_score"].where(table["metric"] == "roc_auc", table["test_error"])
-    return pd.DataFrame(
-        {
-            **{"task": table["dataset"], "model": table["model"], "repeat": 0},
-            **{"fold": table["fold"], "corruption": "", "severity": 0.0, "draw": 0, "epoch": -1},
-            **{"metric": table["metric"].map(METRICS), "value": values},
-        }
-    )[list(SCORE_COLUMNS)]
-
-
 def multabench(folder: Path | None, orders: int) -> None:
     """Print what races would have saved on MulTaBench, and what naive rules do."""
     package = find_spec("multabench") if folder is None else None
@@ -109,7 +93,7 @@ def multabench(folder: Path | None, orders: int) -> None:
     if folder is None or not list(folder.glob("*.csv")):
         print("skipped: no MulTaBench results; pip install multabench, or name the folder.")
         return
-    table = read_multabench(folder)
+    table = read_scores(folder, system="multabench")
     print(
         f"{'goal':<8} {'confidence':>10} {'folds':>5} {'jobs':>7} {'fewer':>6} {'remain':>6} "
         f"{'best kept':>9} {'top kept':>8} {'same top':>8}"
