@@ -222,3 +222,20 @@ def test_long_races_do_not_overflow():
 def test_unknown_goals(goal):
     with pytest.raises(ValueError):
         Rules.read(goal, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("means", "keep", "batches", "since", "best"),
+    [
+        ([0.0] * 8, 1, [0] * 4 + [1] * 4, [0, 20], range(8)),  # equal, half of them join later
+        ([0.0] * 4 + [-2.0] * 4, 3, [0] * 8, [0], range(4)),  # four are among the best three
+        ([3.0, 0, 0, -2, -2, -2], 2, [0] * 6, [0], range(3)),  # two share the second place
+    ],
+)
+def test_protected_models_are_rarely_eliminated(means, keep, batches, since, best):
+    rules, wrong = Rules(keep=keep, level=0.2), 0
+    for seed in range(60):
+        noise = np.random.default_rng(seed).standard_t(2, size=(len(means), 50))
+        state = play(RaceState(rules, batches, since), noise + np.array(means)[:, None])
+        wrong += not state.remaining[list(best)].all()
+    assert wrong <= 60 * rules.error(len(since))
