@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -790,14 +790,28 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
     Jobs that were never run are left out.
     """
     wanted = list(jobs)
-    models = {model for model, _ in wanted}
-    spent: dict[tuple[str, str], list[float]] = {}
+    spent = earlier_seconds({model for model, _ in wanted}, folder)
+    known = [spent[job][0] for job in wanted if job in spent]
+    return Estimate(sum(known), len(known), len(wanted))
+
+
+def earlier_seconds(
+    models: Collection[str], folder: Path
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the mean seconds of a job, and those of its vectors, by model and task.
+
+    They are those of the runs of these models in a folder.
+    """
+    spent: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for path in sorted(folder.glob("*/run.json")):
         run = Run(path.parent)
         with contextlib.suppress(DataError):  # a folder of something else
-            for record in run.records() if run.model in models else ():
-                if record.get("seconds"):
-                    job = (run.model, str(record["task"]))
-                    spent.setdefault(job, []).append(float(record["seconds"]))
-    known = [sum(spent[job]) / len(spent[job]) for job in wanted if job in spent]
-    return Estimate(sum(known), len(known), len(wanted))
+            columns = columns_of(FrozenRun.of(run)) if run.model in models else Listed(())
+            keys = ("task", "seconds", "embed_seconds")
+            for task, seconds, vectors in zip(*map(columns.column, keys), strict=True):
+                if seconds:
+                    spent.setdefault((run.model, str(task)), []).append((seconds, vectors or 0.0))
+    return {
+        job: (sum(one for one, _ in own) / len(own), max(vectors for _, vectors in own))
+        for job, own in spent.items()
+    }

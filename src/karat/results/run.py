@@ -251,6 +251,16 @@ class Run:
         write_atomic(self._record(record), _json(record, None), durable=True)
         self.unmark_running(record)
 
+    def write_not_run(self, record: dict[str, Any], reason: str, lacks: str | None) -> None:
+        """Write the record of a task that was declined, or, without ``lacks``, whose data is lost."""
+        info = " ".join(encodable(reason).split())
+        if lacks is None:
+            failed = {"status": "failed", "info": f"DataError: {info}", "repeat": 0}
+            self.write(record | failed, {"log.txt": reason})
+        else:
+            more = {"lacks": lacks} if lacks else {}
+            self.write(record | {"status": "declined", "info": info, **more}, {})
+
     def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
         """Return the folder of a job's artifacts of one kind."""
         return self.folder / safe_name(name) / safe_name(record["task"]) / _fold(record)
@@ -281,6 +291,20 @@ class Run:
     def has(self, record: Mapping[str, Any]) -> bool:
         """Return whether the record of a job is stored."""
         return self._record(record).exists()
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders of predictions, logs, artifacts and others."""
+        with os.scandir(self.folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def replace_records(self, records: Sequence[dict[str, Any]]) -> None:
+        """Write these records, one per line, instead of their own files, and the tables."""
+        dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+        lines = [dump(record) + "\n" for record in self._sorted(records)]
+        write_atomic(self.folder / "jobs" / IMPORTED, "".join(lines), durable=True)
+        for record in records:
+            self._record(record).unlink(missing_ok=True)
+        self.finish()
 
     def write_records(self, records: Sequence[dict[str, Any]]) -> None:
         """Write all records of an imported run into one file, and its tables."""
