@@ -60,7 +60,7 @@ class Claims:
 
     def __init__(self, folder: Path, lease: float, keys: Sequence[str]) -> None:
         self.folder, self.lease, self.keys = Path(folder), lease, keys
-        self.clock = self.folder / f".clock.{platform.node()}.{os.getpid()}"
+        self.clock = self.folder / f".clock.{os.urandom(8).hex()}"
 
     def __enter__(self) -> Claims:
         try:
@@ -117,7 +117,7 @@ class Claims:
         return latest, done
 
     def _is_expired(self, path: Path) -> bool:
-        os.utime(self.clock)
+        self.clock.touch()
         about: Any = {}
         with contextlib.suppress(OSError, ValueError):
             about = json.loads(path.read_text(encoding="utf-8"))

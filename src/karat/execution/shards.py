@@ -206,7 +206,7 @@ def _units(plan: Plan, times: Times) -> Iterator[tuple[str, list[int], float | N
         jobs = units[key]
         pairs = {(plan.jobs[job][0].name, plan.jobs[job][1].task.name) for job in jobs}
         spent = [times[pair][1] for pair in pairs if pair in times]
-        vectors = max(spent, default=None) if shared[plan.jobs[jobs[0]][0].name] else 0.0
+        vectors = max(spent, default=None) if key[2] == -1 else None
         yield key[3], jobs, vectors
 
 
