@@ -108,10 +108,15 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     if into.exists() and not into.is_dir():
         raise DefinitionError(f"cannot write to {into}: it is not a folder; choose another --output.")
     sources = _runs_by_model(paths, into)
+    before: dict[str, list[Run]] = {}
+    for run in earlier_runs(into, {}, ()) if into.is_dir() else ():
+        if run.about.get("gathered"):
+            before.setdefault(run.model, []).append(run)
     found = Gathering([], sum(1 for _ in plan.jobs()))
     failed = 0
     for model in plan.models:
-        merge = _Merge(plan, model, into, sources.get(model["about"]["model"], []), found)
+        name = model["about"]["model"]
+        merge = _Merge(plan, model, into, sources.get(name, []), before.get(name, []), found)
         found.runs.append(merge.write())
         failed += merge.failed
     commands = dict(_commands(plan, found.missing, into)) if found.missing else {}
@@ -168,6 +173,7 @@ class _Merge:
     model: Mapping[str, Any]
     output: Path
     sources: list[Run]
+    before: list[Run]
     report: Gathering
     failed: int = 0
 
@@ -175,11 +181,10 @@ class _Merge:
     def target(self) -> Run:
         """The run in the output folder, made before or now."""
         about = self._about()
-        if self.output.is_dir():
-            for run in earlier_runs(self.output, about, SAME):
-                if run.about.get("gathered"):
-                    run.merge_plan(about["tasks"], list(self.plan.tasks))
-                    return run
+        for run in self.before:
+            if all(run.about.get(key) == about[key] for key in SAME):
+                run.merge_plan(about["tasks"], list(self.plan.tasks))
+                return run
         return Run.create(self.output, about)
 
     def _about(self) -> dict[str, Any]:
@@ -203,9 +208,11 @@ class _Merge:
         )
         for run in self.sources:
             _link_tree(run.folder / "items", own.folder / "items")
+        kinds = {id(run): run.folders() for run in self.sources}
         for job, (run, _) in chosen.items():
             if run is not own:
-                _link_job(run, own, {"task": job[0], "fold": job[1]}, replace=job in before)
+                link = _Link(run, own, {"task": job[0], "fold": job[1]}, job in before)
+                link.make(kinds[id(run)])
         for record, reason, lacks in self.plan.not_run(self.model):
             if not own.has(record):
                 own.write_not_run(record, reason, lacks)
@@ -250,18 +257,31 @@ def _scores(record: Mapping[str, Any]) -> list[Any]:
     return [[view.get(key) for key in keys] for view in record["views"]]
 
 
-def _link_job(source: Run, target: Run, job: Mapping[str, Any], *, replace: bool) -> None:
-    """Link the predictions, artifacts and log of a job; ``replace`` those that are there."""
-    for kind in source.folders():
-        if kind not in (*_OWN, "logs"):
-            into = target.artifact_folder(kind, job)
-            if replace:
-                shutil.rmtree(into, ignore_errors=True)
-            _link_tree(source.artifact_folder(kind, job), into)
-    if replace:
-        target.log(job).unlink(missing_ok=True)
-    if source.log(job).is_file():
-        _link(source.log(job), target.log(job))
+@dataclass(frozen=True)
+class _Link:
+    """Links the files of a job from one run to another; ``replace`` those that are there."""
+
+    source: Run
+    target: Run
+    job: Mapping[str, Any]
+    replace: bool
+
+    def make(self, kinds: Iterable[str]) -> None:
+        """Link predictions and artifacts of these kinds, and the log."""
+        for kind in kinds:
+            if kind == "logs":
+                self._link_log()
+            elif kind not in _OWN:
+                into = self.target.artifact_folder(kind, self.job)
+                if self.replace:
+                    shutil.rmtree(into, ignore_errors=True)
+                _link_tree(self.source.artifact_folder(kind, self.job), into)
+
+    def _link_log(self) -> None:
+        if self.replace:
+            self.target.log(self.job).unlink(missing_ok=True)
+        if self.source.log(self.job).is_file():
+            _link(self.source.log(self.job), self.target.log(self.job))
 
 
 def _link_tree(source: Path, target: Path) -> None:

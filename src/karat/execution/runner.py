@@ -186,6 +186,7 @@ class Session:
         self.on_dask = options.engine == "dask"
         self._planned = {planned.task.name: planned for planned in plan.tasks}
         self._items: dict[str, ItemTable] = {}
+        self._earlier: list[Run] | None = None
         self._tasks_of: dict[str, set[str]] = {}
         for model, planned, _ in plan.jobs:
             self._tasks_of.setdefault(model.name, set()).add(planned.task.name)
@@ -410,7 +411,9 @@ class Session:
 
         An earlier run with outdated jobs is not changed.
         """
-        earlier = list(earlier_runs(self.options.output, about, SAME))
+        if self._earlier is None:  # read once for all models
+            self._earlier = list(earlier_runs(self.options.output, {}, ()))
+        earlier = [e for e in self._earlier if all(e.about.get(k) == about[k] for k in SAME)]
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
