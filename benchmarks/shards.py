@@ -93,7 +93,9 @@ def plan_of(models: int, tasks: int, folds: int) -> Plan:
     frame["y"] = ["no", "yes"] * 20
     data = [Dataset.from_table(frame, "y", name=f"data-{n}") for n in range(DATASETS)]
     split = {"use": "kfold", "folds": folds}
-    made = [Task(f"task-{n}", data[n % DATASETS], split=split, metrics=["acc"]) for n in range(tasks)]
+    made = [
+        Task(f"task-{n}", data[n % DATASETS], split=split, metrics=["acc"]) for n in range(tasks)
+    ]
     skills = rng.normal(0, 0.03, models).tolist()
     return make_plan(
         [adapt(Simulated(skill), f"model-{n}") for n, skill in enumerate(skills)], made

@@ -41,7 +41,10 @@ def assert_equal_runs(gathered: list[Run], whole: list[Run]) -> None:
         assert tables[0] == tables[1]
         pd.testing.assert_frame_equal(timeless(one), timeless(other))
         assert predictions(one) == predictions(other)
-        tasks = [[{**t, "item_table": t.get("item_table")} for t in run.about["tasks"]] for run in (one, other)]
+        tasks = [
+            [{**t, "item_table": t.get("item_table")} for t in run.about["tasks"]]
+            for run in (one, other)
+        ]
         assert tasks[0] == tasks[1]
 
 
@@ -308,7 +311,8 @@ for kill in range(6):
 claimed = karat.gather(output + "-claimed", output + "-other")
 facts["claimed"] = claimed.is_complete and not claimed.double
 tables = [
-    sorted((p.parts[-3].split(".")[0], p.read_text()) for p in Path(output + end).glob("*/scores/scores.csv"))
+    sorted((path.parts[-3].split(".")[0], path.read_text()) for path in
+           Path(output + end).glob("*/scores/scores.csv"))
     for end in ("-gathered", "-other", "-whole")
 ]
 facts["same"] = tables[0] == tables[1] == tables[2] and len(tables[0]) == 3

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
@@ -11,7 +12,6 @@ from karat.execution.plan_file import FILE, PlanFile, write_plan_file
 from karat.execution.progress import Progress
 from karat.execution.runner import Options, Session
 from karat.models.adapters import adapt
-from sklearn.dummy import DummyClassifier
 from karat.models.tabular_encoders import OneHotTable
 
 

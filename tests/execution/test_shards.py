@@ -124,7 +124,10 @@ def test_wrong_options_are_refused_together():
 def test_vectors_are_computed_in_one_part_if_their_time_is_unknown(plan):
     bundles = make_bundles(plan, {})
     assert sorted(job for each in bundles for job in each.jobs) == list(range(len(plan.jobs)))
-    found = [{(plan.jobs[job][0].name, plan.jobs[job][1].data.name) for job in each.jobs} for each in bundles]
+    found = [
+        {(plan.jobs[job][0].name, plan.jobs[job][1].data.name) for job in each.jobs}
+        for each in bundles
+    ]
     assert all(len(pairs) == 1 for pairs in found)
     assert found.count({("letters", "data-0")}) == found.count({("letters", "data-1")}) == 1
     # the heads of a fold stay together: five folds on each of two datasets
@@ -141,14 +144,18 @@ def test_long_jobs_of_an_encoder_are_split_if_vectors_are_cheap(plan):
     ]
     assert counts[0] > 4
     assert counts[1] == 2
-    pieces = [each for each in make_bundles(plan, cheap) if plan.jobs[each.jobs[0]][0].name == "letters"]
+    pieces = [
+        each for each in make_bundles(plan, cheap) if plan.jobs[each.jobs[0]][0].name == "letters"
+    ]
     assert min(10 * len(piece.jobs) for piece in pieces) >= 4 * 1.0
 
 
 def test_unknown_times_are_means_of_known_ones(plan):
     first, second, *_ = (planned.task.name for planned in plan.tasks)
     times = {("letters", first): (2.0, 0.0), ("letters", second): (4.0, 0.0)}
-    known = dict(zip([(m.name, p.task.name) for m, p, _ in plan.jobs], job_seconds(plan, times), strict=True))
+    known = dict(
+        zip([(m.name, p.task.name) for m, p, _ in plan.jobs], job_seconds(plan, times), strict=True)
+    )
     third = plan.tasks[2].task.name
     assert known["letters", first] == 2.0
     assert known["letters", third] == 3.0
@@ -214,7 +221,9 @@ def test_the_first_shard_fixes_the_times_for_all_others(plan, tmp_path):
 def test_times_come_from_the_runs_in_the_output_folder(two_classes, tmp_path):
     evaluate("onehot", two_classes(), output=tmp_path)
     evaluate("onehot", two_classes(), output=tmp_path, shard="1/2")
-    ((model, task, seconds, vectors),) = json.loads((tmp_path / "estimates.json").read_text())["jobs"]
+    ((model, task, seconds, vectors),) = json.loads((tmp_path / "estimates.json").read_text())[
+        "jobs"
+    ]
     assert (model, task, vectors) == ("onehot", "halves", 0.0)
     assert seconds > 0
 

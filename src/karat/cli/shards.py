@@ -10,12 +10,30 @@ from typing import Any
 
 import click
 
-from karat.cli.options import PATH, SETTINGS, given_words, option, repeatable, run_options, shard_options
+from karat.cli.options import (
+    PATH,
+    SETTINGS,
+    given_words,
+    option,
+    repeatable,
+    run_options,
+    shard_options,
+)
 from karat.errors import DefinitionError
 
 #: options of karat run that differ between its shards, or change only what is printed
 NOT_REPEATED = (
-    *("shard", "claim", "lease", "estimates", "output", "resume", "retry_failed", "quiet", "verbose"),
+    *(
+        "shard",
+        "claim",
+        "lease",
+        "estimates",
+        "output",
+        "resume",
+        "retry_failed",
+        "quiet",
+        "verbose",
+    ),
     *("shape", "ignore"),
 )
 #: number of jobs that are listed
@@ -31,16 +49,16 @@ MOST_JOBS = 20
 def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
     """Merge the runs that karat run --shard or --claim has written into DIR.
 
-    Checks that every planned job is there once, lists what is missing, double or outdated, and prints
-    the commands that run what is missing. The merged tables are those of a run on one machine.
+    Checks that every planned job is there once, lists what is missing, double or outdated, and
+    prints the commands that run what is missing. The tables are those of a run on one machine.
 
     \b
     Examples:
       karat gather results -o results/gathered
       karat gather node-a/results node-b/results -o results
 
-    Exit code: 0 every job is there, 1 jobs are missing or equal jobs have different scores, 2 invalid
-    input.
+    Exit code: 0 every job is there, 1 jobs are missing or equal jobs have different scores,
+    2 invalid input.
     """
     from karat.execution.gather import gather as merge
 
@@ -75,11 +93,16 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
 @click.command(context_settings=SETTINGS, short_help="Write a job script for Slurm.")
 @run_options
 @option(
-    "--array N", "Number of parts, each of them a task of a job array.", type=click.IntRange(1), required=True
+    "--array N",
+    "Number of parts, each of them a task of a job array.",
+    type=click.IntRange(1),
+    required=True,
 )
 @option("--time TIME", "Time limit of a task, such as 4:00:00.")
 @option("--mem SIZE", "Memory of a task, such as 8G.")
-@option("-w, --workers N", "Worker processes and cores of a task.", type=click.IntRange(1), default=1)
+@option(
+    "-w, --workers N", "Worker processes and cores of a task.", type=click.IntRange(1), default=1
+)
 @option("-o, --output DIR", "Where to write run folders, on a shared disk.", default="results")
 @option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
 @option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
@@ -91,9 +114,9 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
 def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
     """Write a job script that runs SUITE as a job array of Slurm.
 
-    The script is printed; the size of the parts, from the times of earlier runs, is printed on standard
-    error. Submit it with: bash job.sh. A second job gathers the results when the array has ended. A task
-    that is preempted, or that reaches its time limit, is queued again and continues.
+    The script is printed; the size of the parts, from the times of earlier runs, is printed on
+    standard error. Submit it with: bash job.sh. A second job gathers the results when the array has
+    ended. A task that is preempted, or that reaches its time limit, is queued again and continues.
 
     \b
     Examples:
@@ -161,7 +184,7 @@ if [ -z "${{SLURM_ARRAY_TASK_ID:-}}" ]; then
     exit
 fi
 
-# USR1: a minute before the time limit. TERM: preempted. Finished jobs are kept, --resume runs the rest.
+# USR1: a minute before the time limit. TERM: preempted. Finished jobs are kept.
 trap 'again=yes; kill -TERM "$karat"' USR1
 trap 'kill -TERM "$karat"' TERM
 "${{KARAT[@]}}" {command} &

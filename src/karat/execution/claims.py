@@ -1,7 +1,7 @@
 """Claims: files in a shared folder by which processes on several machines divide a list of work.
 
-``KEY.1`` is the first claim of a piece of work, created exclusively. Its owner renews the time of the
-file while it works and writes ``KEY.done`` at the end. If the time is older than the lease, the
+``KEY.1`` is the first claim of a piece of work, created exclusively. Its owner renews the time of
+the file while it works and writes ``KEY.done`` at the end. If the time is older than the lease, the
 owner has died, and the one who creates ``KEY.2`` takes over. Nothing is renamed or deleted, so two
 processes never take the same claim. Times are those of the file server, not of the machines.
 """

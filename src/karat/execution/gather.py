@@ -1,6 +1,6 @@
 """``gather``: merge the runs of shards, and find the jobs that are missing or there twice.
 
-A job is identified by its hash, as ``--resume`` does. Records of all shards go into one file per run;
+A job is identified by its hash, as in ``--resume``. Records of all shards go into one file per run;
 predictions, logs and artifacts are linked, or copied to another disk.
 """
 
@@ -106,7 +106,9 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     plan = _common_plan(paths)
     into = Path(output)
     if into.exists() and not into.is_dir():
-        raise DefinitionError(f"cannot write to {into}: it is not a folder; choose another --output.")
+        raise DefinitionError(
+            f"cannot write to {into}: it is not a folder; choose another --output."
+        )
     sources = _runs_by_model(paths, into)
     before: dict[str, list[Run]] = {}
     for run in earlier_runs(into, {}, ()) if into.is_dir() else ():
@@ -140,8 +142,8 @@ def _common_plan(paths: Iterable[Path]) -> PlanFile:
         if other.digest != plans[0].digest:
             difference = plans[0].difference(other)
             raise DataError(
-                f"{plans[0].path} and {other.path} are of different plans: {difference}. Gather the "
-                f"folders of one plan, with the same versions on every machine."
+                f"{plans[0].path} and {other.path} are of different plans: {difference}. Gather "
+                f"the folders of one plan, with the same versions on every machine."
             )
     # a plan that was split in parts knows which command runs a missing job
     return max(plans, key=lambda plan: plan.count)
@@ -194,7 +196,9 @@ class _Merge:
             for task in run.about["tasks"]
             if "item_table" in task
         }
-        tasks = [{**each["facts"], **tables.get(name, {})} for name, each in self.plan.tasks.items()]
+        tasks = [
+            {**each["facts"], **tables.get(name, {})} for name, each in self.plan.tasks.items()
+        ]
         return {**self.model["about"], "gathered": True, "tasks": tasks}
 
     def write(self) -> Run:

@@ -133,7 +133,7 @@ class Plan:
     part: Mapping[tuple[str, str], tuple[int, ...]] | None = None
 
     def take(self, places: Iterable[int]) -> Plan:
-        """Return the part with these jobs, with its models and tasks and without what is declined."""
+        """Return the part with these jobs, its models and its tasks, without what is declined."""
         jobs = tuple(self.jobs[place] for place in sorted(places))
         folds: dict[tuple[str, str], list[int]] = {}
         for model, planned, fold in jobs:

@@ -111,10 +111,8 @@ class PlanFile:
         for key in _COMMON:
             if self.content[key] != other.content[key]:
                 return f"{key} is {self.content[key]!r} and {other.content[key]!r}"
-        for what, mine, theirs in (
-            ("task", *(_task_jobs(each) for each in (self, other))),
-            ("model", *(_model_jobs(each) for each in (self, other))),
-        ):
+        for what, jobs in (("task", _task_jobs), ("model", _model_jobs)):
+            mine, theirs = jobs(self), jobs(other)
             for name in dict.fromkeys([*mine, *theirs]):
                 if name not in mine or name not in theirs:
                     return f'{what} "{name}" is in one of them only'
@@ -186,7 +184,7 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
         declined.setdefault(each.model, []).append([each.task, encodable(each.reason), each.lacks])
     for each in plan.lost_tasks:
         declined.setdefault(each.model, []).append([each.task, encodable(each.reason), None])
-    models = [
+    models: list[dict[str, Any]] = [
         {
             "about": session.about_model(model),
             "identity": plan.identities[model.name],
@@ -198,7 +196,7 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
     about = models[0]["about"]
     return {
         "schema": SCHEMA,
-        **{key: about[key] for key in _COMMON},  # type: ignore[index]
+        **{key: about[key] for key in _COMMON},
         "command": list(options.command),
         "output": str(options.output),
         "count": max(parts.values(), default=-1) + 1,

@@ -156,7 +156,9 @@ def make_bundles(plan: Plan, times: Times, count: int = 1) -> list[Bundle]:
     seconds = job_seconds(plan, times)
     grain = sum(seconds) / max(MOST_BUNDLES, 16 * count)
     bundles: list[Bundle] = []
-    open_encoder, held, spent = None, [], 0.0
+    open_encoder: str | None = None
+    held: list[int] = []
+    spent = 0.0
     for encoder, jobs, vectors in _units(plan, times):
         for piece in _pieces(jobs, seconds, vectors, grain):
             if held and (encoder != open_encoder or spent >= grain):
@@ -350,7 +352,7 @@ def check_shard_options(options: Options) -> Iterator[str]:
         yield f"lease must be at least 1 second, got {options.lease!r}."
     if options.claim is not None:
         if options.retry_failed:
-            yield "retry_failed cannot be combined with claim; gather, then resume the gathered runs."
+            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
         if options.exit_on_error:
             yield "exit_on_error cannot be combined with claim."
     if options.estimates is not None and options.shard is None and options.claim is None:
@@ -435,9 +437,9 @@ def _run_claimed(
             else:
                 claim.finish()
     if postponed:
-        stopped = Stopped(0, 0, runs, "; ".join(dict.fromkeys(postponed)))
-        stopped.interrupted, stopped.progress = False, f"{len(postponed)} bundles have jobs left"
-        raise stopped
+        left = Stopped(0, 0, runs, "; ".join(dict.fromkeys(postponed)))
+        left.interrupted, left.progress = False, f"{len(postponed)} bundles have jobs left"
+        raise left
     return runs
 
 

@@ -89,7 +89,9 @@ def print_gather_hint(runs: Sequence[Run], output: Path) -> None:
     if not runs:
         print(" there was nothing to run for this shard", file=sys.stderr)
     folder = shlex.quote(str(output))
-    print(f" when all shards have ended: karat gather {folder} -o {folder}/gathered", file=sys.stderr)
+    print(
+        f" when all shards have ended: karat gather {folder} -o {folder}/gathered", file=sys.stderr
+    )
 
 
 def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:

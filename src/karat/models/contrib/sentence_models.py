@@ -125,7 +125,8 @@ def check_devices(devices: Any, device: str) -> None:
     )
     if not numbers:
         raise DefinitionError(
-            f"devices must be a list of GPU numbers and device names, such as [0, 1], got {devices!r}."
+            f"devices must be a list of GPU numbers or device names, such as [0, 1], got "
+            f"{devices!r}."
         )
     if devices and device != "auto":
         raise DefinitionError(f"use device or devices, not both, got {device!r} and {devices!r}.")
