@@ -397,7 +397,7 @@ def test_modules_do_no_work_at_import():
             "karat.cli.app",
             {
                 *("karat", "karat.errors", "karat.cli", "karat.cli.app", "karat.cli.options"),
-                *("karat.cli.results", "karat.cli.shards"),
+                *("karat.cli.results", "karat.cli.machines"),
             },
         ),
     ],

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from karat import __version__
+from karat.cli.machines import NOT_REPEATED, gather, slurm
 from karat.cli.options import (
     PATH,
     SETTINGS,
@@ -47,7 +48,6 @@ from karat.cli.results import (
     shrink,
     status,
 )
-from karat.cli.shards import NOT_REPEATED, gather, slurm
 from karat.errors import DefinitionError, KaratError
 
 
@@ -396,19 +396,14 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.progress import choose_progress
-    from karat.execution.template import Template
-    from karat.execution.workers import available_cores
     from karat.reporting import terminal
 
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
-    progress = choose_progress(quiet, given.pop("verbose"))
     given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
-    named = given["models"]
-    given["workers"] = available_cores() if given["workers"] is None else given["workers"]
-    if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
-        Template.copy_this_process()  # it loads its libraries while this process plans
+    progress, named = choose_progress(quiet, given.pop("verbose")), given["models"]
+    _choose_workers(given)
     given["command"] = given_words(context, NOT_REPEATED)
     models, tasks, catalog, options = resolve(suite, given)
     resume = shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
@@ -422,8 +417,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     runs, left = _run_until_stopped(context, execute, resume)
     if options.shard is not None or options.claim is not None:
         terminal.print_gather_hint(runs, options.output)
-        if not runs:
-            return 0
+    if not runs:  # an empty part
+        return 0
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
     if left:
         click.echo(f"\n{left}", err=True)
@@ -432,6 +427,16 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code
+
+
+def _choose_workers(given: dict[str, Any]) -> None:
+    """Set the default number of workers, and let their template load while this process plans."""
+    from karat.execution.template import Template
+    from karat.execution.workers import available_cores
+
+    given["workers"] = available_cores() if given["workers"] is None else given["workers"]
+    if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
+        Template.copy_this_process()
 
 
 def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:

@@ -158,8 +158,8 @@ def _print_parts(parts: Any, known: bool, workers: int) -> None:
     if known:
         seconds = [parts.seconds(part) / workers for part in range(len(sizes))]
         click.echo(
-            f"estimated from earlier runs: {duration(min(seconds))} to {duration(max(seconds))} per "
-            f"part",
+            f"estimated from earlier runs: {duration(min(seconds))} to {duration(max(seconds))} "
+            f"per part",
             err=True,
         )
     else:
