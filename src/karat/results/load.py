@@ -292,8 +292,9 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     pooled = pool_runs(runs, pool)
     scores: list[pd.DataFrame] = []
     facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
+    added: dict[str, int] = {}
     for named in pooled:
-        table = _read(named, facts)
+        table = _read(named, facts, added)
         scores.append(_final(table) if final else table)
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
     counted = count_jobs(pooled, _joined(scores), _job_table(pooled))
@@ -313,8 +314,10 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     return given, counted.scores
 
 
-def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
-    """Return the scores of a run under its names, and add its facts."""
+def _read(
+    named: PooledRun, facts: dict[str, dict[Any, Any]], added: dict[str, int]
+) -> pd.DataFrame:
+    """Return the scores of a run under its names, and add its facts; ``added`` are the tasks."""
     run, label = named.run, named.labels
     table, columns = run.scores(), columns_of(run)
     codes, tasks = pd.factorize(table["task"])
@@ -328,7 +331,10 @@ def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
     if run.about.get("prompts"):
         facts["prompts"].setdefault(named.model, run.about["prompts"])
     for task in run.about["tasks"]:
-        _add_facts(facts, label[task["name"]], task)
+        called = label[task["name"]]
+        if id(task) != added.get(called):  # runs of one plan share their tasks
+            _add_facts(facts, called, task)
+            added[called] = id(task)
     return table
 
 
@@ -343,13 +349,19 @@ def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
 
 def _planned(pooled: Sequence[PooledRun]) -> dict[tuple[str, str], int]:
     """Return the number of folds planned by model and task, over all its runs."""
-    folds: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    folds: dict[tuple[str, str], frozenset[tuple[int, int]]] = {}
+    known: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}  # runs share their tasks
     for named in pooled:
         for task in named.run.about["tasks"]:
             label = named.labels[task["name"]]
             if label not in named.dropped:
-                own = folds.setdefault((named.model, label), set())
-                own.update((named.shifts.get(label, 0), fold) for fold in task["folds"])
+                shift = named.shifts.get(label, 0)
+                own = known.get((id(task), shift))
+                if own is None:
+                    own = frozenset((shift, fold) for fold in task["folds"])
+                    known[id(task), shift] = own
+                before = folds.get((named.model, label))
+                folds[named.model, label] = own if before is None else before | own
     return {key: len(own) for key, own in folds.items()}
 
 
@@ -394,8 +406,12 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     found = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
     found["coverage"] = columns.coverage()
     _add_embedding(named.run, columns, found)
-    pairs = zip(found["dimensions"], found["precision"], strict=True)
-    sizes = [vector_size({"dimensions": width, "precision": each}) for width, each in pairs]
+    pairs = list(zip(found["dimensions"], found["precision"], strict=True))
+    known = {
+        (width, each): vector_size({"dimensions": width, "precision": each})
+        for width, each in set(pairs)
+    }
+    sizes = [known[pair] for pair in pairs]
     found["precision"], found["vector_bytes"] = map(list, zip(*sizes, strict=True) if sizes else ((), ()))
     ended = {status: simplified_status(status) for status in set(found["status"])}
     found["status"] = [ended[status] for status in found["status"]]
