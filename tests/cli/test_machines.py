@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 FILE = "a,b,y\n" + "".join(f"{i},{i % 3},{'low' if i < 15 else 'high'}\n" for i in range(30))
 
@@ -135,3 +137,14 @@ def test_a_script_needs_jobs_and_options_of_sbatch(cli, table):
     done = cli("slurm", *table, "--array", 2, "--sbatch", "partition")
     assert (done.code, "--sbatch" in done.err) == (2, True)
     assert cli("slurm", *table, "--array", 0).code == 2
+
+
+def test_the_templates_of_the_docs_set_what_auto_reads():
+    page = Path(__file__).parents[2] / "docs" / "shards.md"
+    texts = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    kubernetes, github, skypilot = (YAML(typ="safe").load(text) for text in texts)
+    (container,) = kubernetes["spec"]["template"]["spec"]["containers"]
+    count = str(kubernetes["spec"]["completions"])
+    assert container["env"] == [{"name": "KARAT_SHARD_COUNT", "value": count}]
+    assert {"KARAT_SHARD_INDEX", "KARAT_SHARD_COUNT"} == set(github["jobs"]["shard"]["env"])
+    assert all(f"KARAT_SHARD_{name}=" in skypilot["run"] for name in ("INDEX", "COUNT"))

@@ -387,3 +387,20 @@ def test_exit_on_error_stops_after_the_first_failure(task, tmp_path):
     given["resume"] = True
     one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
     assert len(one.records()) == 2
+
+
+def test_runs_of_one_plan_share_their_tasks_and_a_damaged_one_is_found(tmp_path):
+    tasks = [{"name": "a", "metrics": ["acc"], "folds": [0]}, {"name": "b", "metrics": ["auc"]}]
+    about = {"model": "m", "suite": "s", "constraint": "c", "mode": "local", "stamp": ""}
+    about["tasks"] = tasks
+    runs = [Run.create(tmp_path, {**about, "stamp": str(number)}) for number in range(2)]
+    first, second = (Run.open(run.folder).about for run in runs)
+    assert first["tasks"][0] is second["tasks"][0]
+    assert first["tasks"] is not second["tasks"]
+    assert first["tasks"][1] == {"dataset": "", "folds": [], "name": "b", "metrics": ["auc"]}
+    assert (first["stamp"], second["stamp"]) == ("0", "1")
+    for wrong in ({"tasks": [{"name": "a"}]}, {"model": 3}):
+        file = runs[0].folder / "run.json"
+        file.write_text(json.dumps({**about, "stamp": "0", **wrong}, indent=1))
+        with pytest.raises(DataError, match="damaged"):
+            Run.open(runs[0].folder).about  # noqa: B018
