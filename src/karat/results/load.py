@@ -320,9 +320,11 @@ def _read(
     """Return the scores of a run under its names, and add its facts; ``added`` are the tasks."""
     run, label = named.run, named.labels
     table, columns = run.scores(), columns_of(run)
-    codes, tasks = pd.factorize(table["task"])
-    shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
-    table = table.assign(model=named.model, task=shown.take(codes).array)
+    table = table.assign(model=named.model)
+    if any(task != called for task, called in label.items()):
+        codes, tasks = pd.factorize(table["task"])
+        shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
+        table["task"] = shown.take(codes).array
     for row in columns.rows_with("lacks"):
         record = columns.records[row]
         why = (str(record["lacks"]), str(record["info"]))
@@ -415,14 +417,17 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     found["precision"], found["vector_bytes"] = map(list, zip(*sizes, strict=True) if sizes else ((), ()))
     ended = {status: simplified_status(status) for status in set(found["status"])}
     found["status"] = [ended[status] for status in found["status"]]
-    for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):
-        if not (train and test):
-            found["train"][row] = found["test"][row] = None
+    questions = list(zip(found["train"], found["test"], strict=True))
+    if not all(train and test for train, test in set(questions)):
+        for row, (train, test) in enumerate(questions):
+            if not (train and test):
+                found["train"][row] = found["test"][row] = None
     if (rows := expanded_rows(named.run, columns)) is not None:
         places, folds = rows
         found = {name: [values[row] for row in places] for name, values in found.items()}
         found["fold"] = folds
-    found["task"] = [named.labels.get(task, task) for task in found["task"]]
+    if any(task != label for task, label in named.labels.items()):
+        found["task"] = [named.labels.get(task, task) for task in found["task"]]
     return {"model": [named.model] * len(found["task"]), **found}
 
 
