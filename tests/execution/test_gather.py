@@ -288,7 +288,7 @@ def on_disk(output):
 draw, output = random.Random(11), sys.argv[1]
 facts = {"killed": 0, "exact": [], "double": 0}
 _, longest = start(output + "-whole", None)
-for round in range(3):
+for round in range(2):
     for part in range(1, shards + 1):
         # CPU time does not depend on the load; the first shard ends, so that there is a plan
         moment = draw.uniform(0.05, 0.6) * longest if round or part > 1 else None
@@ -303,8 +303,8 @@ for text, command in list(found.commands.items())[:-1]:
 found = karat.gather(output, output + "-gathered")
 facts["complete"], facts["double"] = found.is_complete, len(found.double)
 
-for kill in range(6):
-    moment = draw.uniform(0.1, 0.8) * longest if kill < 5 else None
+for kill in range(4):
+    moment = draw.uniform(0.1, 0.8) * longest if kill < 3 else None
     for claim in Path(output + "-claims").glob("*.[0-9]"):
         os.utime(claim, (1, 1))  # the lease of the killed shard expires
     facts["killed"] += start(output + "-claimed", moment, claim=output + "-claims")[0]
@@ -330,7 +330,7 @@ def test_shards_that_are_killed_at_random(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout.splitlines()[-1])
-    assert facts["killed"] >= 3
-    assert facts["exact"] == [True, True, True]
+    assert facts["killed"] >= 2
+    assert facts["exact"] == [True, True]
     assert facts["complete"] and facts["claimed"] and facts["same"]
     assert facts["double"] == 0
