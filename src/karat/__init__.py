@@ -33,6 +33,7 @@ _MODULES = {
     "karat.core.task": "Suite Task",
     "karat.errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "karat.execution.evaluation": "evaluate suite",
+    "karat.execution.gather": "Gathering gather",
     "karat.execution.progress": "Progress",
     "karat.execution.splits": "Fold",
     "karat.metrics.metric": "Metric metric",
@@ -107,6 +108,8 @@ if TYPE_CHECKING:
     from karat.errors import KaratWarning as KaratWarning
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
+    from karat.execution.gather import Gathering as Gathering
+    from karat.execution.gather import gather as gather
     from karat.execution.progress import Progress as Progress
     from karat.execution.splits import Fold as Fold
     from karat.metrics.metric import Metric as Metric

@@ -410,3 +410,20 @@ def test_eliminated_jobs_are_seen_at_once_in_a_large_run(tmp_path):
         assert len(out) == 30 and {r["info"] for r in out} == {left["text"]}
     run.set_race({"exit": None, "over": False})
     assert len(FrozenRun.of(Run(run.folder)).records()) == 120
+
+
+def test_runs_of_one_plan_share_their_tasks_and_a_damaged_one_is_found(tmp_path):
+    tasks = [{"name": "a", "metrics": ["acc"], "folds": [0]}, {"name": "b", "metrics": ["auc"]}]
+    about = {"model": "m", "suite": "s", "constraint": "c", "mode": "local", "stamp": ""}
+    about["tasks"] = tasks
+    runs = [Run.create(tmp_path, {**about, "stamp": str(number)}) for number in range(2)]
+    first, second = (Run.open(run.folder).about for run in runs)
+    assert first["tasks"][0] is second["tasks"][0]
+    assert first["tasks"] is not second["tasks"]
+    assert first["tasks"][1] == {"dataset": "", "folds": [], "name": "b", "metrics": ["auc"]}
+    assert (first["stamp"], second["stamp"]) == ("0", "1")
+    for wrong in ({"tasks": [{"name": "a"}]}, {"model": 3}):
+        file = runs[0].folder / "run.json"
+        file.write_text(json.dumps({**about, "stamp": "0", **wrong}, indent=1))
+        with pytest.raises(DataError, match="damaged"):
+            Run.open(runs[0].folder).about  # noqa: B018

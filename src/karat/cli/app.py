@@ -17,11 +17,13 @@ import click
 from click.core import ParameterSource
 
 from karat import __version__
+from karat.cli.machines import NOT_REPEATED, gather, slurm
 from karat.cli.options import (
     PATH,
     SETTINGS,
     define_option,
     format_option,
+    given_words,
     ignore_option,
     option,
     pop_table_settings,
@@ -29,6 +31,7 @@ from karat.cli.options import (
     repeatable,
     run_options,
     session_options,
+    shard_options,
     suite_options,
     table_options,
 )
@@ -284,7 +287,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same, gate, shrink),
+        *(import_, rescore, status, geval, same, gate, shrink, gather, slurm),
     ],
     context_settings=SETTINGS,
 )
@@ -319,6 +322,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat serve results                     serve the report with a JSON API
     karat export results --as taco          write the files of another benchmark
     karat import results.csv -o results     import results of another benchmark
+    karat gather results -o gathered        merge the runs of several machines (--shard)
     karat status results                    show the progress of runs
     karat rescore results                   recompute scores from predictions
     karat geval --vector_file vectors.txt   run GEval's tasks on node embeddings
@@ -334,6 +338,12 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "Most that this command may spend on endpoints, in dollars; jobs beyond are not run.",
     type=click.FloatRange(min=0),
 )
+@option(
+    "--shard I/N",
+    "Run the I-th of N parts of the plan; auto: from the variables of Slurm, Kubernetes, AWS Batch "
+    "or GitLab. karat gather merges the parts.",
+)
+@shard_options
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
 @option(
@@ -365,6 +375,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
       karat run corpus/ -m minilm -m bm25
+      karat run quickstart --shard 3/64 -o results
 
     Exit code: 0 success, 1 some jobs failed or were not run because of the budget or an endpoint,
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
@@ -378,6 +389,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose_progress(quiet, given.pop("verbose"))
     named = given["models"]
+    given["command"] = given_words(context, NOT_REPEATED)
     models, tasks, catalog, options = _resolve_session(suite, given)
     resume = _resume_command()
 
@@ -388,6 +400,10 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         return run_suite(plan, tasks, options, progress)
 
     runs, left = _run_until_stopped(context, execute, resume)
+    if options.shard is not None or options.claim is not None:
+        terminal.print_gather_hint(runs, options.output)
+    if not runs:  # an empty part
+        return 0
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
     if left:
         click.echo(f"\n{left}", err=True)
@@ -586,7 +602,7 @@ def plan(
 
     if shape == "json" and detect is None:
         raise DefinitionError("--format json requires --detect.")
-    models, tasks, catalog, options = _resolve(suite, given)
+    models, tasks, catalog, options = resolve(suite, given)
     plan = plan_suite(models, tasks, catalog, options)
     if shape != "json":
         print_tables(plan, whole=Path(suite).exists(), err=False)
@@ -625,10 +641,10 @@ def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
         Template.copy_this_process()  # it loads its libraries while this process plans
-    return _resolve(suite, given)
+    return resolve(suite, given)
 
 
-def _resolve(suite: str, given: dict[str, Any]) -> Any:
+def resolve(suite: str, given: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of a run."""
     from karat.config.catalog import Catalog
     from karat.config.components import change_models, change_tasks, parse

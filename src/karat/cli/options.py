@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,25 @@ def as_run_folders(paths: Sequence[Path]) -> Iterator[list[Path]]:
         for note in [*imported.notes, *imported.problems]:
             click.echo(f"note: {note}", err=True)
         yield [*(path for path in paths if path not in others), Path(folder)]
+
+
+def given_words(context: click.Context, without: Collection[str]) -> list[str]:
+    """Return the words of a command as they were given, without some of its parameters."""
+    words: list[str] = [str(context.command.name)]
+    for parameter in context.command.params:
+        name, value = str(parameter.name), context.params.get(str(parameter.name))
+        source = context.get_parameter_source(name)
+        if name in without or source is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(parameter, click.Argument):
+            words += map(str, [value] if parameter.nargs == 1 else value)  # type: ignore[arg-type]
+        elif isinstance(parameter, click.Option):
+            off = parameter.is_flag and not value
+            option = max(parameter.secondary_opts if off else parameter.opts, key=len)
+            values = value if parameter.multiple else [value]
+            own = [[option] if parameter.is_flag else [option, str(each)] for each in values]  # type: ignore[union-attr]
+            words += [word for each in own for word in each]
+    return words
 
 
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
@@ -213,6 +232,24 @@ session_options = combine_options(
     option("-o, --output DIR", "Where to write run folders.", default="results"),
     option("--no-cache", "Do not read or write the vector cache.", is_flag=True),
     option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True),
+)
+shard_options = combine_options(
+    option(
+        "--claim DIR",
+        "Folder on a shared disk by which several shards divide the jobs among them.",
+        type=PATH,
+    ),
+    option(
+        "--lease SECONDS",
+        "With --claim: seconds after which others take the jobs of a shard that has died.",
+        type=click.FloatRange(min=1),
+        default=300.0,
+    ),
+    option(
+        "--estimates DIR",
+        "Folder of earlier runs whose times balance the parts.  [default: the output folder]",
+        type=PATH,
+    ),
 )
 format_option = option(
     "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)

@@ -21,6 +21,7 @@ from karat.execution.plan import Plan, make_plan, pick_tasks
 from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import Limits, restored_folder
 from karat.execution.runner import Options, Session, Stopped
+from karat.execution.shards import check_shard_options, run_part
 from karat.execution.workers import one_thread
 from karat.models.model import Model
 from karat.results.load import reason_nothing_ran
@@ -57,6 +58,10 @@ def evaluate(
     dimensions: int | Sequence[int] = (),
     precision: str | Sequence[str] = (),
     rescore: bool | int = False,
+    shard: str | None = None,
+    claim: str | Path | None = None,
+    lease: float = 300.0,
+    estimates: str | Path | None = None,
     define: Files = (),
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
@@ -120,6 +125,16 @@ def evaluate(
     rescore : bool or int, default=False
         Retrieval with ``"binary"`` ranks this many documents again (True: 40), by the query's
         32-bit vector.
+    shard : str, optional
+        Run one part of the plan only: ``"3/64"`` is the third of 64 parts, ``"auto"`` reads the
+        variables of Slurm, Kubernetes, AWS Batch, GitLab and others. Its runs are in a folder of
+        their own in ``output``; ``karat.gather`` merges those of all shards.
+    claim : str or Path, optional
+        A folder on a shared disk through which several calls divide the jobs among them.
+    lease : float, default=300.0
+        Seconds after which the claims of a call that has died can be taken by others.
+    estimates : str or Path, optional
+        Folder of earlier runs whose times balance the parts. Default: ``output``.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
@@ -166,7 +181,8 @@ def evaluate(
     ['onehot', 'dummy']
     """
     given = locals()
-    options = make_options({each.name: given[each.name] for each in dataclasses.fields(Options)})
+    names = [each.name for each in dataclasses.fields(Options) if each.name in given]
+    options = make_options({name: given[name] for name in names})
     with restored_folder():
         catalog = Catalog(define)
     found, suite = find_models_and_suite(
@@ -242,6 +258,8 @@ def suite(name: str, define: Files = ()) -> Suite:
 def make_options(given: Mapping[str, Any]) -> Options:
     """Return checked options, or raise a DefinitionError that lists every wrong one."""
     given = {**given, "output": Path(given.get("output", Options.output))}
+    for name in ("claim", "estimates"):
+        given[name] = None if given.get(name) is None else Path(given[name])
     for name, single in (("only", str), ("folds", int)):
         if isinstance(given.get(name), single):
             given[name] = [given[name]]
@@ -261,7 +279,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    messages += [*_wrong_budget(options), *_wrong_engine(options)]
+    messages += [*_wrong_budget(options), *_wrong_engine(options), *check_shard_options(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
@@ -386,6 +404,8 @@ def run_suite(
     plan: Plan, suite: Suite, options: Options, progress: Progress | None = None
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
+    if options.shard is not None or options.claim is not None:
+        return run_part(plan, suite, options, progress or Progress())
     return Session(plan, suite, options, progress or Progress()).run()
 
 

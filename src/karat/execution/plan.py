@@ -117,7 +117,8 @@ class Plan:
     """The jobs to run, as (model, planned task, fold) in order, and what will not run.
 
     ``identities`` are the hashes of the models; None if a model cannot be hashed.
-    ``lost_tasks`` are tasks whose data cannot be used: they fail for every model.
+    ``lost_tasks`` are tasks whose data cannot be used: they fail for every model. ``part`` are the
+    folds by model and task if this is a part of a plan.
     """
 
     models: tuple[Model, ...]
@@ -129,6 +130,35 @@ class Plan:
     skipped_corruptions: tuple[Decline, ...] = ()
     lost_tasks: tuple[Decline, ...] = ()
     limits: Limits = Limits()
+    part: Mapping[tuple[str, str], tuple[int, ...]] | None = None
+
+    def take(self, places: Iterable[int]) -> Plan:
+        """Return the part with these jobs, its models and its tasks, without what is declined."""
+        jobs = tuple(self.jobs[place] for place in sorted(places))
+        folds: dict[tuple[str, str], list[int]] = {}
+        for model, planned, fold in jobs:
+            folds.setdefault((model.name, planned.task.name), []).append(fold)
+        models, tasks = (set(names) for names in zip(*folds, strict=True))
+        return dataclasses.replace(
+            self,
+            models=tuple(model for model in self.models if model.name in models),
+            tasks=tuple(planned for planned in self.tasks if planned.task.name in tasks),
+            jobs=jobs,
+            declined=(),
+            skipped_corruptions=(),
+            lost_tasks=(),
+            part={pair: tuple(sorted(own)) for pair, own in folds.items()},
+        )
+
+    def folds_of(self, model: Model, planned: PlannedTask) -> tuple[int, ...]:
+        """Return the folds of a task that are planned for a model."""
+        if self.part is None:
+            return planned.folds
+        return self.part.get((model.name, planned.task.name), ())
+
+    @cached_property
+    def _specs(self) -> dict[tuple[str, str], SpecHash]:
+        return {}
 
     def limits_of(self, task: Task) -> Limits | None:
         """Return the limits of each job of a task: its own, else the constraint's."""
@@ -199,8 +229,11 @@ def estimate_bills(plan: Plan) -> list[Bill]:
     """
     bills: list[Bill] = []
     billed: dict[str, set[tuple[str, str]]] = {}
+    tasks_of: dict[int, dict[int, PlannedTask]] = {}
+    for model, each, _ in plan.jobs:
+        tasks_of.setdefault(id(model), {})[id(each)] = each
     for model in plan.models:
-        tasks = {id(each): each for one, each, _ in plan.jobs if one is model}.values()
+        tasks = tasks_of.get(id(model), {}).values()
         for encoder in [model.prototype, *stage_encoders(model.prototype)] if tasks else ():
             if callable(getattr(encoder, "estimate", None)):
                 earlier = billed.setdefault(encoder.family(), set())
@@ -338,6 +371,33 @@ def _writes(model: Model, data: Dataset) -> bool:
     return data.modality in ITEM_TYPES and model.takes is not None and "text" in model.takes
 
 
+class SpecHash:
+    """Hashes of the jobs of one model on one task, which differ in their folds only."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        text = json.dumps({**facts, "fold": None}, sort_keys=True)
+        head, _, tail = text.partition('"fold": null')  # quotes inside texts are escaped
+        self._head, self._tail = hashlib.sha256(head.encode()), tail.encode()
+
+    def of(self, fold: int) -> str:
+        """Return the hash of the job of a fold."""
+        found = self._head.copy()
+        found.update(f'"fold": {fold}'.encode() + self._tail)
+        return found.hexdigest()
+
+
+def spec_facts(plan: Plan, planned: PlannedTask) -> dict[str, Any]:
+    """Return what the scores of a job depend on besides the model, the fold and Karat's version."""
+    data, limits = planned.data, plan.limits_of(planned.task)
+    return {
+        "task": planned.asked,
+        "code": planned.code,
+        "data": [data.name, data.fingerprint] if data is not None else [],
+        "seed": plan.seed,
+        **(limits.as_params() if limits else {}),
+    }
+
+
 def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     """Return a hash of all that a job's scores depend on.
 
@@ -345,19 +405,12 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     """
     from karat import __version__
 
-    data = planned.data
-    facts = {
-        "model": plan.identities[model.name] or os.urandom(16).hex(),
-        "version": model.version,
-        "task": planned.asked,
-        "code": planned.code,
-        "data": [data.name, data.fingerprint] if data is not None else [],
-        "fold": fold,
-        "seed": plan.seed,
-        "karat": __version__,
-        **(limits.as_params() if (limits := plan.limits_of(planned.task)) else {}),
-    }
-    return _hash(facts)
+    pair = model.name, planned.task.name
+    if pair not in plan._specs or plan.identities[model.name] is None:
+        known = plan.identities[model.name] or os.urandom(16).hex()
+        facts = {"model": known, "version": model.version, "karat": __version__}
+        plan._specs[pair] = SpecHash({**facts, **spec_facts(plan, planned)})
+    return plan._specs[pair].of(fold)
 
 
 class _Mistakes:

@@ -18,7 +18,7 @@ from karat.execution.plan import Plan
 from karat.execution.progress import Progress
 from karat.execution.runner import Options, Session
 from karat.models.model import Model
-from karat.results.load import job_seconds
+from karat.results.load import earlier_seconds
 from karat.results.race_plan import (
     CHEAP,
     ORDERS,
@@ -161,7 +161,7 @@ def make_race(full: Plan, plan: Plan, options: Options, given: RaceOptions) -> R
 def _cheap_first(order: Sequence[str], models: Sequence[str], output: Path) -> tuple[str, ...]:
     """Return tasks by their mean time in earlier runs; those without one come last."""
     spent: dict[str, list[float]] = {}
-    for (_, task), seconds in job_seconds(set(models), output).items():
+    for (_, task), (seconds, _) in earlier_seconds(set(models), output).items():
         spent.setdefault(task, []).append(seconds)
     if not set(spent) & set(order):
         raise DefinitionError(

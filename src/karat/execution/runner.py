@@ -38,7 +38,7 @@ from karat.execution.job import (
     new_record,
     run,
 )
-from karat.execution.plan import Plan, PlannedTask, job_spec
+from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
 from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
@@ -91,6 +91,11 @@ class Options:
     scheduler: str | None = None
     items: bool = True
     budget: float | None = None
+    shard: str | None = None
+    claim: Path | None = None
+    lease: float = 300.0
+    estimates: Path | None = None
+    command: Sequence[str] = ()
 
 
 def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
@@ -185,6 +190,13 @@ class Session:
         self.scheduler = options.scheduler
         self._planned = {planned.task.name: planned for planned in plan.tasks}
         self._items: dict[str, ItemTable] = {}
+        self._earlier: list[Run] | None = None
+        self._tasks_of: dict[str, set[str]] = {}
+        for model, planned, _ in plan.jobs:
+            self._tasks_of.setdefault(model.name, set()).add(planned.task.name)
+        self._not_run: dict[str, list[Decline]] = {}
+        for each in (*plan.declined, *plan.lost_tasks):
+            self._not_run.setdefault(each.model, []).append(each)
         self._postponed: dict[str, list[str]] = {}
 
     def run(self) -> list[Run]:
@@ -402,17 +414,10 @@ class Session:
         opened = self._resumed(model, about) if self.options.resume else None
         opened = opened or Run.create(self.options.output, about)
         opened.write_items(self._item_tables(model).values())
-        for each in (*self.plan.declined, *self.plan.lost_tasks):
-            if each.model != model.name:
-                continue
+        lost = set(map(id, self.plan.lost_tasks))
+        for each in self._not_run.get(model.name, ()):
             record = new_record("", model.name, self._planned[each.task].task)
-            info = " ".join(encodable(each.reason).split())
-            if each in self.plan.declined:
-                lacks = {"lacks": each.lacks} if each.lacks else {}
-                opened.write(record | {"status": "declined", "info": info, **lacks}, {})
-            else:
-                failed = {"status": "failed", "info": f"DataError: {info}", "repeat": 0}
-                opened.write(record | failed, {"log.txt": each.reason})
+            opened.write_not_run(record, each.reason, None if id(each) in lost else each.lacks)
         return opened
 
     def _resumed(self, model: Model, about: Mapping[str, Any]) -> Run | None:
@@ -420,7 +425,10 @@ class Session:
 
         An earlier run with outdated jobs is not changed.
         """
-        earlier = [run for run in earlier_runs(self.options.output, about, SAME) if self._fits(run)]
+        if self._earlier is None:  # read once for all models
+            self._earlier = list(earlier_runs(self.options.output, {}, ()))
+        same = [e for e in self._earlier if all(e.about.get(k) == about[k] for k in SAME)]
+        earlier = [run for run in same if self._fits(run)]
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
                 log.info("resuming %s in %s", model.name, each.folder)
@@ -451,6 +459,12 @@ class Session:
         return bool(record["spec"] != job_spec(self.plan, model, planned, record["fold"]))
 
     def _about(self, model: Model) -> dict[str, Any]:
+        plan = self.plan
+        tasks = [each for each in plan.tasks if plan.part is None or plan.folds_of(model, each)]
+        return {**self.about_model(model), "tasks": [self._facts(model, each) for each in tasks]}
+
+    def about_model(self, model: Model) -> dict[str, Any]:
+        """Return the content of run.json without the tasks."""
         return {
             "model": model.name,
             "suite": self.suite.name,
@@ -464,12 +478,11 @@ class Session:
             **({"base": model.base} if model.base else {}),
             **_prompt_facts(model, self.plan.tasks),
             **self.machine,
-            "tasks": [self._facts(model, planned) for planned in self.plan.tasks],
         }
 
     def _facts(self, model: Model, planned: PlannedTask) -> dict[str, Any]:
         table = self._item_tables(model).get(planned.task.name)
-        facts = _task_facts(planned)
+        facts = {**task_facts(planned), "folds": list(self.plan.folds_of(model, planned))}
         return facts if table is None else {**facts, "item_table": table.facts}
 
     def _item_tables(self, model: Model) -> dict[str, ItemTable]:
@@ -487,7 +500,7 @@ class Session:
                     and np.array_equal(other.tested, tested)  # type: ignore[arg-type]
                 ]
                 self._items[name] = same[0] if same else make_item_table(data, tested)
-        jobs = {planned.task.name for each, planned, _ in self.plan.jobs if each is model}
+        jobs = self._tasks_of.get(model.name, ())
         return {name: table for name, table in self._items.items() if name in jobs}
 
     def _jobs(self, runs: Mapping[str, Run]) -> list[Job]:
@@ -604,7 +617,7 @@ def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
         return {}
 
 
-def _task_facts(planned: PlannedTask) -> dict[str, Any]:
+def task_facts(planned: PlannedTask) -> dict[str, Any]:
     """Return the definition of a task and the facts about its data, as stored in run.json."""
     task, data = planned.task, planned.data
     higher = {name: get_metric(name).higher_is_better for name in task.metrics if name != "?"}

@@ -165,16 +165,25 @@ class _JobQueue:
     """Jobs in their order, except that a worker gets jobs of the model it has run before."""
 
     def __init__(self, jobs: Sequence[Any]) -> None:
-        self._jobs = list(jobs)
+        self._jobs: list[Any] = list(jobs)
+        self._first = 0
+        self._places: dict[Any, deque[int]] = {}
+        for place, job in enumerate(jobs):
+            self._places.setdefault(_model(job), deque()).append(place)
         self._lock = threading.Lock()
 
     def take(self, model: Any) -> Any:
         """Remove and return the first job of a model, or the first job; None if there is none."""
         with self._lock:
-            if not self._jobs:
+            while self._first < len(self._jobs) and self._jobs[self._first] is None:
+                self._first += 1
+            if self._first == len(self._jobs):
                 return None
-            same = (i for i, job in enumerate(self._jobs) if _model(job) == model)
-            return self._jobs.pop(next(same, 0))
+            # all jobs of a model are in its list, so the first job is the first of its list
+            places = self._places.get(model) or self._places[_model(self._jobs[self._first])]
+            place = places.popleft()
+            job, self._jobs[place] = self._jobs[place], None
+            return job
 
 
 def _model(job: Any) -> Any:

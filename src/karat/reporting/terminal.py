@@ -84,6 +84,16 @@ def show_runs(
     return 1 if int(board["failed"].fillna(0).sum()) else 0
 
 
+def print_gather_hint(runs: Sequence[Run], output: Path) -> None:
+    """Print how to merge the runs of shards, on standard error."""
+    if not runs:
+        print(" there was nothing to run for this shard", file=sys.stderr)
+    folder = shlex.quote(str(output))
+    print(
+        f" when all shards have ended: karat gather {folder} -o {folder}/gathered", file=sys.stderr
+    )
+
+
 def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
     """Print which named models ran on no task, with a reason each; return 1 if there is one.
 

@@ -505,10 +505,15 @@ def stamp_records(folder: Path) -> list[int]:
             lines = entry.name == IMPORTED
             if lines or entry.name.endswith(".json"):
                 stat = entry.stat()
-                count += Path(entry.path).read_bytes().count(b"\n") if lines else 1
+                count += _count_lines(entry.path) if lines else 1
                 times += stat.st_mtime_ns
                 size += stat.st_size
     return [count, times, size]
+
+
+def _count_lines(path: str) -> int:
+    with open(path, "rb", buffering=0) as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(2**16), b""))
 
 
 class _Body:

@@ -295,8 +295,9 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     pooled = pool_runs(runs, pool)
     scores: list[pd.DataFrame] = []
     facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
+    added: dict[str, int] = {}
     for named in pooled:
-        table = _read(named, facts)
+        table = _read(named, facts, added)
         scores.append(_final(table) if final else table)
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
     counted = count_jobs(pooled, _joined(scores), _job_table(pooled))
@@ -330,13 +331,17 @@ def _exits(pooled: Sequence[PooledRun]) -> dict[str, dict[str, Any]]:
     return {model: found for model, found in newest.items() if found}
 
 
-def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
-    """Return the scores of a run under its names, and add its facts."""
+def _read(
+    named: PooledRun, facts: dict[str, dict[Any, Any]], added: dict[str, int]
+) -> pd.DataFrame:
+    """Return the scores of a run under its names, and add its facts; ``added`` are the tasks."""
     run, label = named.run, named.labels
     table, columns = run.scores(), columns_of(run)
-    codes, tasks = pd.factorize(table["task"])
-    shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
-    table = table.assign(model=named.model, task=shown.take(codes).array)
+    table = table.assign(model=named.model)
+    if any(task != called for task, called in label.items()):
+        codes, tasks = pd.factorize(table["task"])
+        shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
+        table["task"] = shown.take(codes).array
     for row in columns.rows_with("lacks"):
         record = columns.records[row]
         why = (str(record["lacks"]), str(record["info"]))
@@ -345,7 +350,10 @@ def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
     if run.about.get("prompts"):
         facts["prompts"].setdefault(named.model, run.about["prompts"])
     for task in run.about["tasks"]:
-        _add_facts(facts, label[task["name"]], task)
+        called = label[task["name"]]
+        if id(task) != added.get(called):  # runs of one plan share their tasks
+            _add_facts(facts, called, task)
+            added[called] = id(task)
     return table
 
 
@@ -360,13 +368,19 @@ def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
 
 def _planned(pooled: Sequence[PooledRun]) -> dict[tuple[str, str], int]:
     """Return the number of folds planned by model and task, over all its runs."""
-    folds: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    folds: dict[tuple[str, str], frozenset[tuple[int, int]]] = {}
+    known: dict[tuple[int, int], frozenset[tuple[int, int]]] = {}  # runs share their tasks
     for named in pooled:
         for task in named.run.about["tasks"]:
             label = named.labels[task["name"]]
             if label not in named.dropped:
-                own = folds.setdefault((named.model, label), set())
-                own.update((named.shifts.get(label, 0), fold) for fold in task["folds"])
+                shift = named.shifts.get(label, 0)
+                own = known.get((id(task), shift))
+                if own is None:
+                    own = frozenset((shift, fold) for fold in task["folds"])
+                    known[id(task), shift] = own
+                before = folds.get((named.model, label))
+                folds[named.model, label] = own if before is None else before | own
     return {key: len(own) for key, own in folds.items()}
 
 
@@ -411,19 +425,26 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     found = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
     found["coverage"] = columns.coverage()
     _add_embedding(named.run, columns, found)
-    pairs = zip(found["dimensions"], found["precision"], strict=True)
-    sizes = [vector_size({"dimensions": width, "precision": each}) for width, each in pairs]
+    pairs = list(zip(found["dimensions"], found["precision"], strict=True))
+    known = {
+        (width, each): vector_size({"dimensions": width, "precision": each})
+        for width, each in set(pairs)
+    }
+    sizes = [known[pair] for pair in pairs]
     found["precision"], found["vector_bytes"] = map(list, zip(*sizes, strict=True) if sizes else ((), ()))
     ended = {status: simplified_status(status) for status in set(found["status"])}
     found["status"] = [ended[status] for status in found["status"]]
-    for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):
-        if not (train and test):
-            found["train"][row] = found["test"][row] = None
+    questions = list(zip(found["train"], found["test"], strict=True))
+    if not all(train and test for train, test in set(questions)):
+        for row, (train, test) in enumerate(questions):
+            if not (train and test):
+                found["train"][row] = found["test"][row] = None
     if (rows := expanded_rows(named.run, columns)) is not None:
         places, folds = rows
         found = {name: [values[row] for row in places] for name, values in found.items()}
         found["fold"] = folds
-    found["task"] = [named.labels.get(task, task) for task in found["task"]]
+    if any(task != label for task, label in named.labels.items()):
+        found["task"] = [named.labels.get(task, task) for task in found["task"]]
     return {"model": [named.model] * len(found["task"]), **found}
 
 
@@ -810,19 +831,28 @@ def estimate(jobs: Iterable[tuple[str, str]], folder: Path) -> Estimate:
     Jobs that were never run are left out.
     """
     wanted = list(jobs)
-    spent = job_seconds({model for model, _ in wanted}, folder)
-    known = [spent[job] for job in wanted if job in spent]
+    spent = earlier_seconds({model for model, _ in wanted}, folder)
+    known = [spent[job][0] for job in wanted if job in spent]
     return Estimate(sum(known), len(known), len(wanted))
 
 
-def job_seconds(models: Collection[str], folder: Path) -> dict[tuple[str, str], float]:
-    """Return the mean duration of the jobs of models, by model and task, in the runs of a folder."""
-    spent: dict[tuple[str, str], list[float]] = {}
+def earlier_seconds(
+    models: Collection[str], folder: Path
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the mean seconds of a job, and those of its vectors, by model and task.
+
+    They are those of the runs of these models in a folder.
+    """
+    spent: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for path in sorted(folder.glob("*/run.json")):
         run = Run(path.parent)
         with contextlib.suppress(DataError):  # a folder of something else
-            for record in run.records() if run.model in models else ():
-                if record.get("seconds"):
-                    job = (run.model, str(record["task"]))
-                    spent.setdefault(job, []).append(float(record["seconds"]))
-    return {job: sum(seconds) / len(seconds) for job, seconds in spent.items()}
+            columns = columns_of(FrozenRun.of(run)) if run.model in models else Listed(())
+            keys = ("task", "seconds", "embed_seconds")
+            for task, seconds, vectors in zip(*map(columns.column, keys), strict=True):
+                if seconds:
+                    spent.setdefault((run.model, str(task)), []).append((seconds, vectors or 0.0))
+    return {
+        job: (sum(one for one, _ in own) / len(own), max(vectors for _, vectors in own))
+        for job, own in spent.items()
+    }

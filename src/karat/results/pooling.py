@@ -162,10 +162,14 @@ def name_questions(runs: Sequence[Run], by_count: bool = True) -> list[dict[str,
     ``by_count`` tells apart splits that are not recorded by their number of folds.
     """
     entries: dict[str, list[tuple[int, Facts]]] = {}
+    known: dict[tuple[int, Any], Facts] = {}  # runs of one plan share their tasks
     for place, run in enumerate(runs):
+        seed = str(run.about.get("seed"))
         for task in run.about["tasks"]:
-            facts = _task_facts(run, task)
-            facts["count"] = facts["count"] if by_count else None
+            facts = known.get((id(task), seed))
+            if facts is None:
+                facts = known[id(task), seed] = _task_facts(run, task)
+                facts["count"] = facts["count"] if by_count else None
             entries.setdefault(task["name"], []).append((place, facts))
     taken = set(entries)
     found: list[dict[str, Question]] = [{} for _ in runs]
@@ -471,9 +475,13 @@ def _grouped(entries: Sequence[Facts]) -> _Groups:
 
     Entries with all facts come first; one that lacks facts joins the first group it agrees with.
     """
-    kinds: dict[str, list[int]] = {}
+    same: dict[int, list[int]] = {}
     for place, facts in enumerate(entries):
-        kinds.setdefault(json.dumps(facts, sort_keys=True, default=str), []).append(place)
+        same.setdefault(id(facts), []).append(place)
+    kinds: dict[str, list[int]] = {}
+    for places in same.values():
+        text = json.dumps(entries[places[0]], sort_keys=True, default=str)
+        kinds.setdefault(text, []).extend(places)
     groups: list[tuple[Facts, list[int]]] = []
     for places in sorted(kinds.values(), key=lambda p: list(entries[p[0]].values()).count(None)):
         facts = entries[places[0]]

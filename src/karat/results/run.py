@@ -31,7 +31,7 @@ import platform
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -112,6 +112,8 @@ def _contents(name: str, content: Any) -> dict[str, bytes]:
 
 
 SCHEMA = 1
+#: what precedes the tasks in a run.json
+_TASKS = '\n "tasks": '
 #: what is wrong with a record that is no JSON object with all keys
 INCOMPLETE = "incomplete"
 #: values of keys that a run.json may lack
@@ -262,6 +264,16 @@ class Run:
         write_atomic(self._record(record), _json(record, None), durable=True)
         self.unmark_running(record)
 
+    def write_not_run(self, record: dict[str, Any], reason: str, lacks: str | None) -> None:
+        """Write the record of a task that was declined, or, without ``lacks``, whose data is lost."""
+        info = " ".join(encodable(reason).split())
+        if lacks is None:
+            failed = {"status": "failed", "info": f"DataError: {info}", "repeat": 0}
+            self.write(record | failed, {"log.txt": reason})
+        else:
+            more = {"lacks": lacks} if lacks else {}
+            self.write(record | {"status": "declined", "info": info, **more}, {})
+
     def artifact_folder(self, name: str, record: Mapping[str, Any]) -> Path:
         """Return the folder of a job's artifacts of one kind."""
         return self.folder / safe_name(name) / safe_name(record["task"]) / _fold(record)
@@ -292,6 +304,20 @@ class Run:
     def has(self, record: Mapping[str, Any]) -> bool:
         """Return whether the record of a job is stored."""
         return self._record(record).exists()
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders of predictions, logs, artifacts and others."""
+        with os.scandir(self.folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def replace_records(self, records: Sequence[dict[str, Any]]) -> None:
+        """Write these records, one per line, instead of their own files, and the tables."""
+        dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+        lines = [dump(record) + "\n" for record in self._sorted(records)]
+        write_atomic(self.folder / "jobs" / IMPORTED, "".join(lines), durable=True)
+        for record in records:
+            self._record(record).unlink(missing_ok=True)
+        self.finish()
 
     def write_records(self, records: Sequence[dict[str, Any]]) -> None:
         """Write all records of an imported run into one file, and its tables."""
@@ -355,13 +381,13 @@ class Run:
         """The plan: model, suite, seed, tasks, versions."""
         path = self.folder / "run.json"
         self._about_stamp = about_stamp(self.folder)
+        if (read := _read_about(path)) is not None:
+            return read
         about = _renamed(read_json_object(path))
         if wrong := check_about(about):
             where = f"{self.folder.name}/run.json"
             raise DataError(f"{where} is damaged: {wrong} is missing or wrong.")
-        tasks = map(without_wrong_facts, about["tasks"])
-        about["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
-        return {**_DEFAULTS, **without_wrong_facts(about)}
+        return _complete(about)
 
     @property
     def model(self) -> str:
@@ -470,6 +496,37 @@ class Run:
             raise DataError(
                 f"{self.folder} has no predictions of {task}, fold {fold}, {view}: {reason}."
             ) from error
+
+
+def _complete(about: dict[str, Any]) -> dict[str, Any]:
+    """Return a checked ``run.json`` with the values of keys that it may lack."""
+    tasks = map(without_wrong_facts, about["tasks"])
+    about["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
+    return {**_DEFAULTS, **without_wrong_facts(about)}
+
+
+def _read_about(path: Path) -> dict[str, Any] | None:
+    """Return a ``run.json`` whose tasks are its last key, as Karat writes it; None for others.
+
+    The tasks of all runs of a plan are the same text, which is read and checked once: runs share
+    the objects, so they must not be changed.
+    """
+    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+        head, mark, tail = path.read_text(encoding="utf-8").partition(_TASKS)
+        if mark and tail.endswith("]\n}"):
+            tasks = _read_tasks(tail[:-2])
+            about = json.loads(f"{head.rstrip().removesuffix(',')}}}")
+            if tasks is not None and not check_about({**about, "tasks": tasks[:1]}):
+                return {**_complete({**about, "tasks": []}), "tasks": list(tasks)}
+    return None
+
+
+@lru_cache(maxsize=32)
+def _read_tasks(text: str) -> list[dict[str, Any]] | None:
+    """Return the tasks of a ``run.json``; None if one is damaged."""
+    about = _renamed({"model": "any", "tasks": json.loads(text)})
+    found: list[dict[str, Any]] | None = None if check_about(about) else _complete(about)["tasks"]
+    return found
 
 
 def about_stamp(folder: Path) -> tuple[int, int] | None:

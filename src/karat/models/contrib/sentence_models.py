@@ -7,14 +7,18 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+import sys
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from karat.core.dataset import DOCUMENT, QUERY
+from karat.core.embeddings import CHUNK
 from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
@@ -75,6 +79,8 @@ class Prompts:
         return self.of(role, given) + (f" [{role}]" if routed else "")
 
 
+#: number of texts per call and device of a pool of processes
+POOL_CHUNK = 2048
 #: number of special tokens that a tokenizer may add to a text
 SPECIAL = 8
 #: texts of up to this many bytes are over no model's limit
@@ -110,6 +116,31 @@ def check_prompt(prompt: Any) -> None:
             f"prompt must be a text or a mapping such as {{query: TEXT, document: TEXT}}, "
             f"got {prompt!r}."
         )
+
+
+def check_devices(devices: Any, device: str) -> None:
+    """Raise a DefinitionError unless devices are a list of numbers and names."""
+    numbers = isinstance(devices, list | tuple) and all(
+        isinstance(each, str) or (type(each) is int and each >= 0) for each in devices
+    )
+    if not numbers:
+        raise DefinitionError(
+            f"devices must be a list of GPU numbers or device names, such as [0, 1], got "
+            f"{devices!r}."
+        )
+    if devices and device != "auto":
+        raise DefinitionError(f"use device or devices, not both, got {device!r} and {devices!r}.")
+
+
+@contextlib.contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Hide the main module from processes that are started, which would run a script again."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def encode_in_role(model: Any, texts: list[str], role: str, prompt: str, **options: Any) -> Any:
@@ -196,6 +227,9 @@ class SentenceTransformerEncoder(PackagedEncoder):
         Revision on the hub.
     threads
         Number of torch threads on the CPU.
+    devices
+        Several devices, such as ``[0, 1]`` (GPUs) or ``["cpu", "cpu"]``: texts are encoded by
+        sentence-transformers' pool of processes, one per device.
     """
 
     needs = (_LIBRARY,)
@@ -209,12 +243,38 @@ class SentenceTransformerEncoder(PackagedEncoder):
     prompt: str | Mapping[str, str] | None = None
     revision: str | None = None
     threads: int = 1
+    devices: Sequence[int | str] = ()
+
+    @property
+    def chunk(self) -> int:
+        """Number of texts per call; a pool gets more, so that all its processes have work."""
+        return POOL_CHUNK * len(self.devices) if self.devices else CHUNK
 
     def encode(self, texts: list[str], role: str = "") -> Any:
         """Return one row per text in a role."""
         prompt = self._prompts().of(role, self.prompt)
-        with torch_threads(self.threads):
-            return encode_in_role(self._loaded(), texts, role, prompt, batch_size=self.batch)
+        options: dict[str, Any] = {"batch_size": self.batch}
+        if self.devices:
+            options["pool"] = self._pool()
+        try:
+            with torch_threads(self.threads):
+                return encode_in_role(self._loaded(), texts, role, prompt, **options)
+        except Exception:
+            if self.devices:  # a process of the pool may have died
+                self._stop_pool()
+                del self._stop_pool
+            raise
+
+    def _pool(self) -> Any:
+        """Return the running pool of processes; it ends with this object."""
+        if not hasattr(self, "_stop_pool"):
+            model = self._loaded()
+            devices = [f"cuda:{each}" if isinstance(each, int) else each for each in self.devices]
+            with _hidden_main():
+                self._processes = model.start_multi_process_pool(devices)
+            stop = type(model).stop_multi_process_pool
+            self._stop_pool = weakref.finalize(self, stop, self._processes)
+        return self._processes
 
     def count_truncated(self, texts: list[str], role: str = "") -> int:
         """Return how many texts are over the model's limit in a role."""
@@ -247,6 +307,7 @@ class SentenceTransformerEncoder(PackagedEncoder):
     def check_installed(self) -> None:
         """Raise MissingExtra or Declined if a library or folder is missing."""
         check_prompt(self.prompt)
+        check_devices(self.devices, self.device)
         super().check_installed()
         model_folder(self.name)
 
@@ -264,7 +325,7 @@ class SentenceTransformerEncoder(PackagedEncoder):
             raise Declined(self.load_error_)
         if not hasattr(self, "model_"):
             self.check_installed()
-            given = (self.name, self.device, self.revision)
+            given = (self.name, "cpu" if self.devices else self.device, self.revision)
             try:
                 self.model_ = load_model("SentenceTransformer", *given)
             except Declined as error:

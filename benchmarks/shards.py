@@ -1,0 +1,159 @@
+"""A large plan in shards with simulated scores: plan, run, gather, load, leaderboard and report.
+
+``python benchmarks/shards.py 1000 200 5 --shards 10`` plans 1,000 models on 200 tasks in 5 folds
+(1,000,000 jobs), runs the parts one after the other with jobs that write a random score, gathers
+them, and runs the commands on the result, each in its own process. It prints seconds of CPU, the
+memory, and the CPU time per job in the first and in the last tenth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.core.dataset import Dataset
+from karat.core.task import Suite, Task
+from karat.execution import runner
+from karat.execution.evaluation import make_options, run_suite
+from karat.execution.job import Job, ObjectStore, new_record
+from karat.execution.plan import Plan, make_plan
+from karat.models.adapters import adapt
+from karat.results.run import Run
+
+TIMES: list[float] = []
+DATASETS = 20
+LOAD = """
+import sys, time
+from karat.results.load import gather_scores
+begun = time.process_time()
+found = gather_scores(sys.argv[1])
+print(len(found.scores), time.process_time() - begun)
+"""
+GATHER = """
+import sys, time
+from karat.execution import gather
+times, write = [time.process_time()], gather._Merge.write
+def timed(self):
+    found = write(self)
+    times.append(time.process_time())
+    return found
+gather._Merge.write = timed
+found = gather.gather(sys.argv[1], sys.argv[2])
+tenth = max(len(found.runs) // 10, 1)
+print(found.planned, len(found.missing), times[tenth] - times[0], times[-1] - times[-1 - tenth])
+"""
+
+
+class Simulated:
+    """A model that is never fitted."""
+
+    def __init__(self, skill: float = 0.0) -> None:
+        self.skill = skill
+
+    def fit(self, X: Any, y: Any) -> Simulated:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.zeros(len(X))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"skill": self.skill}
+
+
+def simulate(job: Job, shelf: ObjectStore) -> dict[str, Any]:
+    """Write the record of a job with a random score, as a real job does."""
+    model, task = shelf.get(job.model), shelf.get(job.task)
+    rng = np.random.default_rng(int(job.spec[:12], 16))
+    value = float(0.7 + model.prototype.skill + rng.normal(0, 0.02))
+    view = {"corruption": "", "severity": 0.0, "draw": 0, "affected": 0.0, "coverage": 1.0}
+    view |= {"scores": {"acc": value}, "reasons": {}, "status": "ok", "info": ""}
+    record = new_record(job.spec, model.name, task)
+    record.update(fold=job.fold, repeat=0, seed=job.model_seed, views=[view], questions=8)
+    record.update(train_questions=32, seconds=value, cpu_seconds=value, fit_seconds=value)
+    Run(Path(job.folder)).write(record, {})
+    TIMES.append(time.process_time())
+    return record
+
+
+def plan_of(models: int, tasks: int, folds: int) -> Plan:
+    """Return the plan of simulated models on small tables."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
+    frame["y"] = ["no", "yes"] * 20
+    data = [Dataset.from_table(frame, "y", name=f"data-{n}") for n in range(DATASETS)]
+    split = {"use": "kfold", "folds": folds}
+    made = [
+        Task(f"task-{n}", data[n % DATASETS], split=split, metrics=["acc"]) for n in range(tasks)
+    ]
+    skills = rng.normal(0, 0.03, models).tolist()
+    return make_plan(
+        [adapt(Simulated(skill), f"model-{n}") for n, skill in enumerate(skills)], made
+    )
+
+
+def child(*words: str) -> tuple[float, float, str]:
+    """Return CPU seconds, memory in MB and the output of a Python process."""
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    printed = process.stdout.read()
+    _, code, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(code)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(words)} ended with exit code {process.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, printed
+
+
+def measure(sizes: list[int], shards: int, folder: Path) -> Iterator[tuple[str, float, float, str]]:
+    """Yield a name, CPU seconds, memory in MB and a remark."""
+    begun = time.process_time()
+    plan = plan_of(*sizes)
+    yield "plan", time.process_time() - begun, _memory(), f"{len(plan.jobs):,} jobs"
+    suite = Suite("many", tuple(planned.task for planned in plan.tasks))
+    runner.work = simulate  # type: ignore[assignment]
+    begun, wall = time.process_time(), time.perf_counter()
+    for part in range(1, shards + 1):
+        options = make_options({"output": folder / "shards", "shard": f"{part}/{shards}"})
+        run_suite(plan, suite, options)
+    seconds, wall = time.process_time() - begun, time.perf_counter() - wall
+    steps = np.diff(TIMES)
+    tenth = max(len(steps) // 10, 1)
+    first, last = (1000 * float(np.median(part)) for part in (steps[:tenth], steps[-tenth:]))
+    yield "run", seconds, _memory(), f"median {first:.2f} and {last:.2f} ms per job; {wall:.0f} s"
+    runs, into = str(folder / "shards"), str(folder / "gathered")
+    seconds, memory, printed = child("-c", GATHER, runs, into)
+    planned, missing, first, last = printed.split()
+    yield "gather", seconds, memory, f"{missing} of {planned} missing; tenths {first}, {last} s"
+    seconds, memory, printed = child("-c", LOAD, into)
+    rows, own = printed.split()
+    yield "load scores", float(own), memory, f"{int(rows):,} rows"
+    yield "leaderboard", *child("-m", "karat", "leaderboard", into)[:2], ""
+    yield "report", *child("-m", "karat", "report", into, "-o", str(folder / "p.html"))[:2], ""
+
+
+def _memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sizes", nargs=3, type=int, metavar="N", help="models, tasks, folds")
+    parser.add_argument("--shards", type=int, default=10)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, seconds, memory, note in measure(given.sizes, given.shards, Path(folder)):
+            print(f"{name:<12}{seconds:>9.1f} s CPU{memory:>8.0f} MB  {note}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""``gather``: merge the runs of shards, and find the jobs that are missing or there twice.
+
+A job is identified by its hash, as in ``--resume``. Records of all shards go into one file per run;
+predictions, logs and artifacts are linked, or copied to another disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from karat.errors import FAILURES, DataError, DefinitionError
+from karat.execution.plan_file import FILE, PlanFile
+from karat.execution.runner import SAME
+from karat.results.load import FrozenRun
+from karat.results.run import Run, earlier_runs
+
+#: folders of a run that are not divided by task and fold, or are written anew
+_OWN = ("jobs", "scores", "missing", "items")
+Job = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """The result of ``gather``: runs, and the jobs that are missing, double, differing or outdated.
+
+    Attributes
+    ----------
+    runs
+        The merged runs, one per model.
+    planned
+        Number of jobs of the plan.
+    missing
+        Model, task and fold of each job without a record.
+    double
+        Jobs with several records and the same scores; one of them counts.
+    differing
+        Jobs with several records and different scores; the oldest one counts.
+    outdated
+        Jobs with records of another version of model, data or task, which do not count.
+    failed
+        Number of jobs that failed, ran out of time or memory.
+    commands
+        Commands that run what is missing, with what each one runs.
+    """
+
+    runs: list[Run]
+    planned: int
+    missing: list[Job] = field(default_factory=list)
+    double: list[Job] = field(default_factory=list)
+    differing: list[Job] = field(default_factory=list)
+    outdated: list[Job] = field(default_factory=list)
+    failed: int = 0
+    commands: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every planned job is there and equal jobs have equal scores."""
+        return not self.missing and not self.differing
+
+
+def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Gathering:
+    """Merge the runs that shards have written.
+
+    The tables are those of a run on one machine. Runs that were gathered into ``output`` before are
+    completed, so the call can be repeated while shards still run.
+
+    Parameters
+    ----------
+    folders : path or sequence of paths
+        Output folders of ``karat run --shard`` or ``--claim``, folders of single shards, or run
+        folders.
+    output : path
+        Where to write one run folder per model.
+
+    Returns
+    -------
+    Gathering
+        The merged runs, and which planned jobs are missing, double, different or outdated.
+
+    Raises
+    ------
+    DataError
+        If no folder has a plan, or if the shards are of different plans.
+
+    Examples
+    --------
+    >>> import tempfile, karat
+    >>> folder = tempfile.mkdtemp()
+    >>> for shard in ("1/2", "2/2"):
+    ...     runs = karat.evaluate("dummy", ["diabetes"], output=folder, shard=shard)
+    >>> found = karat.gather(folder, f"{folder}/gathered")
+    >>> found.is_complete, found.planned
+    (True, 5)
+    """
+    several = [folders] if isinstance(folders, str | Path) else list(folders)
+    paths = list(dict.fromkeys(Path(folder) for folder in several))
+    plan = _common_plan(paths)
+    into = Path(output)
+    if into.exists() and not into.is_dir():
+        raise DefinitionError(
+            f"cannot write to {into}: it is not a folder; choose another --output."
+        )
+    sources = _runs_by_model(paths, into)
+    before: dict[str, list[Run]] = {}
+    for run in earlier_runs(into, {}, ()) if into.is_dir() else ():
+        if run.about.get("gathered"):
+            before.setdefault(run.model, []).append(run)
+    found = Gathering([], sum(1 for _ in plan.jobs()))
+    failed = 0
+    for model in plan.models:
+        name = model["about"]["model"]
+        merge = _Merge(plan, model, into, sources.get(name, []), before.get(name, []), found)
+        found.runs.append(merge.write())
+        failed += merge.failed
+    commands = dict(_commands(plan, found.missing, into)) if found.missing else {}
+    return Gathering(**{**vars(found), "failed": failed, "commands": commands})
+
+
+def _common_plan(paths: Iterable[Path]) -> PlanFile:
+    """Return the plan of all shards, or raise a DataError that names what differs."""
+    plans: list[PlanFile] = []
+    for path in paths:
+        if not path.is_dir():
+            raise DataError(f"{path} {'is not a folder' if path.exists() else 'does not exist'}.")
+        files = [path / FILE, *sorted(path.glob(f"*/{FILE}"))]
+        plans += [PlanFile.read(file) for file in files if file.is_file()]
+    if not plans:
+        raise DataError(
+            f"no {FILE} in {', '.join(map(str, paths))}; karat gather merges the output folders of "
+            f"karat run with --shard or --claim."
+        )
+    for other in plans[1:]:
+        if other.digest != plans[0].digest:
+            difference = plans[0].difference(other)
+            raise DataError(
+                f"{plans[0].path} and {other.path} are of different plans: {difference}. Gather "
+                f"the folders of one plan, with the same versions on every machine."
+            )
+    # a plan that was split in parts knows which command runs a missing job
+    return max(plans, key=lambda plan: plan.count)
+
+
+def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
+    """Return the runs of shards by model; those that were gathered into the output are not."""
+    found: dict[str, list[Run]] = {}
+    seen: set[Path] = set()
+    for path in paths:
+        patterns = ("run.json", "*/run.json", "*/*/run.json")
+        for file in sorted(file for pattern in patterns for file in path.glob(pattern)):
+            folder = file.parent
+            if folder.resolve() in seen:
+                continue
+            seen.add(folder.resolve())
+            with contextlib.suppress(DataError):  # its jobs are missing
+                run = Run(folder)
+                if not (run.about.get("gathered") and folder.parent.resolve() == output.resolve()):
+                    found.setdefault(run.model, []).append(run)
+    return found
+
+
+@dataclass
+class _Merge:
+    """The run of one model, merged from those of the shards."""
+
+    plan: PlanFile
+    model: Mapping[str, Any]
+    output: Path
+    sources: list[Run]
+    before: list[Run]
+    report: Gathering
+    failed: int = 0
+
+    @cached_property
+    def target(self) -> Run:
+        """The run in the output folder, made before or now."""
+        about = self._about()
+        for run in self.before:
+            if all(run.about.get(key) == about[key] for key in SAME):
+                run.merge_plan(about["tasks"], list(self.plan.tasks))
+                return run
+        return Run.create(self.output, about)
+
+    def _about(self) -> dict[str, Any]:
+        tables = {
+            task["name"]: {"item_table": task["item_table"]}
+            for run in self.sources
+            for task in run.about["tasks"]
+            if "item_table" in task
+        }
+        tasks = [
+            {**each["facts"], **tables.get(name, {})} for name, each in self.plan.tasks.items()
+        ]
+        return {**self.model["about"], "gathered": True, "tasks": tasks}
+
+    def write(self) -> Run:
+        """Merge the records, link the other files, and write the tables."""
+        own = self.target
+        before = {(record["task"], record["fold"]) for record in own.records()}
+        chosen = self._chosen([own, *self.sources])
+        name = self.model["about"]["model"]
+        self.report.missing.extend(
+            (name, *job) for job in self.plan.folds(self.model) if job not in chosen
+        )
+        for run in self.sources:
+            _link_tree(run.folder / "items", own.folder / "items")
+        kinds = {id(run): run.folders() for run in self.sources}
+        for job, (run, _) in chosen.items():
+            if run is not own:
+                link = _Link(run, own, {"task": job[0], "fold": job[1]}, job in before)
+                link.make(kinds[id(run)])
+        for record, reason, lacks in self.plan.not_run(self.model):
+            if not own.has(record):
+                own.write_not_run(record, reason, lacks)
+        own.replace_records([record for _, record in chosen.values()])
+        self.failed = sum(record["status"] in FAILURES for _, record in chosen.values())
+        return own
+
+    def _chosen(self, runs: Sequence[Run]) -> dict[tuple[str, int], tuple[Run, dict[str, Any]]]:
+        """Return the record of each job that counts, with its run, and report the others."""
+        specs = self.plan.specs(self.model)
+        planned = set(self.plan.folds(self.model))
+        found: dict[tuple[str, int], list[tuple[Run, dict[str, Any]]]] = {}
+        outdated: dict[tuple[str, int], None] = {}
+        for run in runs:
+            for stored in FrozenRun.of(run).records():
+                job = (stored["task"], stored["fold"])
+                if job in planned and (specs is None or stored["spec"] == specs[job]):
+                    found.setdefault(job, []).append((run, dict(stored)))
+                elif stored["fold"] is not None:
+                    outdated[job] = None
+        name = self.model["about"]["model"]
+        self.report.outdated.extend((name, *job) for job in outdated if job not in found)
+        return {job: self._first((name, *job), several) for job, several in found.items()}
+
+    def _first(
+        self, job: Job, several: list[tuple[Run, dict[str, Any]]]
+    ) -> tuple[Run, dict[str, Any]]:
+        """Return the record that counts: one with scores before a failure, then the oldest."""
+        distinct: list[tuple[Run, dict[str, Any]]] = []
+        for run, record in several:
+            if all(record != other for _, other in distinct):
+                distinct.append((run, record))
+        if len(distinct) > 1:
+            scores = [_scores(record) for _, record in distinct if record["status"] == "ok"]
+            same = all(each == scores[0] for each in scores)
+            (self.report.double if same else self.report.differing).append(job)
+        return min(distinct, key=lambda each: (each[1]["status"] != "ok", str(each[1]["utc"])))
+
+
+def _scores(record: Mapping[str, Any]) -> list[Any]:
+    keys = ("corruption", "severity", "draw", "scores")
+    return [[view.get(key) for key in keys] for view in record["views"]]
+
+
+@dataclass(frozen=True)
+class _Link:
+    """Links the files of a job from one run to another; ``replace`` those that are there."""
+
+    source: Run
+    target: Run
+    job: Mapping[str, Any]
+    replace: bool
+
+    def make(self, kinds: Iterable[str]) -> None:
+        """Link predictions and artifacts of these kinds, and the log."""
+        for kind in kinds:
+            if kind == "logs":
+                self._link_log()
+            elif kind not in _OWN:
+                into = self.target.artifact_folder(kind, self.job)
+                if self.replace:
+                    shutil.rmtree(into, ignore_errors=True)
+                _link_tree(self.source.artifact_folder(kind, self.job), into)
+
+    def _link_log(self) -> None:
+        if self.replace:
+            self.target.log(self.job).unlink(missing_ok=True)
+        if self.source.log(self.job).is_file():
+            _link(self.source.log(self.job), self.target.log(self.job))
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    if not source.is_dir():
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                _link_tree(Path(entry.path), target / entry.name)
+            elif not entry.name.endswith(".tmp"):
+                _link(Path(entry.path), target / entry.name)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link a file, or copy it to another disk; an existing file stays."""
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        pass
+    except OSError:
+        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        shutil.copyfile(source, draft)
+        os.replace(draft, target)
+
+
+def _commands(plan: PlanFile, missing: Sequence[Job], output: Path) -> Iterator[tuple[str, str]]:
+    """Yield the commands that run the missing jobs: one per part, and one for all of them."""
+    words = list(plan.content["command"])
+    called = shlex.join(["karat", *words]) if words else "the same call of karat.evaluate with"
+    before, whole = (f"{called} -o {shlex.quote(str(p))}" for p in (plan.content["output"], output))
+    left = set(missing)
+    if plan.count > 1:
+        jobs = list(zip(plan.jobs(), plan.parts(), strict=True))
+        sizes = Counter(part for _, part in jobs)
+        for part, number in sorted(Counter(part for job, part in jobs if job in left).items()):
+            text = f"part {part} of {plan.count}: {number:,} of {sizes[part]:,} jobs are missing"
+            yield text, f"{before} --shard {part}/{plan.count} --resume"
+    yield f"all {len(left):,} missing jobs on this machine", f"{whole} --resume"
