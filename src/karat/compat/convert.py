@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat import mteb
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
+from karat.compat.mteb import result_files as mteb
 from karat.compat.result_tables import MULTABENCH, TABARENA, Layout
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
@@ -50,6 +50,7 @@ EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str
     "amlb": amlb.amlb_tables,
     "amlb-new": amlb.new_amlb_tables,
     "geval": geval.geval_tables,
+    "mteb": mteb.mteb_files,
     "taco": taco.taco_tables,
     "ulysses": ulysses.senteval_tables,
 }
@@ -167,7 +168,8 @@ def export_results(
         ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's
         result files and its comparison; with several models, each model has its own folder.
         ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"``
-        with its current columns; both for clean data only.
+        with its current columns; both for clean data only. ``"mteb"`` writes MTEB's
+        ``results/MODEL/REVISION/TASK.json``, for all tasks with a score on clean data.
     output
         Folder for the files.
     """

@@ -254,7 +254,7 @@ class Catalog:
     # -- tasks, suites, datasets ------------------------------------------------------------
 
     def suite(self, name: str) -> Suite:
-        """Return a defined suite, ``openml/s/271`` or ``mteb:STS17``; a task gives a suite of it."""
+        """Return a suite: a defined one, ``openml/s/271``, ``mteb:STS17``, or that of a task."""
         if name.startswith("openml/"):
             from karat.data.openml import openml_tasks_by_name
 

@@ -334,9 +334,7 @@ def max_recall(predictions: Predictions) -> float:
 MEASURES = ("cosine", "dot", "euclidean", "manhattan")
 
 
-def _max_of_measures(
-    predictions: Predictions, compute: Callable[[Predictions], float]
-) -> float:
+def _max_of_measures(predictions: Predictions, compute: Callable[[Predictions], float]) -> float:
     """Return the highest value of the measures; other predictions are those of one measure."""
     group = predictions.group
     if group is None or not set(group.tolist()) <= set(MEASURES):

@@ -236,7 +236,10 @@ class Similarity:
         for row in range(len(test)):
             a, b = (bags.rows[slice(*bags.offsets[row : row + 2])] for bags in (one, other))
             sides = [vectors.at(part[vectors.known(part)]) for part in (a, b)]
-            pairs = np.repeat(sides[0], len(sides[1]), axis=0), np.tile(sides[1], (len(sides[0]), 1))
+            pairs = (
+                np.repeat(sides[0], len(sides[1]), axis=0),
+                np.tile(sides[1], (len(sides[0]), 1)),
+            )
             scores[row] = self.measure.rows(*pairs).max()
         return scores
 

@@ -23,8 +23,9 @@ from karat.core.files import file_hash, locked, remove_abandoned
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
+from karat.results.load import FrozenRun
 from karat.results.pooling import UNKNOWN_CONSTRAINT
-from karat.results.run import Run, earlier_runs
+from karat.results.run import DEFAULTS, Run, earlier_runs
 
 #: prefix of the folders of runs that are being written
 DRAFT = ".import-"
@@ -182,6 +183,15 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
     run = _written(found, output, {**about, "imported": imported})
     earlier.append(run)
     return run
+
+
+def run_in_memory(found: ModelResults, folder: Path) -> Run:
+    """Return results as a run that is not written; ``folder`` is the place of their files."""
+    found.settle()
+    records = [_record(found, job) for job in found.jobs.values()]
+    imported = {"system": found.system, "file": folder.name, "sha256": ""}
+    about = {**DEFAULTS, **_about(found), "imported": imported}
+    return FrozenRun.in_memory(folder, about, records)
 
 
 def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run:

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from karat.core.registry import result_folders
 from karat.errors import (
     FAILURES,
     DataError,
@@ -271,10 +272,21 @@ def _of_table(table: pd.DataFrame) -> Gathered:
 def as_runs(runs: Any) -> list[Run]:
     """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    found = [r for run in several for r in ([run] if isinstance(run, Run) else open_runs([run]))]
+    found = [r for run in several for r in ([run] if isinstance(run, Run) else _opened(run))]
     if not found:
         raise DataError("there is no run; at least one is needed.")
     return list({run.folder.resolve(): run for run in found}.values())
+
+
+def _opened(folder: str | Path) -> list[Run]:
+    """Return the runs of a folder, or those of another system's result files in it."""
+    try:
+        return open_runs([folder])
+    except DataError:
+        for name in result_folders if Path(folder).is_dir() else ():
+            if found := result_folders.get(name)(folder):
+                return list(found)
+        raise
 
 
 #: facts about tasks and models that are collected from all runs
@@ -396,7 +408,9 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     _add_embedding(named.run, columns, found)
     pairs = zip(found["dimensions"], found["precision"], strict=True)
     sizes = [vector_size({"dimensions": width, "precision": each}) for width, each in pairs]
-    found["precision"], found["vector_bytes"] = map(list, zip(*sizes, strict=True) if sizes else ((), ()))
+    found["precision"], found["vector_bytes"] = map(
+        list, zip(*sizes, strict=True) if sizes else ((), ())
+    )
     ended = {status: simplified_status(status) for status in set(found["status"])}
     found["status"] = [ended[status] for status in found["status"]]
     for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):
@@ -631,6 +645,15 @@ class FrozenRun(Run):
         known = vars(run).get("_about_stamp")
         if "about" in vars(run) and known is not None and known == about_stamp(run.folder):
             vars(made)["about"] = run.about
+        return made
+
+    @classmethod
+    def in_memory(
+        cls, folder: Path, about: dict[str, Any], records: list[dict[str, Any]]
+    ) -> FrozenRun:
+        """Return a run that has no run folder, such as that of another system's files."""
+        made = cls(folder)
+        vars(made).update(about=about, _listed=records, stored=None, stamp=[])
         return made
 
     @cached_property

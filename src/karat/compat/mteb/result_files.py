@@ -1,15 +1,34 @@
-"""Import of MTEB: a JSON file per task, in the layout of its first or its later versions."""
+"""Result files of MTEB, a JSON file per task: import, export, and a folder of many models.
+
+Both the layout of its first versions and the current one are read.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from karat.compat.mteb.tasks import part_name
+from karat.core.files import safe_name
 from karat.errors import DataError, KaratError
-from karat.results.importing import ImportLog, ModelResults, Sample, direction, read_json
+from karat.results.importing import (
+    ImportLog,
+    ModelResults,
+    Sample,
+    direction,
+    read_json,
+    run_in_memory,
+)
+from karat.results.load import exported_runs
+from karat.results.run import Run
 
 LOOKS = 'JSON with the keys "task_name" and "scores", or "mteb_dataset_name" and "test"'
 META = "model_meta.json"
@@ -85,8 +104,7 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
     count = 0
     for split, subset, scores in _entries(sample.path, content):
         # other subsets and splits than the default are separate tasks
-        parts = [subset] * (subset != "default") + [split] * (split != "test")
-        task = f"{name} ({', '.join(parts)})" if parts else name
+        task = part_name(name, subset, split)
         if task in found.tasks:
             log.note(f"{sample.path.name}: duplicate task {task}; the last one is used.")
             found.jobs.pop((task, 0), None)
@@ -147,18 +165,26 @@ def _renamed(scores: Mapping[str, Any]) -> tuple[dict[str, float | None], set[st
     """Return scores under Karat's names, and the names of metrics that Karat does not have."""
     renamed: dict[str, float | None] = {}
     skipped = set()
-    names = {**OURS, **MATCHED} if scores.keys() >= MATCHED.keys() else OURS
+    matched = scores.keys() >= MATCHED.keys()
     # scores of cosine take precedence over scores without a measure
     for name in sorted(scores, key=lambda each: not each.startswith("cosine_")):
         value = scores[name]
         if name in NOT_SCORES or name == MAIN or not isinstance(value, int | float):
             continue
-        ours = names.get(name, re.sub("_at_([0-9]+)$", r"@\1", name))
-        if name.startswith(OTHERS) or direction(ours) is None:
+        ours = _our_name(name, matched)
+        if not ours:
             skipped.add(name)
         else:
             renamed.setdefault(ours, float(value) if _is_number(value) else None)
     return renamed, {name for name in skipped if not name.endswith(("_stderr", "_std"))}
+
+
+@lru_cache(maxsize=4096)
+def _our_name(name: str, matched: bool) -> str:
+    """Return Karat's name of a metric, or an empty string; ``matched`` are those of bitext."""
+    names = {**OURS, **MATCHED} if matched else OURS
+    ours = names.get(name, re.sub("_at_([0-9]+)$", r"@\1", name))
+    return "" if name.startswith(OTHERS) or direction(ours) is None else ours
 
 
 def _first(scores: Mapping[str, float | None], main: Any) -> str:
@@ -173,3 +199,181 @@ def _first(scores: Mapping[str, float | None], main: Any) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# -- a folder of many models ------------------------------------------------------------------
+
+
+def open_results(folder: str | Path) -> list[Run] | None:
+    """Return the runs of a folder of MTEB's result files, with the main score of each task.
+
+    The folder is a checkout of its results repository, ``results/MODEL/REVISION/TASK.json``, or a
+    part of it. None if there are no such files.
+    """
+    root = Path(folder)
+    layouts = ("results/*/*/*.json", "*/*/*.json", "*/*.json", "*.json")
+    files = next((found for each in layouts if (found := sorted(root.glob(each)))), [])
+    by_folder: dict[Path, list[Path]] = {}
+    for path in files:
+        if path.name != META:
+            by_folder.setdefault(path.parent, []).append(path)
+    log, runs = ImportLog(), []
+    for place, paths in by_folder.items():
+        found = ModelResults("mteb", "", "mteb", paths)
+        for path in paths:
+            _add_main_scores(found, path, log)
+        if found.jobs:
+            found.model, found.about["version"] = _model(paths[0], log)
+            runs.append(run_in_memory(found, place))
+    if runs and log.problems:
+        more = f" and {len(log.problems) - 1} more" * (len(log.problems) > 1)
+        warnings.warn(f"skipped {log.problems[0]}{more}", stacklevel=2)
+    return runs or None
+
+
+def _add_main_scores(found: ModelResults, path: Path, log: ImportLog) -> None:
+    """Add the main scores of a file; one that is none of MTEB's is a problem."""
+    from pydantic_core import from_json
+
+    try:
+        content = from_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        log.problems.append(f"{path}: {error}")
+        return
+    names = content.keys() if isinstance(content, dict) else set()
+    if not (names >= {"task_name", "scores"} or "mteb_dataset_name" in names):
+        log.problems.append(f"{path}: not a result of MTEB")
+        return
+    name = str(content.get("task_name") or content["mteb_dataset_name"])
+    try:
+        for split, subset, scores in _entries(path, content):
+            _add_main_score(found, part_name(name, subset, split), name, scores)
+    except DataError as error:
+        log.problems.append(str(error))
+
+
+def _add_main_score(
+    found: ModelResults, task: str, dataset: str, scores: Mapping[str, Any]
+) -> None:
+    main = scores.get(MAIN)
+    renamed, _ = _renamed(scores)
+    first = _first(renamed, main)
+    found.tasks[task] = {"dataset": dataset, "metric": first, "kind": ""}
+    found.higher[MAIN] = True
+    job = found.job(task)
+    job.scores.clear()
+    value = renamed.get(first, main)
+    found.put(job, first, float(value) if _is_number(value) else None)
+
+
+# -- export -----------------------------------------------------------------------------------
+
+#: MTEB's names of Karat's metrics, by the kind of a task; of other kinds, those of pairs
+_PAIRS = {ours: name for name, ours in OURS.items() if name.startswith("cosine_")}
+_PAIRS |= {"f1_best_precision": "cosine_precision", "f1_best_recall": "cosine_recall"}
+THEIRS = {
+    "classification": {"acc": "accuracy", "f1_macro": "f1"},
+    "bitext-mining": {
+        **{"acc": "accuracy", "f1_weighted": "f1"},
+        **{"precision_weighted": "precision", "recall_weighted": "recall"},
+    },
+}
+#: fields of a model that Karat does not know
+UNKNOWN_FIELDS = (
+    *("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim"),
+    *("license", "open_weights", "public_training_code", "public_training_data", "reference"),
+    *("use_instructions", "training_datasets", "adapted_from", "superseded_by", "loader"),
+)
+NO_REVISION = "no_revision_available"
+
+
+def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of MTEB's result files: those of each task, and of each model."""
+    for run, model, _ in exported_runs(runs):
+        revision = str(run.about.get("version") or "") or NO_REVISION
+        names = [re.sub("[^A-Za-z0-9._@-]+", "_", n.replace("/", "__")) for n in (model, revision)]
+        # a name such as ".." or "a b" must neither leave the folder nor equal another one
+        kept = [
+            n if n == o.replace("/", "__") and n.strip(".") else safe_name(o)
+            for n, o in zip(names, (model, revision), strict=True)
+        ]
+        folder, results = "/".join(["results", *kept]), dict(_task_results(run))
+        for task, content in results.items():
+            plain = re.fullmatch("[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*", task)
+            yield f"{folder}/{task if plain else safe_name(task)}.json", _text(content)
+        if results:
+            about = {"name": model, "revision": revision, **dict.fromkeys(UNKNOWN_FIELDS)}
+            about |= {"framework": [], "similarity_fn_name": "cosine"}
+            yield f"{folder}/{META}", _text(about)
+
+
+def _text(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _task_results(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the file of each task of MTEB; its subsets and splits are in one file."""
+    scores = run.scores()
+    clean = scores["corruption"].isin(["", None]) & (scores["epoch"] == -1)
+    by_task = dict(list(scores[clean].groupby("task", sort=False)))
+    seconds = pd.DataFrame(run.records()).groupby("task")["seconds"].sum() if by_task else {}
+    files: dict[str, dict[str, Any]] = {}
+    for task in run.about["tasks"]:
+        table = by_task.get(task["name"])
+        entry = {} if table is None else _entry(task, table)
+        if not entry:
+            continue
+        about = task.get("about") or {}
+        name, subset, split = _place(task["name"], about)
+        content = files.setdefault(
+            name,
+            {
+                "dataset_revision": about.get("revision") or "",
+                "task_name": name,
+                "mteb_version": about.get("mteb_version"),
+                "scores": {},
+                "evaluation_time": 0.0,
+                "kg_co2_emissions": None,
+            },
+        )
+        languages = [each for each in str(about.get("language", "")).split(", ") if each]
+        entry |= {"hf_subset": subset, "languages": languages}
+        content["scores"].setdefault(split, []).append(entry)
+        content["evaluation_time"] += float(seconds.get(task["name"], 0.0))
+    yield from files.items()
+
+
+def _place(task: str, about: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return task, subset and split of MTEB: as recorded, or from a name that an import made."""
+    if about.get("mteb_task"):
+        return about["mteb_task"], about["mteb_subset"], about["mteb_split"]
+    parts = re.fullmatch(r"(\S+) \(([^(),]+)(?:, ([^(),]+))?\)", task)
+    if parts is None:
+        return task, "default", "test"
+    name, one, other = parts.groups()
+    if other is None and one in ("validation", "dev", "train"):
+        return name, "default", one
+    return name, one, other or "test"
+
+
+def _entry(task: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
+    """Return the scores of a subset and split; empty without a score of the first metric."""
+    names = THEIRS.get(task["kind"], _PAIRS)
+    means = table.groupby("metric", sort=False)["score"].mean().dropna()
+    primary = task["metrics"][0]
+    if primary not in means:
+        return {}
+
+    def theirs(metric: str) -> str:
+        return names.get(metric) or re.sub("@([0-9]+)$", r"_at_\1", metric)
+
+    found: dict[str, Any] = {theirs(metric): float(value) for metric, value in means.items()}
+    folds = table.groupby("fold", sort=True)
+    if task["kind"] == "classification" and len(folds) > 1:
+        found["scores_per_experiment"] = [
+            {theirs(m): float(v) for m, v in zip(own["metric"], own["score"], strict=True)}
+            for _, own in folds
+        ]
+    if primary == "v_measure":
+        found["v_measures"] = table.loc[table["metric"] == primary, "score"].tolist()
+    return {"main_score": float(means[primary]), **found}

@@ -200,7 +200,10 @@ def _settings(task: Any) -> dict[str, Any]:
     elif about.type == "PairClassification":
         main = found["metrics"][0]
         if main in ONE_MEASURE:
-            found |= {"probe": "similarity", "metrics": tuple({main: 0, **dict.fromkeys(ONE_MEASURE)})}
+            found |= {
+                "probe": "similarity",
+                "metrics": tuple({main: 0, **dict.fromkeys(ONE_MEASURE)}),
+            }
         else:
             found |= {"probe": "mteb-pairs", "missing": "ignore"}
     else:
@@ -479,7 +482,10 @@ def _summarization(part: MtebData) -> Dataset:
     ]
     return part.made(
         texts,
-        {"summary": one, "references": [bag for bag, n in zip(bags, sizes, strict=True) for _ in range(n)]},
+        {
+            "summary": one,
+            "references": [bag for bag, n in zip(bags, sizes, strict=True) for _ in range(n)],
+        },
         target=np.array([score for own in scores for score in own], dtype=float),
         kind="regression",
         group=np.repeat(np.arange(len(sizes)).astype(str), sizes),
@@ -507,7 +513,9 @@ def _bitext(part: MtebData) -> Dataset:
 def _retrieval(part: MtebData) -> Dataset:
     rows = part.rows()
     if rows.get("top_ranked") is not None:
-        raise DataError(f"{part.name}: its queries have candidates, which only reranking tasks may.")
+        raise DataError(
+            f"{part.name}: its queries have candidates, which only reranking tasks may."
+        )
     queries, documents, judged = _search_data(rows)
     items: dict[str, Any] = {**queries, **documents, NOTHING: None}
     asked, wanted, gains = [], [], []
@@ -569,7 +577,11 @@ def _search_data(rows: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, d
     }
     queries = dict(_query_texts(rows["queries"]))
     judged = {query: judged[query] for query in queries if query in judged}
-    return {query: queries[query] for query in judged}, dict(_document_texts(rows["corpus"])), judged
+    return (
+        {query: queries[query] for query in judged},
+        dict(_document_texts(rows["corpus"])),
+        judged,
+    )
 
 
 def _query_texts(rows: Any) -> Iterator[tuple[str, str]]:
@@ -579,7 +591,9 @@ def _query_texts(rows: Any) -> Iterator[tuple[str, str]]:
         if isinstance(text, str):
             yield f"q:{query}", text if instruction is None else f"{text} {instruction}"
             continue
-        turns = [turn if isinstance(turn, str) else f"{turn['role']}: {turn['content']}" for turn in text]
+        turns = [
+            turn if isinstance(turn, str) else f"{turn['role']}: {turn['content']}" for turn in text
+        ]
         said = "; ".join(turns)
         yield f"q:{query}", said if instruction is None else f"{instruction} {said}"
 
