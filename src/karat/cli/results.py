@@ -78,6 +78,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     if printed.show():
         return
     from karat.reporting.terminal import columns_of, metric_by_task, print_leaderboard
+    from karat.results.importing import no_garbage_collection
 
     rule, common = given.pop("missing"), given.pop("common")
     if common and rule not in (None, "exclude", "common"):
@@ -85,7 +86,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = columns_of(given["columns"])
-    with as_run_folders(runs) as folders, printed.recorded():
+    with no_garbage_collection(), as_run_folders(runs) as folders, printed.recorded():
         where = "" if folders == list(runs) else "RUN..."
         whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
     if whole:

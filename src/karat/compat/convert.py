@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +25,7 @@ from karat.results.importing import (
     ModelResults,
     Sample,
     make_records,
+    no_garbage_collection,
     sample_file,
     write_run,
 )
@@ -88,7 +87,7 @@ def import_results(
         Name of the model. Default: the name in the files.
     """
     log = ImportLog(model)
-    with _no_garbage_collection():
+    with no_garbage_collection():
         written = [write_run(each, Path(output), log) for each in _results(files, system, log)]
     runs = [run for run in written if run is not None]
     if not runs:
@@ -113,7 +112,7 @@ def read_scores(
     """
     log = ImportLog()
     tables = []
-    with _no_garbage_collection():
+    with no_garbage_collection():
         for found in _results(files, system, log):
             found.settle()
             table = scores_table(make_records(found))
@@ -184,18 +183,6 @@ def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         hint = did_you_mean(name, known)
         raise DefinitionError(f'unknown {kind} "{name}".{hint} Available: {", ".join(known)}.')
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Collect no cycles of objects: the jobs of a file have none, and are searched repeatedly."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bool]]:

@@ -329,9 +329,10 @@ def _read(named: PooledRun, facts: dict[str, dict[Any, Any]]) -> pd.DataFrame:
     """Return the scores of a run under its names, and add its facts."""
     run, label = named.run, named.labels
     table, columns = run.scores(), columns_of(run)
-    codes, tasks = pd.factorize(table["task"])
-    shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
-    table = table.assign(model=named.model, task=shown.take(codes).array)
+    if named.model != run.model or any(task != called for task, called in label.items()):
+        codes, tasks = pd.factorize(table["task"])
+        shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
+        table = table.assign(model=named.model, task=shown.take(codes).array)
     for row in columns.rows_with("lacks"):
         record = columns.records[row]
         why = (str(record["lacks"]), str(record["info"]))
@@ -466,6 +467,9 @@ def expanded_rows(run: Run, columns: Compact | Listed) -> tuple[list[int], list[
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:
+    columns = [scores[name].to_numpy() for name in ("corruption", "epoch")]
+    if all(bool(np.all(c == v)) for c, v in zip(columns, ("", FINAL_EPOCH), strict=True)):
+        return scores  # as of most runs of other systems
     clean = scores["corruption"].isin(["", None]) | scores["corruption"].isna()
     return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
 
@@ -649,11 +653,15 @@ class FrozenRun(Run):
 
     @classmethod
     def in_memory(
-        cls, folder: Path, about: dict[str, Any], records: list[dict[str, Any]]
+        cls,
+        folder: Path,
+        about: dict[str, Any],
+        records: list[dict[str, Any]],
+        scores: pd.DataFrame,
     ) -> FrozenRun:
         """Return a run that has no run folder, such as that of another system's files."""
         made = cls(folder)
-        vars(made).update(about=about, _listed=records, stored=None, stamp=[])
+        vars(made).update(about=about, _listed=records, stored=None, stamp=[], _scores=scores)
         return made
 
     @cached_property

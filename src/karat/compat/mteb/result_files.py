@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from karat.compat.mteb.tasks import part_name
+from karat.compat.mteb.task_data import part_name
 from karat.core.files import safe_name
 from karat.errors import DataError, KaratError
 from karat.results.importing import (
@@ -24,8 +25,10 @@ from karat.results.importing import (
     ModelResults,
     Sample,
     direction,
+    kind_of,
+    no_garbage_collection,
     read_json,
-    run_in_memory,
+    runs_in_memory,
 )
 from karat.results.load import exported_runs
 from karat.results.run import Run
@@ -128,14 +131,16 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
     return unknown
 
 
-def _entries(path: Path, content: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _entries(
+    path: str | Path, content: Mapping[str, Any]
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield split, subset and scores of either layout."""
     if isinstance(content.get("scores"), Mapping):
         for split, entries in content["scores"].items():
             if not isinstance(entries, list):
                 raise DataError(f"{path}: the scores of {split} must be a list.")
             for entry in entries:
-                if isinstance(entry, Mapping):
+                if isinstance(entry, dict):
                     yield str(split), str(entry.get("hf_subset", "default")), _flat(entry)
         return
     for split, scores in content.items():
@@ -154,7 +159,7 @@ def _flat(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Return scores with those of measures under names such as ``cosine_spearman``."""
     flat: dict[str, Any] = {}
     for name, value in scores.items():
-        if isinstance(value, Mapping) and name in MEASURES:
+        if isinstance(value, dict) and name in MEASURES:
             flat |= {f"{MEASURES[name]}_{inner}": each for inner, each in value.items()}
         else:
             flat[name] = value
@@ -210,33 +215,46 @@ def open_results(folder: str | Path) -> list[Run] | None:
     The folder is a checkout of its results repository, ``results/MODEL/REVISION/TASK.json``, or a
     part of it. None if there are no such files.
     """
-    root = Path(folder)
-    layouts = ("results/*/*/*.json", "*/*/*.json", "*/*.json", "*.json")
-    files = next((found for each in layouts if (found := sorted(root.glob(each)))), [])
-    by_folder: dict[Path, list[Path]] = {}
-    for path in files:
-        if path.name != META:
-            by_folder.setdefault(path.parent, []).append(path)
-    log, runs = ImportLog(), []
-    for place, paths in by_folder.items():
-        found = ModelResults("mteb", "", "mteb", paths)
-        for path in paths:
-            _add_main_scores(found, path, log)
-        if found.jobs:
-            found.model, found.about["version"] = _model(paths[0], log)
-            runs.append(run_in_memory(found, place))
+    places = [(os.path.join(folder, "results"), 2), *((str(folder), depth) for depth in (2, 1, 0))]
+    files = next((found for place in places if (found := _files_below(*place))), {})
+    log, several, higher = ImportLog(), {}, {MAIN: True}
+    with no_garbage_collection():
+        for place, paths in files.items():
+            found = ModelResults("mteb", "", "mteb", [], higher=higher)
+            for path in paths:
+                _add_main_scores(found, path, log)
+            if found.jobs:
+                found.model, found.about["version"] = _model(Path(paths[0]), log)
+                several[Path(place)] = found
+        runs = runs_in_memory(several)
     if runs and log.problems:
         more = f" and {len(log.problems) - 1} more" * (len(log.problems) > 1)
         warnings.warn(f"skipped {log.problems[0]}{more}", stacklevel=2)
     return runs or None
 
 
-def _add_main_scores(found: ModelResults, path: Path, log: ImportLog) -> None:
+def _files_below(folder: str, depth: int) -> dict[str, list[str]]:
+    """Return the JSON files in folders at a depth; those of MTEB's metadata are left out."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:  # not a folder
+        return {}
+    if not depth:
+        own = [name for name in names if name.endswith(".json") and name != META]
+        return {folder: [os.path.join(folder, name) for name in own]} if own else {}
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found |= _files_below(os.path.join(folder, name), depth - 1)
+    return found
+
+
+def _add_main_scores(found: ModelResults, path: str, log: ImportLog) -> None:
     """Add the main scores of a file; one that is none of MTEB's is a problem."""
     from pydantic_core import from_json
 
     try:
-        content = from_json(path.read_bytes())
+        with open(path, "rb") as file:
+            content = from_json(file.read())
     except (OSError, ValueError) as error:
         log.problems.append(f"{path}: {error}")
         return
@@ -256,14 +274,23 @@ def _add_main_score(
     found: ModelResults, task: str, dataset: str, scores: Mapping[str, Any]
 ) -> None:
     main = scores.get(MAIN)
+    if _is_number(main):  # only metrics of this value can be the first one
+        equal = {name: value for name, value in scores.items() if value == main}
+        scores = {**dict.fromkeys(MATCHED.keys() & scores.keys()), **equal}
     renamed, _ = _renamed(scores)
     first = _first(renamed, main)
-    found.tasks[task] = {"dataset": dataset, "metric": first, "kind": ""}
-    found.higher[MAIN] = True
+    found.tasks[task] = {"dataset": dataset, "metric": first, "kind": _kind(first)}
+    if first not in found.higher:
+        found.higher[first] = direction(first) is not False
     job = found.job(task)
     job.scores.clear()
-    value = renamed.get(first, main)
+    value: Any = renamed.get(first, main)
     found.put(job, first, float(value) if _is_number(value) else None)
+
+
+@lru_cache(maxsize=256)
+def _kind(metric: str) -> str:
+    return kind_of(metric) or "other"
 
 
 # -- export -----------------------------------------------------------------------------------
@@ -359,7 +386,7 @@ def _place(task: str, about: Mapping[str, Any]) -> tuple[str, str, str]:
 def _entry(task: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
     """Return the scores of a subset and split; empty without a score of the first metric."""
     names = THEIRS.get(task["kind"], _PAIRS)
-    means = table.groupby("metric", sort=False)["score"].mean().dropna()
+    means = table.groupby("metric", sort=False)["value"].mean().dropna()
     primary = task["metrics"][0]
     if primary not in means:
         return {}
@@ -371,9 +398,9 @@ def _entry(task: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
     folds = table.groupby("fold", sort=True)
     if task["kind"] == "classification" and len(folds) > 1:
         found["scores_per_experiment"] = [
-            {theirs(m): float(v) for m, v in zip(own["metric"], own["score"], strict=True)}
+            {theirs(m): float(v) for m, v in zip(own["metric"], own["value"], strict=True)}
             for _, own in folds
         ]
     if primary == "v_measure":
-        found["v_measures"] = table.loc[table["metric"] == primary, "score"].tolist()
+        found["v_measures"] = table.loc[table["metric"] == primary, "value"].tolist()
     return {"main_score": float(means[primary]), **found}
