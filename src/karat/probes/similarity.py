@@ -26,9 +26,13 @@ SCALED = ("seuclidean", "mahalanobis")
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the cosine of the angle between rows; 0 where a vector is zero."""
+    """Return the cosine of the angle between rows; 0 where a vector is zero.
+
+    Of two equal vectors it is exactly 1, so that such pairs tie.
+    """
     a, b = _as_float64(a), _as_float64(b)  # once for the three products
-    lengths = np.sqrt(dot(a, a)) * np.sqrt(dot(b, b))
+    one, other = dot(a, a), dot(b, b)
+    lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
     return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
 
 

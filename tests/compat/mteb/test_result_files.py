@@ -1,12 +1,18 @@
-"""Import of MTEB results."""
+"""Import and export of MTEB's result files, and leaderboards of its results repository."""
 
 from __future__ import annotations
 
 import json
 
-import karat
+import numpy as np
+import pytest
 
-from .test_convert import LATER, put, scores
+import karat
+from karat.compat.convert import export_results
+from karat.compat.mteb.result_files import open_results
+from karat.errors import DataError
+
+from ..test_convert import LATER, put, scores
 
 
 def firsts(run: karat.Run) -> dict[str, str]:
@@ -120,3 +126,146 @@ def test_model_name(tmp_path):
     assert (run.model, run.about["version"]) == ("org/other", "9")
     (run,) = karat.import_results(path, tmp_path / "o", model="given").runs
     assert run.model == "given"
+
+
+# -- a folder of many models ------------------------------------------------------------------
+
+
+def entry(main, **more):
+    return {"main_score": main, "hf_subset": "default", "languages": ["eng-Latn"], **more}
+
+
+def checkout(folder, models=12, tasks=8, seed=1):
+    """Write results/MODEL/REVISION/TASK.json of models, the first of which are the best."""
+    rng = np.random.default_rng(seed)
+    for m in range(models):
+        place = folder / "results" / f"org__m{m:02d}" / f"{m:07x}abc"
+        put(place / "model_meta.json", {"name": f"org/m{m:02d}", "revision": "r"})
+        for t in range(tasks):
+            value = 0.9 - 0.05 * (m // 2) + rng.normal(0, 0.005)
+            own = entry(value, cosine_spearman=value, cosine_pearson=0.1)
+            put(place / f"T{t}.json", {"task_name": f"T{t}", "scores": {"test": [own]}})
+    return folder
+
+
+def test_leaderboard_of_a_checkout(tmp_path):
+    board = karat.leaderboard(checkout(tmp_path, tasks=16))
+    assert len(board) == 12 and board.index[0] in ("org/m00", "org/m01")
+    assert board.attrs["metrics"] == {f"T{t}": "spearman" for t in range(16)}
+    # neighbors of equal skill share a letter, others do not
+    ties = board["tie"].to_dict()
+    for m in range(0, 12, 2):
+        assert set(ties[f"org/m{m:02d}"]) & set(ties[f"org/m{m + 1:02d}"])
+    assert not set(ties["org/m00"]) & set(ties["org/m10"])
+
+
+@pytest.mark.parametrize(
+    "inner", ["", "results", "results/org__m00", "results/org__m00/0000000abc"]
+)
+def test_a_part_of_a_checkout(tmp_path, inner):
+    found = open_results(checkout(tmp_path, models=2) / inner)
+    assert len(found) == (2 if inner in ("", "results") else 1)
+    assert found[0].model == "org/m00" and len(found[0].records()) == 8
+
+
+def test_main_scores_are_those_of_an_import(tmp_path):
+    folder = checkout(tmp_path / "c", models=2)
+    for name, content in {"b": LATER, "a": SEARCH, "s": EARLIER, "m": LANGUAGES}.items():
+        put(folder / "results" / "org__x" / "1234567" / f"{name}.json", content)
+    imported = karat.import_results(folder, tmp_path / "out").runs
+    both = [
+        {
+            (run.model, r["task"], r["metric"]): r["views"][0]["scores"][r["metric"]]
+            for run in runs
+            for r in run.records()
+        }
+        for runs in (imported, open_results(folder))
+    ]
+    assert both[0] == both[1] and len(both[0]) == 16 + 6
+
+
+def test_damaged_files_in_a_checkout_are_skipped(tmp_path):
+    folder = checkout(tmp_path, models=2, tasks=3)
+    place = next((folder / "results").glob("org__m00/*"))
+    (place / "broken.json").write_text('{"task_name": ')
+    (place / "other.json").write_text("[1, 2]")
+    (place / "list.json").write_text('{"task_name": "x", "scores": {"test": 3}}')
+    with pytest.warns(UserWarning, match="and 2 more"):
+        (first, _) = open_results(folder)
+    assert [record["task"] for record in first.records()] == ["T0", "T1", "T2"]
+
+
+def test_other_folders_are_no_checkouts(tmp_path):
+    put(tmp_path / "a" / "b" / "c.json", {"x": 1})
+    assert open_results(tmp_path) is None
+    with pytest.raises(DataError, match="contains no run folder"):
+        karat.leaderboard(tmp_path)
+
+
+def test_own_runs_and_a_checkout_on_one_leaderboard(tmp_path):
+    folder = checkout(tmp_path / "c", models=3)
+    path = put(
+        tmp_path / "own" / "T0.json",
+        {"task_name": "T0", "scores": {"test": [entry(0.99, cosine_spearman=0.99)]}},
+    )
+    karat.import_results(path, tmp_path / "runs")
+    board = karat.leaderboard([tmp_path / "runs", folder])
+    assert sorted(board.index) == ["org/m00", "org/m01", "org/m02", "own"]
+
+
+# -- export -----------------------------------------------------------------------------------
+
+
+def test_export_of_an_import_is_the_same(tmp_path):
+    folder = tmp_path / "res" / "org__model" / "1234567890abcdef"
+    contents = {"b": LATER, "a": SEARCH, "s": EARLIER, "m": LANGUAGES}
+    for name, content in contents.items():
+        put(folder / f"{name}.json", content)
+    (run,) = karat.import_results(tmp_path / "res", tmp_path / "runs").runs
+    export_results(run, "mteb", tmp_path / "out")
+    place = tmp_path / "out" / "results" / "org__model" / "1234567890abcdef"
+    assert sorted(path.name for path in place.iterdir()) == [
+        *("ArguAna.json", "Banking77Classification.json", "MassiveIntentClassification.json"),
+        *("STSBenchmark.json", "model_meta.json"),
+    ]
+    search = json.loads((place / "ArguAna.json").read_text())
+    assert search["task_name"] == "ArguAna" and set(search["scores"]) == {"test", "dev"}
+    (found,) = search["scores"]["test"]
+    assert found["main_score"] == found["ndcg_at_10"] == 0.5 and found["map_at_10"] == 0.25
+    sts = json.loads((place / "STSBenchmark.json").read_text())["scores"]["test"][0]
+    assert (sts["cosine_spearman"], sts["cosine_pearson"], sts["hf_subset"]) == (
+        0.81,
+        0.8,
+        "default",
+    )
+    languages = json.loads((place / "MassiveIntentClassification.json").read_text())
+    assert {e["hf_subset"]: e["accuracy"] for e in languages["scores"]["test"]} == {
+        "de": 0.6,
+        "en": 0.7,
+    }
+    (again,) = karat.import_results(place, tmp_path / "again").runs
+    assert scores(again) == scores(run) and again.model == "org/model"
+
+
+def test_export_of_names_that_are_no_file_names(tmp_path):
+    content = {"task_name": "a/<b> c", "scores": {"test": [entry(0.5, accuracy=0.5)]}}
+    path = put(tmp_path / "x" / "t.json", content)
+    (run,) = karat.import_results(path, tmp_path / "runs", model="../<script> x").runs
+    for file in export_results(run, "mteb", tmp_path / "out"):
+        assert (tmp_path / "out").resolve() in file.resolve().parents
+        assert len(file.relative_to(tmp_path / "out").parts) == 4
+    (again,) = karat.import_results(tmp_path / "out", tmp_path / "again").runs
+    assert again.model == "../<script> x" and scores(again) == scores(run)
+
+
+def test_mteb_reads_what_is_exported(tmp_path):
+    mteb = pytest.importorskip("mteb")
+    run = karat.evaluate("random", ["bbc-headlines"], output=tmp_path / "runs", folds=[0, 1])[0]
+    files = export_results(run, "mteb", tmp_path / "out")
+    (path,) = (file for file in files if file.name != "model_meta.json")
+    found = mteb.TaskResult.model_validate_json(path.read_text())
+    own = run.scores()
+    assert found.scores["test"][0]["main_score"] == pytest.approx(
+        own[own["metric"] == "acc"]["value"].mean()
+    )
+    assert len(found.scores["test"][0]["scores_per_experiment"]) == 2

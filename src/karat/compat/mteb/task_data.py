@@ -6,6 +6,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,8 +56,7 @@ class MtebData:
         """Load all data of the task, by mteb."""
         task, where = self.task, self.task.metadata.dataset
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quiet():
                 task.load_data()
                 if hasattr(task, "convert_v1_dataset_format_to_v2"):
                     task.convert_v1_dataset_format_to_v2(num_proc=None)
@@ -102,6 +102,20 @@ class MtebData:
         items = pd.Series([None if text is None else str(text) for text in texts], dtype=object)
         questions = pd.DataFrame({name: list(cells) for name, cells in fields.items()})
         return Dataset(self.name, items, questions, modality="text", **given)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no warnings of mteb inside, such as that a task is in beta."""
+    log = logging.getLogger("mteb")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def part_name(task: str, subset: str, split: str) -> str:

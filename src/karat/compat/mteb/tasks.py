@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from karat.compat.mteb.task_data import LOADERS, MtebData, abstract_class
+from karat.compat.mteb.task_data import LOADERS, MtebData, abstract_class, quiet
 from karat.core.dataset import DOCUMENT, QUERY
 from karat.core.task import Suite, Task
 from karat.errors import DefinitionError, did_you_mean
@@ -83,12 +84,13 @@ def suite(tasks: str | Any | Iterable[Any]) -> Suite:
 
 def _find(mteb: Any, name: str) -> Any:
     """Return a task or a benchmark by name."""
-    benchmarks = {each.name: each for each in mteb.get_benchmarks()}
-    if name in benchmarks:
-        return benchmarks[name]
-    names = {each.metadata.name for each in mteb.get_tasks()}
-    if name in names:
-        return mteb.get_task(name)
+    with quiet():
+        benchmarks = {each.name: each for each in mteb.get_benchmarks()}
+        if name in benchmarks:
+            return benchmarks[name]
+        with suppress(KeyError):
+            return mteb.get_task(name)
+        names = [each.metadata.name for each in mteb.get_tasks(exclude_superseded=False)]
     hint = did_you_mean(name, [*names, *benchmarks])
     raise DefinitionError(f'mteb {mteb.__version__} has no task or benchmark "{name}".{hint}')
 
