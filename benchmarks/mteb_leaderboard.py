@@ -1,8 +1,8 @@
 """Leaderboard of a checkout of MTEB's results repository, in CPU seconds.
 
-The checkout is synthetic: 400 models × 56 tasks in the current layout, with as many metrics per file
-as mteb writes. The score of a model on a task is its skill plus noise; a tenth of the files is
-missing.
+The checkout is synthetic: 400 models × 56 tasks in the current layout, with about as many metrics
+per file as mteb writes. The score of a model on a task is its skill plus noise; a tenth of the
+files is missing.
 """
 
 from __future__ import annotations

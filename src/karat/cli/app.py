@@ -379,6 +379,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
       karat run corpus/ -m minilm -m bm25
+      karat run mteb:STSBenchmark -m minilm
 
     Exit code: 0 success, 1 some jobs failed or were not run because of the budget or an endpoint,
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.

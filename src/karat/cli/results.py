@@ -327,7 +327,8 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
+    "writes it), geval, mteb (a JSON file per task), taco, or ulysses (data frame, aggregates and "
+    "summary).",
     dest="system",
     required=True,
 )
@@ -340,6 +341,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     Examples:
       karat export results --as taco -o taco --plots png
       karat export results --as ulysses -o ulysses
+      karat export results --as mteb -o for-mteb
     """
     from karat.compat.convert import export_results
     from karat.compat.taco.result_files import plot_runs

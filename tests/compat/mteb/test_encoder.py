@@ -42,7 +42,7 @@ class Prompted(Hashed):
 def test_mteb_runs_a_model_on_its_mock_tasks(mteb):
     mocks = pytest.importorskip("mteb.mocks")
     for name in ("MockSTSTask", "MockRetrievalTask", "MockClassificationTask"):
-        scores = theirs(mocks.MOCK_TASK_REGISTRY[name](), Encoder("random"))
+        scores = theirs(mocks.MOCK_TASK_REGISTRY[name](), Encoder(Hashed()))
         assert scores and all(-1 <= value <= 1 for value in scores.values())
 
 
@@ -61,6 +61,7 @@ def test_the_metadata(mteb):
     meta = Encoder(Hashed(), "mine").mteb_model_meta
     assert meta.name == "karat/mine" and len(meta.revision) == 40
     assert Encoder(Hashed(), "org/mine").mteb_model_meta.name == "org/mine"
+    assert Encoder("random").mteb_model_meta.name == "karat/random"
     assert isinstance(Encoder(Hashed()), mteb.EncoderProtocol)
 
 

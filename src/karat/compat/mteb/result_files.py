@@ -343,7 +343,9 @@ def _task_results(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     scores = run.scores()
     clean = scores["corruption"].isin(["", None]) & (scores["epoch"] == -1)
     by_task = dict(list(scores[clean].groupby("task", sort=False)))
-    seconds = pd.DataFrame(run.records()).groupby("task")["seconds"].sum() if by_task else {}
+    seconds: dict[str, float] = {}
+    for record in run.records():
+        seconds[record["task"]] = seconds.get(record["task"], 0.0) + (record.get("seconds") or 0.0)
     files: dict[str, dict[str, Any]] = {}
     for task in run.about["tasks"]:
         table = by_task.get(task["name"])
@@ -366,7 +368,7 @@ def _task_results(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
         languages = [each for each in str(about.get("language", "")).split(", ") if each]
         entry |= {"hf_subset": subset, "languages": languages}
         content["scores"].setdefault(split, []).append(entry)
-        content["evaluation_time"] += float(seconds.get(task["name"], 0.0))
+        content["evaluation_time"] += seconds[task["name"]]
     yield from files.items()
 
 
