@@ -222,11 +222,9 @@ analogy_functions = Registry("analogy_function", ["karat.probes.analogy"])
 definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
 
 #: functions that return a suite by its name without the prefix, as in "mteb:STSBenchmark"
-suite_sources = Registry("suite_source")
-suite_sources.register("mteb", "karat.compat.mteb.tasks:suite")
+suite_sources = Registry("suite_source", ["karat.compat.mteb.mteb_tasks"])
 #: functions that return the runs of a folder of result files, or None if it is not theirs
-result_folders = Registry("result_folder")
-result_folders.register("mteb", "karat.compat.mteb.result_files:open_results")
+result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
 
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
 served_systems = Registry("served_system", ["karat.compat.geval.served"])
@@ -307,3 +305,5 @@ query_generator = _decorator(query_generators)
 vector_format = _decorator(vector_formats)
 measure = _decorator(measures)
 analogy_function = _decorator(analogy_functions)
+suite_source = _decorator(suite_sources)
+result_folder = _decorator(result_folders)

@@ -1,4 +1,4 @@
-"""Names of tasks; the data are tested with mteb in test_tasks.py."""
+"""Names of tasks; the data are tested with mteb in test_mteb_tasks.py."""
 
 import pytest
 

@@ -4,6 +4,6 @@
 """
 
 from karat.compat.mteb.encoder import Encoder
-from karat.compat.mteb.tasks import suite
+from karat.compat.mteb.mteb_tasks import suite
 
 __all__ = ["Encoder", "suite"]

@@ -1,6 +1,6 @@
 """How MTEB evaluates: its few-shot draws, and its clustering, reranking, pairs and bitext mining.
 
-Splitters and probes for the tasks of ``karat.compat.mteb.tasks``; mteb itself is not needed.
+Splitters and probes for the tasks of ``karat.compat.mteb.mteb_tasks``; mteb itself is not needed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ def few_shot(
     """
     if data.kind != "classification" or data.target is None:
         raise DefinitionError(f"{data.name}: split few-shot requires classes, got {data.kind}.")
+    from sklearn.model_selection import KFold
+    from sklearn.utils import check_random_state
+
     labels = np.asarray(data.target)
     rows = np.arange(len(data))
     if folds:
-        from sklearn.model_selection import KFold
-
         sides = list(KFold(folds, shuffle=True, random_state=seed).split(rows))
     elif data.part is None:
         raise DataError(f"{data.name}: split few-shot requires a train and a test part.")
@@ -53,7 +54,7 @@ def few_shot(
     for number, (train, test) in enumerate(sides):
         order = list(range(len(train))) if order is None else order
         # each draw shuffles the order of the one before with the same seed
-        np.random.RandomState(seed).shuffle(order)
+        check_random_state(seed).shuffle(order)
         places = pd.Series(order)
         turn = places.groupby(labels[train][order]).cumcount()
         drawn = train[places[turn < samples].to_numpy()]

@@ -19,6 +19,7 @@ import pandas as pd
 
 from karat.compat.mteb.task_data import part_name
 from karat.core.files import safe_name
+from karat.core.registry import result_folder
 from karat.errors import DataError, KaratError
 from karat.results.importing import (
     ImportLog,
@@ -209,6 +210,7 @@ def _is_number(value: Any) -> bool:
 # -- a folder of many models ------------------------------------------------------------------
 
 
+@result_folder("mteb")
 def open_results(folder: str | Path) -> list[Run] | None:
     """Return the runs of a folder of MTEB's result files, with the main score of each task.
 
@@ -216,7 +218,7 @@ def open_results(folder: str | Path) -> list[Run] | None:
     part of it. None if there are no such files.
     """
     places = [(os.path.join(folder, "results"), 2), *((str(folder), depth) for depth in (2, 1, 0))]
-    files = next((found for place in places if (found := _files_below(*place))), {})
+    files = next((below for place in places if (below := _files_below(*place))), {})
     log, several, higher = ImportLog(), {}, {MAIN: True}
     with no_garbage_collection():
         for place, paths in files.items():

@@ -14,6 +14,7 @@ from typing import Any
 
 from karat.compat.mteb.task_data import LOADERS, MtebData, abstract_class, quiet
 from karat.core.dataset import DOCUMENT, QUERY
+from karat.core.registry import suite_source
 from karat.core.task import Suite, Task
 from karat.errors import DefinitionError, did_you_mean
 from karat.models.model import import_extra
@@ -55,6 +56,7 @@ NAMES: dict[str, dict[str, str]] = {
 _OF_HEAD = ("C", "max_iter", "random_state", "n_jobs", "verbose", "warm_start")
 
 
+@suite_source("mteb")
 def suite(tasks: str | Any | Iterable[Any]) -> Suite:
     """Return tasks of mteb as a suite.
 
@@ -157,7 +159,7 @@ def _settings(task: Any) -> dict[str, Any]:
     """Return probe, split, metrics and more of a task."""
     about = task.metadata
     kind = re.sub("(?<=[a-z])(?=[A-Z])", "-", about.type).lower()
-    found: dict[str, Any] = {
+    usual: dict[str, Any] = {
         "kind": kind,
         "split": "all",
         "metrics": tuple(dict.fromkeys((_main_metric(about), *METRICS[about.type]))),
@@ -165,33 +167,44 @@ def _settings(task: Any) -> dict[str, Any]:
         "description": " ".join(str(about.description or "").split()),
         "missing": "penalize",
     }
-    if about.type == "Classification":
-        model = task.evaluator_model
-        head = {"use": "logistic-regression", "C": model.C, "max_iter": model.max_iter}
-        found["probe"] = {"use": "trained", "head": head, "scale": "plain"}
-        draws = {"folds": task.n_splits} if task.is_cross_validation else {}
-        draws = draws or {"repeats": task.n_experiments}
-        found["split"] = {"use": "few-shot", "samples": task.samples_per_label, **draws}
-        found["split"]["seed"] = task.seed
-    elif about.type == "Clustering":
-        found["probe"] = {"use": "mteb-clustering", "batch_size": _batch(task), "seed": task.seed}
-        found["split"] = "each-group"
-        if abstract_class(task) == "AbsTaskClusteringLegacy":
-            found["metrics"] = ("v_measure",)
-    elif about.type == "PairClassification":
-        main = found["metrics"][0]
-        if main in ONE_MEASURE:
-            found |= {
-                "probe": "similarity",
-                "metrics": tuple({main: 0, **dict.fromkeys(ONE_MEASURE)}),
-            }
-        else:
-            found |= {"probe": "mteb-pairs", "missing": "ignore"}
-    else:
-        found["probe"] = _PROBES[about.type]
-    return found
+    return usual | _PROTOCOLS.get(about.type, _plain_protocol)(task)
 
 
+def _plain_protocol(task: Any) -> dict[str, Any]:
+    return {"probe": _PROBES[task.metadata.type]}
+
+
+def _classification(task: Any) -> dict[str, Any]:
+    model, draws = task.evaluator_model, {"repeats": task.n_experiments}
+    if task.is_cross_validation:
+        draws = {"folds": task.n_splits}
+    head = {"use": "logistic-regression", "C": model.C, "max_iter": model.max_iter}
+    samples = {"samples": task.samples_per_label, "seed": task.seed}
+    return {
+        "probe": {"use": "trained", "head": head, "scale": "plain"},
+        "split": {"use": "few-shot", **samples, **draws},
+    }
+
+
+def _clustering(task: Any) -> dict[str, Any]:
+    probe = {"use": "mteb-clustering", "batch_size": _batch(task), "seed": task.seed}
+    legacy = abstract_class(task) == "AbsTaskClusteringLegacy"
+    only = {"metrics": ("v_measure",)} if legacy else {}
+    return {"probe": probe, "split": "each-group", **only}
+
+
+def _pairs(task: Any) -> dict[str, Any]:
+    main = _main_metric(task.metadata)
+    if main not in ONE_MEASURE:
+        return {"probe": "mteb-pairs", "missing": "ignore"}
+    return {"probe": "similarity", "metrics": tuple(dict.fromkeys((main, *ONE_MEASURE)))}
+
+
+_PROTOCOLS = {
+    "Classification": _classification,
+    "Clustering": _clustering,
+    "PairClassification": _pairs,
+}
 _PROBES = {
     "Retrieval": {"use": "nearest", "queries": "apart"},
     "Reranking": {"use": "candidates"},

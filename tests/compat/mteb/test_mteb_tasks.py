@@ -308,7 +308,7 @@ def test_names(mteb):
 
 
 def test_most_text_tasks_of_mteb_can_be_run(mteb):
-    from karat.compat.mteb.tasks import decline_reason
+    from karat.compat.mteb.mteb_tasks import decline_reason
 
     tasks = [t for t in mteb.get_tasks() if t.metadata.type in KINDS]
     images = [t for t in tasks if "image" in t.metadata.modalities]
