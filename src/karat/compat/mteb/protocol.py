@@ -20,6 +20,7 @@ from karat.errors import DataError, DefinitionError
 from karat.execution.splits import Fold
 from karat.probes.retrieval import Nearest
 from karat.probes.similarity import Similarity
+from karat.probes.trained import need_fields
 
 #: the seed of mteb
 SEED = 42
@@ -72,31 +73,25 @@ def each_group(data: Dataset) -> Iterator[Fold]:
         yield Fold(rows, rows, number)
 
 
-class _Stateless:
-    """Base of probes that are not fitted."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
-        """Return which questions have an item with a vector."""
-        return vectors.answerable(data)
-
-    def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Do nothing: the probe is stateless."""
-
-
 @probe("mteb-clustering")
-class Clustering(_Stateless):
+class Clustering:
     """Mini-batch k-means with the settings of mteb.
 
     A class is written ``"SET: LABEL"``; the number of clusters is that of the labels of the set.
     """
 
     def __init__(self, batch_size: int = 512, seed: int = SEED) -> None:
-        super().__init__()
         self.batch_size = batch_size
         self.seed = seed
+        self.notes: list[str] = []
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions have an item with a vector."""
+        need_fields(data, "mteb-clustering", "classification")
+        return vectors.answerable(data)
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Do nothing: the probe is stateless."""
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the cluster of each question."""
@@ -116,13 +111,16 @@ class Clustering(_Stateless):
 
 
 @probe("mteb-pairs")
-class Pairs(_Stateless):
+class Pairs(Similarity):
     """The similarity of pairs by four measures: one row per measure, which is the group, and pair.
 
     The metrics ``max_ap``, ``max_f1`` and so on are the highest of the measures.
     """
 
     one_answer_each = False
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarities by each measure in turn."""
@@ -148,6 +146,15 @@ class Candidates(Similarity):
     A question is a query and a candidate, the group is the query, the target the relevance. A
     candidate without a vector is never found. Of equal scores, the highest item id is first.
     """
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which candidates, and their queries, have a vector."""
+        if data.group is None or data.kind != "regression":
+            raise DefinitionError(
+                f"probe: candidates needs relevances and the query of each as its group; "
+                f"{data.name} has {data.kind}."
+            )
+        return super().answerable(data, vectors)
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the rank of each candidate among those of its query."""
