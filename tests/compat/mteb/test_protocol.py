@@ -109,7 +109,7 @@ def test_candidates_are_ranked_within_their_query():
 
 def test_bitext_predicts_one_of_many_classes():
     data = texts(4, {"query": [0, 1]}, [2, 3], "items")
-    found = Bitext()
+    found = Bitext(queries="apart")
     found.fit(data, vectors(np.eye(4)))
     answers = found.answer(data, vectors([[1, 0], [1, 0.1], [1, 0], [0, 1]]))
     assert answers.predictions.tolist() == ["2", "2"]

@@ -210,7 +210,7 @@ _PROBES = {
     "Reranking": {"use": "candidates"},
     "STS": {"use": "similarity", "unknown": "mean"},
     "Summarization": {"use": "similarity", "bags": "max", "unknown": "mean"},
-    "BitextMining": {"use": "bitext"},
+    "BitextMining": {"use": "bitext", "queries": "apart"},
 }
 
 

@@ -188,9 +188,6 @@ class Candidates(Similarity):
 class Bitext(Nearest):
     """The nearest candidate of each query by cosine, as the predicted one of many classes."""
 
-    def __init__(self) -> None:
-        super().__init__(queries="apart")
-
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the nearest candidate of each query."""
         return _as_classes(super().answer(test, vectors))
