@@ -217,8 +217,7 @@ def open_results(folder: str | Path) -> list[Run] | None:
     The folder is a checkout of its results repository, ``results/MODEL/REVISION/TASK.json``, or a
     part of it. None if there are no such files.
     """
-    places = [(os.path.join(folder, "results"), 2), *((str(folder), depth) for depth in (2, 1, 0))]
-    files = next((below for place in places if (below := _files_below(*place))), {})
+    files = next((below for place in _places(folder) if (below := _files_below(*place))), {})
     log, several, higher = ImportLog(), {}, {MAIN: True}
     with no_garbage_collection():
         for place, paths in files.items():
@@ -233,6 +232,30 @@ def open_results(folder: str | Path) -> list[Run] | None:
         more = f" and {len(log.problems) - 1} more" * (len(log.problems) > 1)
         warnings.warn(f"skipped {log.problems[0]}{more}", stacklevel=2)
     return runs or None
+
+
+def is_results_folder(folder: str | Path) -> bool:
+    """Return whether a folder is one that ``open_results`` reads, by its first file."""
+    path = next((path for place in _places(folder) if (path := _first_below(*place))), "")
+    found, log = ModelResults("mteb", "", "mteb", []), ImportLog()
+    if path:
+        _add_main_scores(found, path, log)
+    return bool(found.jobs)
+
+
+def _places(folder: str | Path) -> list[tuple[str, int]]:
+    """Return folders, and how deep their files are: those of a checkout, or of a part of it."""
+    inner = (os.path.join(folder, "results"), 2)
+    return [inner, *((str(folder), depth) for depth in (2, 1, 0))]
+
+
+def _first_below(folder: str, depth: int) -> str:
+    """Return the first of ``_files_below``, or an empty string."""
+    if not depth:
+        return next((path for paths in _files_below(folder, 0).values() for path in paths), "")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    inner = (_first_below(os.path.join(folder, name), depth - 1) for name in names)
+    return next((path for path in inner if path), "")
 
 
 def _files_below(folder: str, depth: int) -> dict[str, list[str]]:
