@@ -9,7 +9,7 @@ import pytest
 
 import karat
 from karat.compat.convert import export_results
-from karat.compat.mteb.result_files import open_results
+from karat.compat.mteb.result_files import is_results_folder, open_results
 from karat.errors import DataError
 
 from ..test_convert import LATER, put, scores
@@ -195,8 +195,18 @@ def test_damaged_files_in_a_checkout_are_skipped(tmp_path):
     assert [record["task"] for record in first.records()] == ["T0", "T1", "T2"]
 
 
+def test_the_command_reads_a_checkout(tmp_path, cli):
+    folder = checkout(tmp_path, models=3, tasks=6)
+    assert is_results_folder(folder)
+    result = cli("leaderboard", folder, "--format", "json")
+    assert result.code == 0 and "org/m00" in result.out
+    result = cli("export", folder, "--as", "mteb", "-o", tmp_path / "out")
+    assert result.code == 0 and len(list((tmp_path / "out").rglob("T*.json"))) == 18
+
+
 def test_other_folders_are_no_checkouts(tmp_path):
     put(tmp_path / "a" / "b" / "c.json", {"x": 1})
+    assert not is_results_folder(tmp_path) and not is_results_folder(tmp_path / "none")
     assert open_results(tmp_path) is None
     with pytest.raises(DataError, match="contains no run folder"):
         karat.leaderboard(tmp_path)
