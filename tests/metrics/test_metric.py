@@ -127,6 +127,7 @@ ALL = [
     *("f1_macro", "f1_weighted", "f1_micro", "mcc", "above_chance"),
     *("auc", "auc_ovr", "auc_ovo", "auc_micro", "pr_auc", "f1_best", "acc_best"),
     *("precision_weighted", "recall_weighted", "f1_best_precision", "f1_best_recall"),
+    *("max_ap", "max_f1", "max_accuracy", "max_precision", "max_recall"),
     *("logloss", "brier"),
     *("mse", "rmse", "mae", "msle", "rmsle", "r2"),
     *("homogeneity", "completeness", "v_measure", "nmi", "ari", "ami"),

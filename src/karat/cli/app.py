@@ -376,6 +376,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
       karat run corpus/ -m minilm -m bm25
       karat run quickstart --shard 3/64 -o results
+      karat run mteb:STSBenchmark -m minilm
 
     Exit code: 0 success, 1 some jobs failed or were not run because of the budget or an endpoint,
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.

@@ -58,7 +58,7 @@ def as_run_folders(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """
     from karat.results.importing import has_result_files
 
-    others = [path for path in paths if has_result_files(path)]
+    others = [path for path in paths if not _is_read(path) and has_result_files(path)]
     if not others:
         yield list(paths)
         return
@@ -92,6 +92,17 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
             own = [[option] if parameter.is_flag else [option, str(each)] for each in values]  # type: ignore[union-attr]
             words += [word for each in own for word in each]
     return words
+
+
+def _is_read(path: Path) -> bool:
+    """Return whether a folder has runs, or result files of MTEB, which are read as they are."""
+    if not path.is_dir():
+        return False
+    if any(any(path.glob(each)) for each in ("run.json", "*/run.json")):
+        return True
+    from karat.compat.mteb.result_files import is_results_folder
+
+    return is_results_folder(path)
 
 
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")

@@ -78,6 +78,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     if printed.show():
         return
     from karat.reporting.terminal import columns_of, metric_by_task, print_leaderboard
+    from karat.results.importing import no_garbage_collection
 
     rule, common = given.pop("missing"), given.pop("common")
     if common and rule not in (None, "exclude", "common"):
@@ -85,7 +86,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = columns_of(given["columns"])
-    with as_run_folders(runs) as folders, printed.recorded():
+    with no_garbage_collection(), as_run_folders(runs) as folders, printed.recorded():
         where = "" if folders == list(runs) else "RUN..."
         whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
     if whole:
@@ -326,7 +327,8 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
+    "writes it), geval, mteb (a JSON file per task), taco, or ulysses (data frame, aggregates and "
+    "summary).",
     dest="system",
     required=True,
 )
@@ -339,6 +341,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     Examples:
       karat export results --as taco -o taco --plots png
       karat export results --as ulysses -o ulysses
+      karat export results --as mteb -o for-mteb
     """
     from karat.compat.convert import export_results
     from karat.compat.taco.result_files import plot_runs

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -13,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat import mteb
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
+from karat.compat.mteb import result_files as mteb
 from karat.compat.result_tables import MULTABENCH, TABARENA, Layout
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
@@ -27,6 +25,7 @@ from karat.results.importing import (
     ModelResults,
     Sample,
     make_records,
+    no_garbage_collection,
     sample_file,
     write_run,
 )
@@ -50,6 +49,7 @@ EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str
     "amlb": amlb.amlb_tables,
     "amlb-new": amlb.new_amlb_tables,
     "geval": geval.geval_tables,
+    "mteb": mteb.mteb_files,
     "taco": taco.taco_tables,
     "ulysses": ulysses.senteval_tables,
 }
@@ -87,7 +87,7 @@ def import_results(
         Name of the model. Default: the name in the files.
     """
     log = ImportLog(model)
-    with _no_garbage_collection():
+    with no_garbage_collection():
         written = [write_run(each, Path(output), log) for each in _results(files, system, log)]
     runs = [run for run in written if run is not None]
     if not runs:
@@ -112,7 +112,7 @@ def read_scores(
     """
     log = ImportLog()
     tables = []
-    with _no_garbage_collection():
+    with no_garbage_collection():
         for found in _results(files, system, log):
             found.settle()
             table = scores_table(make_records(found))
@@ -167,7 +167,8 @@ def export_results(
         ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's
         result files and its comparison; with several models, each model has its own folder.
         ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"``
-        with its current columns; both for clean data only.
+        with its current columns; both for clean data only. ``"mteb"`` writes MTEB's
+        ``results/MODEL/REVISION/TASK.json``, for all tasks with a score on clean data.
     output
         Folder for the files.
     """
@@ -182,18 +183,6 @@ def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         hint = did_you_mean(name, known)
         raise DefinitionError(f'unknown {kind} "{name}".{hint} Available: {", ".join(known)}.')
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Collect no cycles of objects: the jobs of a file have none, and are searched repeatedly."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _all_files(paths: Sequence[Path], log: ImportLog) -> Iterator[tuple[Path, bool]]:

@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -254,13 +254,16 @@ class Catalog:
     # -- tasks, suites, datasets ------------------------------------------------------------
 
     def suite(self, name: str) -> Suite:
-        """Return a defined suite, or ``openml/s/271``; the name of a task gives a suite of it."""
+        """Return a suite: a defined one, ``openml/s/271``, ``mteb:STS17``, or that of a task."""
         if name.startswith("openml/"):
             from karat.data.openml import openml_tasks_by_name
 
             usual = registry.definition_formats.get("amlb").usual_metrics
             tasks = openml_tasks_by_name(name)
             return Suite(name, tuple(Task(**each, usual=usual) for each in tasks))
+        if source := suite_source(name):
+            suite: Suite = source(name)
+            return suite
         if name not in self.definitions.names("suites"):
             if name in self.definitions.names("tasks"):
                 return Suite(name, (self.task(name),))
@@ -274,10 +277,14 @@ class Catalog:
             warnings.warn(why, stacklevel=2)
         return Suite(
             name,
-            tuple(self.task(task) for task in definition["tasks"]),
+            tuple(task for named in definition["tasks"] for task in self.tasks(named)),
             tuple(definition.get("models") or ()),
             definition.get("description") or "",
         )
+
+    def tasks(self, name: str) -> Sequence[Task]:
+        """Return a defined task, or those of a name such as ``mteb:STS17``."""
+        return self.suite(name).tasks if suite_source(name) else (self.task(name),)
 
     def task(self, name: str) -> Task:
         """Return a defined task; its dataset is loaded on first use."""
@@ -346,6 +353,15 @@ class Catalog:
         if name in registry.datasets:
             return registry.datasets.get(name)
         raise unknown("dataset", name, [*self.definitions.names("datasets"), *registry.datasets])
+
+
+def suite_source(name: str) -> Callable[[str], Suite] | None:
+    """Return the function that finds a suite such as ``mteb:STSBenchmark``, if it has a prefix."""
+    prefix, colon, _ = name.partition(":")
+    found: Callable[[str], Suite] | None = None
+    if colon and prefix in registry.suite_sources:
+        found = registry.suite_sources.get(prefix)
+    return found
 
 
 def builtin_file(name: str) -> Path:

@@ -747,8 +747,11 @@ def _references(section: str, node: Node) -> Iterator[tuple[str, tuple[Key, ...]
     for named in ("tasks", "models") if section == "suites" else ():
         listed = node.child(named)
         for i, name in enumerate(listed.value if listed and isinstance(listed.value, list) else []):
-            is_path = named == "models" and any(mark in str(name.value) for mark in ":/.")
-            if isinstance(name.value, str) and not is_path:
+            text = str(name.value)
+            elsewhere = ":" in text and text.partition(":")[0] in registry.suite_sources
+            if named == "models":
+                elsewhere = any(mark in text for mark in ":/.")
+            if isinstance(name.value, str) and not elsewhere:
                 yield named, (named, i), name.value
 
 

@@ -108,6 +108,9 @@ class Dataset:
     passage_of
         The id of the document whose passage each item is, if items are passages. A document is
         named by its first passage, and its score is that of its best passage.
+    identity
+        A number per item: a query does not search items of its own number, such as itself in a
+        corpus. Default: an item is only identical to itself.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Dataset:
     roles: tuple[str, ...] = ()
     gain: np.ndarray | None = None
     passage_of: np.ndarray | None = None
+    identity: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
@@ -595,8 +599,8 @@ class Dataset:
 
     @cached_property
     def tables(self) -> np.ndarray | None:
-        """The table of each item, if the items are columns; otherwise None."""
-        return table_names(self.items) if self.modality == "column" else None
+        """The table of each item, if the items are columns; otherwise their identity, if any."""
+        return table_names(self.items) if self.modality == "column" else self.identity
 
     def frame(self) -> pd.DataFrame | pd.Series:
         """Return the items in the order of the questions; only for one field without bags."""
@@ -611,7 +615,10 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything a score depends on: name, items, questions, target, group, part."""
+        """A hash of everything a score depends on: name, items, questions, target, group, part.
+
+        The revision of the source, if it is known, is part of it.
+        """
         facts = (self.name, self.target_type, self.modality, self.classes, self.fields)
         digest = hashlib.sha256(repr(facts).encode())
         digest.update(fingerprint(self.items).encode())
@@ -629,8 +636,11 @@ class Dataset:
         for name in ("weight", "gain"):
             if (numbers := getattr(self, name)) is not None:
                 digest.update(name.encode() + numbers.tobytes())
-        if self.passage_of is not None:
-            digest.update(fingerprint(pd.Series(self.passage_of)).encode())
+        for values in (self.passage_of, self.identity):
+            if values is not None:
+                digest.update(fingerprint(pd.Series(values)).encode())
+        if revision := self.about.get("revision"):
+            digest.update(f"revision {revision}".encode())
         return digest.hexdigest()
 
     # -- subsets ----------------------------------------------------------------------------

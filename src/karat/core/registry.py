@@ -199,9 +199,13 @@ datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "noise"))
 heads = Registry("head", _modules("probes.heads", "estimators model_tree nested_selection adamw"))
-splitters = Registry("splitter", ["karat.execution.splits"])
+splitters = Registry("splitter", ["karat.execution.splits", "karat.compat.mteb.protocol"])
 composers = Registry("composer", ["karat.probes.trained"])
-probes = Registry("probe", _modules("probes", "trained similarity analogy links retrieval"))
+probes = Registry(
+    "probe",
+    _modules("probes", "trained similarity analogy links retrieval")
+    + ["karat.compat.mteb.protocol"],
+)
 readers = Registry(
     "reader",
     _modules("data.readers", "table_files text corpus graph records table_corpus")
@@ -216,6 +220,11 @@ measures = Registry("measure")
 analogy_functions = Registry("analogy_function", ["karat.probes.analogy"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
 definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
+
+#: functions that return a suite by its name without the prefix, as in "mteb:STSBenchmark"
+suite_sources = Registry("suite_source", ["karat.compat.mteb.mteb_tasks"])
+#: functions that return the runs of a folder of result files, or None if it is not theirs
+result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
 
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
 served_systems = Registry("served_system", ["karat.compat.geval.served"])
@@ -296,3 +305,5 @@ query_generator = _decorator(query_generators)
 vector_format = _decorator(vector_formats)
 measure = _decorator(measures)
 analogy_function = _decorator(analogy_functions)
+suite_source = _decorator(suite_sources)
+result_folder = _decorator(result_folders)

@@ -351,7 +351,7 @@ def find_suite(catalog: Catalog, tasks: Tasks) -> Suite:
     messages = [] if listed else ["no task was given."]
     for task in listed:
         try:
-            found.append(catalog.task(task) if isinstance(task, str) else task)
+            found += catalog.tasks(task) if isinstance(task, str) else [task]
         except DefinitionError as error:
             messages += error.messages
         if not isinstance(task, str | Task):

@@ -120,11 +120,6 @@ MTEB = {
     "cosine_accuracy": "acc_best",
     "cosine_precision": "f1_best_precision",
     "cosine_recall": "f1_best_recall",
-    "max_ap": "pr_auc",
-    "max_f1": "f1_best",
-    "max_accuracy": "acc_best",
-    "max_precision": "f1_best_precision",
-    "max_recall": "f1_best_recall",
 }
 
 

@@ -8,6 +8,7 @@ pairs (class, cluster) that occur are stored, which allows thousands of clusters
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -297,6 +298,48 @@ def acc_best(predictions: Predictions) -> float:
     # above a threshold, positive rows are correct, and negative rows below it
     lost = np.concatenate([[0.0], np.cumsum(2 * gained - taken)])
     return float((lost.max() + (taken - gained).sum()) / taken.sum())
+
+
+@metric("max_ap", needs=("binary", "probabilities"), weighted=True, positive_class=True)
+def max_ap(predictions: Predictions) -> float:
+    """Highest average precision of several similarity measures, each of which is a group."""
+    return _max_of_measures(predictions, pr_auc)
+
+
+@metric("max_f1", needs=("binary", "probabilities"), weighted=True, positive_class=True)
+def max_f1(predictions: Predictions) -> float:
+    """Highest best F1 of several similarity measures, each of which is a group."""
+    return _max_of_measures(predictions, f1_best)
+
+
+@metric("max_accuracy", needs=("binary", "probabilities"), weighted=True)
+def max_accuracy(predictions: Predictions) -> float:
+    """Highest best accuracy of several similarity measures, each of which is a group."""
+    return _max_of_measures(predictions, acc_best)
+
+
+@metric("max_precision", needs=("binary", "probabilities"), weighted=True, positive_class=True)
+def max_precision(predictions: Predictions) -> float:
+    """Highest precision at the best F1 of several similarity measures, each of which is a group."""
+    return _max_of_measures(predictions, f1_best_precision)
+
+
+@metric("max_recall", needs=("binary", "probabilities"), weighted=True, positive_class=True)
+def max_recall(predictions: Predictions) -> float:
+    """Highest recall at the best F1 of several similarity measures, each of which is a group."""
+    return _max_of_measures(predictions, f1_best_recall)
+
+
+#: names of groups that are similarity measures
+MEASURES = ("cosine", "dot", "euclidean", "manhattan")
+
+
+def _max_of_measures(predictions: Predictions, compute: Callable[[Predictions], float]) -> float:
+    """Return the highest value of the measures; other predictions are those of one measure."""
+    group = predictions.group
+    if group is None or not set(group.tolist()) <= set(MEASURES):
+        return compute(predictions)
+    return max(compute(predictions.take(np.flatnonzero(group == each))) for each in set(group))
 
 
 @metric(

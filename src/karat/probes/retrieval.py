@@ -241,9 +241,9 @@ class Nearest:
         texts = test.items.astype(str)
 
         def index(items: _Candidates) -> _Searched:
-            return _Searched(searcher, texts, items)
+            return _Searched(searcher, texts, items, test.tables)
 
-        return self._ranked(test, np.ones(len(test.items), dtype=bool), index)
+        return self._ranked(test, test.items.notna().to_numpy(), index)
 
     def _ranked(
         self, test: Dataset, known: np.ndarray, index: Callable[[_Candidates], _Ranker]
@@ -375,10 +375,15 @@ class _Ranker:
 class _Searched(_Ranker):
     """Ranks candidates by the scores of a search model."""
 
-    tables: np.ndarray | None = None
-
-    def __init__(self, searcher: Any, texts: pd.Series, candidates: _Candidates) -> None:
-        self.searcher, self.texts, self.candidates = searcher, texts, candidates
+    def __init__(
+        self,
+        searcher: Any,
+        texts: pd.Series,
+        candidates: _Candidates,
+        tables: np.ndarray | None = None,
+    ) -> None:
+        self.searcher, self.texts = searcher, texts
+        self.candidates, self.tables = candidates, tables
         searcher.index(texts.iloc[candidates.items].tolist())
 
     def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:

@@ -26,9 +26,13 @@ SCALED = ("seuclidean", "mahalanobis")
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the cosine of the angle between rows; 0 where a vector is zero."""
+    """Return the cosine of the angle between rows; 0 where a vector is zero.
+
+    Of two equal vectors it is exactly 1, so that such pairs tie.
+    """
     a, b = _as_float64(a), _as_float64(b)  # once for the three products
-    lengths = np.sqrt(dot(a, a)) * np.sqrt(dot(b, b))
+    one, other = dot(a, a), dot(b, b)
+    lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
     return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
 
 
@@ -160,8 +164,8 @@ def _as_float64(matrix: np.ndarray) -> np.ndarray:
 BLOCK = 2**17
 #: largest number of items whose matches are in memory
 ITEMS = 4096
-#: how to compare bags: by their mean vectors, or by each item's best match in the other bag
-BAGS = ("mean", "matches", "weighted-matches")
+#: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
+BAGS = ("mean", "matches", "weighted-matches", "max")
 #: the predicted similarity of questions without vectors, if they are penalized
 UNKNOWN = ("last", "random-last", "mean")
 
@@ -173,7 +177,8 @@ class Similarity:
     ``measure`` is a name (any distance or kernel of scikit-learn) or a function of two vectors that
     returns a similarity. Bags of items are compared by their weighted means, or with ``bags:
     matches`` by the mean, over the items of both bags, of the best match in the other bag; with
-    ``weighted-matches`` every match is multiplied by the weights of its two items.
+    ``weighted-matches`` every match is multiplied by the weights of its two items. With ``max`` it
+    is the highest similarity of an item of one bag to one of the other.
 
     If a task penalizes missing vectors, such questions are less similar than all others
     (``unknown: last``, for rankings) or have the mean similarity (``unknown: mean``, for
@@ -214,7 +219,8 @@ class Similarity:
         """Return the similarity of each question's two items."""
         if self.measure.name in SCALED:
             self.measure.fit(vectors.matrix[~np.isnan(vectors.matrix[:, 0])])
-        scores = self._means(test, vectors) if self.bags == "mean" else self._matches(test, vectors)
+        compare = {"mean": self._means, "max": self._highest}.get(self.bags, self._matches)
+        scores = compare(test, vectors)
         self.lowest_, self.mean_ = float(scores.min()), float(scores.mean())
         return self._predictions(test, scores)
 
@@ -226,6 +232,19 @@ class Similarity:
             rows = np.arange(start, min(start + step, len(test)))
             a, b = (vectors.means(bags.take(rows), query) for bags, query in fields)
             scores[rows] = self.measure.rows(a, b)
+        return scores
+
+    def _highest(self, test: Dataset, vectors: Vectors) -> np.ndarray:
+        scores = np.full(len(test), -np.inf)
+        one, other = (test.mentions(name) for name in test.fields)
+        for row in range(len(test)):
+            a, b = (bags.rows[slice(*bags.offsets[row : row + 2])] for bags in (one, other))
+            sides = [vectors.at(part[vectors.known(part)]) for part in (a, b)]
+            pairs = (
+                np.repeat(sides[0], len(sides[1]), axis=0),
+                np.tile(sides[1], (len(sides[0]), 1)),
+            )
+            scores[row] = self.measure.rows(*pairs).max()
         return scores
 
     def _matches(self, test: Dataset, vectors: Vectors) -> np.ndarray:

@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from karat.analysis.formatting import count
-from karat.config.catalog import Catalog, load_user_table
+from karat.config.catalog import Catalog, load_user_table, suite_source
 from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
@@ -101,6 +101,11 @@ def show_name(name: str, define: Sequence[Path], constraint: str | None = None) 
     """
     catalog = Catalog(define)
     console = plain_console()
+    if suite_source(name):
+        for task in catalog.suite(name):
+            about = f"{task.kind or 'declined'}  {' '.join(task.metrics)}"
+            console.print(Text(task.name, style="bold"), Text(about), soft_wrap=True)
+        return None
     sections = catalog.definitions.names_everywhere(name)
     if not sections and (stated := split_name(name)):
         params = ", ".join(f"{key}: {value}" for key, value in stated[1].params.items())

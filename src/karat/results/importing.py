@@ -6,6 +6,7 @@ Errors name the file and the line.
 from __future__ import annotations
 
 import csv
+import gc
 import hashlib
 import itertools
 import json
@@ -13,6 +14,7 @@ import math
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +25,10 @@ from karat.core.files import file_hash, locked, remove_abandoned
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
+from karat.results.load import FrozenRun
 from karat.results.pooling import UNKNOWN_CONSTRAINT
-from karat.results.run import Run, earlier_runs
+from karat.results.run import DEFAULTS, Run, earlier_runs
+from karat.results.tables import scores_table
 
 #: prefix of the folders of runs that are being written
 DRAFT = ".import-"
@@ -82,7 +86,7 @@ class ModelResults:
 
     def way(self, metric: str) -> bool | None:
         """Return whether higher is better, or None if unknown."""
-        return self.higher.get(metric, direction(metric))
+        return self.higher[metric] if metric in self.higher else direction(metric)
 
     def settle(self) -> list[str]:
         """Set each task's primary metric; remove and return the tasks without one."""
@@ -126,6 +130,18 @@ class ImportLog:
         if listed:
             shown = ", ".join(listed[:12]) + (f", ... ({len(listed)})" if len(listed) > 12 else "")
             self.note(f"{path.name}: skipped metrics that Karat does not have: {shown}.")
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collect no cycles of objects: the jobs of a file have none, and are searched repeatedly."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def direction(name: str) -> bool | None:
@@ -182,6 +198,24 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
     run = _written(found, output, {**about, "imported": imported})
     earlier.append(run)
     return run
+
+
+def runs_in_memory(several: Mapping[Path, ModelResults]) -> list[Run]:
+    """Return results as runs that are not written, by the folder of their files."""
+    made = []
+    for folder, found in several.items():
+        found.settle()
+        imported = {"system": found.system, "file": folder.name, "sha256": ""}
+        about = {**DEFAULTS, **_about(found), "imported": imported}
+        made.append((folder, about, [_record(found, job) for job in found.jobs.values()]))
+    # one table for all is made much faster than one for each
+    table = scores_table([record for _, _, records in made for record in records])
+    runs: list[Run] = []
+    end = 0
+    for folder, about, records in made:
+        begin, end = end, end + sum(len(v["scores"]) for r in records for v in r["views"])
+        runs.append(FrozenRun.in_memory(folder, about, records, table[begin:end]))
+    return runs
 
 
 def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run:

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from karat.core.registry import result_folders
 from karat.errors import (
     FAILURES,
     DataError,
@@ -274,10 +275,21 @@ def _of_table(table: pd.DataFrame) -> Gathered:
 def as_runs(runs: Any) -> list[Run]:
     """Return runs, run folders and folders of runs as runs, without duplicates."""
     several = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    found = [r for run in several for r in ([run] if isinstance(run, Run) else open_runs([run]))]
+    found = [r for run in several for r in ([run] if isinstance(run, Run) else _opened(run))]
     if not found:
         raise DataError("there is no run; at least one is needed.")
     return list({run.folder.resolve(): run for run in found}.values())
+
+
+def _opened(folder: str | Path) -> list[Run]:
+    """Return the runs of a folder, or those of another system's result files in it."""
+    try:
+        return open_runs([folder])
+    except DataError:
+        for name in result_folders if Path(folder).is_dir() else ():
+            if found := result_folders.get(name)(folder):
+                return list(found)
+        raise
 
 
 #: facts about tasks and models that are collected from all runs
@@ -337,11 +349,12 @@ def _read(
     """Return the scores of a run under its names, and add its facts; ``added`` are the tasks."""
     run, label = named.run, named.labels
     table, columns = run.scores(), columns_of(run)
-    table = table.assign(model=named.model)
+    if named.model != run.model:
+        table = table.assign(model=named.model)
     if any(task != called for task, called in label.items()):
         codes, tasks = pd.factorize(table["task"])
         shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
-        table["task"] = shown.take(codes).array
+        table = table.assign(task=shown.take(codes).array)
     for row in columns.rows_with("lacks"):
         record = columns.records[row]
         why = (str(record["lacks"]), str(record["info"]))
@@ -430,8 +443,8 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
         (width, each): vector_size({"dimensions": width, "precision": each})
         for width, each in set(pairs)
     }
-    sizes = [known[pair] for pair in pairs]
-    found["precision"], found["vector_bytes"] = map(list, zip(*sizes, strict=True) if sizes else ((), ()))
+    sizes = zip(*(known[pair] for pair in pairs), strict=True) if pairs else ((), ())
+    found["precision"], found["vector_bytes"] = map(list, sizes)
     ended = {status: simplified_status(status) for status in set(found["status"])}
     found["status"] = [ended[status] for status in found["status"]]
     questions = list(zip(found["train"], found["test"], strict=True))
@@ -490,6 +503,9 @@ def expanded_rows(run: Run, columns: Compact | Listed) -> tuple[list[int], list[
 
 
 def _final(scores: pd.DataFrame) -> pd.DataFrame:
+    columns = [scores[name].to_numpy() for name in ("corruption", "epoch")]
+    if all(bool(np.all(c == v)) for c, v in zip(columns, ("", FINAL_EPOCH), strict=True)):
+        return scores  # as of most runs of other systems
     clean = scores["corruption"].isin(["", None]) | scores["corruption"].isna()
     return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
 
@@ -670,6 +686,19 @@ class FrozenRun(Run):
         known = vars(run).get("_about_stamp")
         if "about" in vars(run) and known is not None and known == about_stamp(run.folder):
             vars(made)["about"] = run.about
+        return made
+
+    @classmethod
+    def in_memory(
+        cls,
+        folder: Path,
+        about: dict[str, Any],
+        records: list[dict[str, Any]],
+        scores: pd.DataFrame,
+    ) -> FrozenRun:
+        """Return a run that has no run folder, such as that of another system's files."""
+        made = cls(folder)
+        vars(made).update(about=about, _listed=records, stored=None, stamp=[], _scores=scores)
         return made
 
     @cached_property

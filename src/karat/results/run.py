@@ -117,7 +117,7 @@ _TASKS = '\n "tasks": '
 #: what is wrong with a record that is no JSON object with all keys
 INCOMPLETE = "incomplete"
 #: values of keys that a run.json may lack
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
     "params": {},
 }
@@ -502,7 +502,7 @@ def _complete(about: dict[str, Any]) -> dict[str, Any]:
     """Return a checked ``run.json`` with the values of keys that it may lack."""
     tasks = map(without_wrong_facts, about["tasks"])
     about["tasks"] = [{"dataset": "", "folds": [], **task} for task in tasks]
-    return {**_DEFAULTS, **without_wrong_facts(about)}
+    return {**DEFAULTS, **without_wrong_facts(about)}
 
 
 def _read_about(path: Path) -> dict[str, Any] | None:
@@ -564,9 +564,7 @@ def _parse(content: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and all(key in record for key in NEEDED) else None
 
 
-def open_runs(
-    paths: Iterable[str | Path] | str | Path, *, damaged: bool = False
-) -> list[Run]:
+def open_runs(paths: Iterable[str | Path] | str | Path, *, damaged: bool = False) -> list[Run]:
     """Open run folders, and all run folders inside other folders.
 
     Parameters

@@ -67,8 +67,11 @@ def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for record in records:
         job = (record["task"], record["model"], record["repeat"], record["fold"])
         rows += [(*job, *row) for row in score_rows(record["history"], record["views"])]
-    table = pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
-    return table.astype({"value": float, "severity": float})
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCORE_COLUMNS)
+    table: dict[str, Any] = dict(zip(SCORE_COLUMNS, map(list, columns), strict=True))
+    for name in ("value", "severity"):
+        table[name] = np.array(table[name], dtype=float)
+    return pd.DataFrame(table)
 
 
 def score_rows(
