@@ -48,7 +48,7 @@ class Rules:
             raise ValueError(goal)
         keep = {"best": 1, "order": 0}.get(goal) if found[1] is None else int(found[1])
         assert keep is not None
-        return cls(keep, 1 - confidence, margin)
+        return cls(keep, round(1 - confidence, 12), margin)
 
     def levels(self, batch: int) -> tuple[float, float]:
         """Return the levels of differences and of equivalences of the n-th batch of models.
