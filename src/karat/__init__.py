@@ -24,6 +24,7 @@ _MODULES = {
     "karat.analysis.same_encoder": "Fingerprint Same same",
     "karat.analysis.shrink": "Shrunk shrink",
     "karat.analysis.slices": "SliceComparison compare_slices",
+    "karat.analysis.verification": "Verification verify",
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
     "karat.core.predictions": "Predictions",
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
     from karat.analysis.shrink import shrink as shrink
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
+    from karat.analysis.verification import Verification as Verification
+    from karat.analysis.verification import verify as verify
     from karat.compat.convert import Imported as Imported
     from karat.compat.convert import import_results as import_results
     from karat.core.dataset import Dataset as Dataset

@@ -44,6 +44,7 @@ from karat.cli.results import (
     same,
     shrink,
     status,
+    verify,
 )
 from karat.errors import DefinitionError, KaratError
 
@@ -281,7 +282,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same, gate, shrink),
+        *(import_, rescore, status, geval, same, gate, shrink, verify),
     ],
     context_settings=SETTINGS,
 )
@@ -317,6 +318,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat import results.csv -o results     import results of another benchmark
     karat status results                    show the progress of runs
     karat rescore results                   recompute scores from predictions
+    karat verify results/NEW                check that results can be trusted
     karat geval --vector_file vectors.txt   run GEval's tasks on node embeddings
     """
     _configure_logging(verbose, log_file)
