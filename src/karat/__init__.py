@@ -40,6 +40,7 @@ _MODULES = {
     "karat.reporting.leaderboard_output": "Leaderboard leaderboard",
     "karat.reporting.page": "report",
     "karat.reporting.plots": "Plot plot",
+    "karat.reporting.site": "site",
     "karat.results.rescore": "Rescored rescore",
     "karat.results.run": "Run load_artifact open_runs",
 }
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     from karat.reporting.page import report as report
     from karat.reporting.plots import Plot as Plot
     from karat.reporting.plots import plot as plot
+    from karat.reporting.site import site as site
     from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore
     from karat.results.run import Run as Run

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 import karat
 from karat.analysis.verification import CHECKS, PHASES, _Reference, are_copies, distance, verify
@@ -88,7 +89,9 @@ def test_edited_scores(copied):
     record["views"][0]["scores"]["rmse"] -= 1e-3
     edit(path, views=record["views"])
     found = verify(run, jobs=0)
-    assert {(r.check, r.task, r.fold) for r in found.reasons if r.task} == {("scores", "diabetes", 0)}
+    assert {(r.check, r.task, r.fold) for r in found.reasons if r.task} == {
+        ("scores", "diabetes", 0)
+    }
     Run(run.folder).finish()  # also the tables
     assert refused(run, jobs=0) == {"scores"}
 
@@ -105,7 +108,9 @@ def test_predictions_that_the_model_does_not_give(copied):
 
     def correct(rows, at, header):
         for row in rows:
-            row[: at + 1] = [str(float(name == row[at + 1])) for name in header[:at]] + [row[at + 1]]
+            row[: at + 1] = [str(float(name == row[at + 1])) for name in header[:at]] + [
+                row[at + 1]
+            ]
 
     for fold in (0, 1):
         edit_rows(run, "breast-cancer", fold, correct)
@@ -116,10 +121,10 @@ def test_predictions_that_the_model_does_not_give(copied):
 
 def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
     """Another library may draw other random numbers: a forest of another seed is honest."""
-    (run,) = karat.evaluate(
-        "random-forest", "quickstart", only="diabetes", folds=[0], output=tmp_path, items=False
-    )
-    reference = _Reference(run, None, None, Catalog())
+    forest = RandomForestRegressor(20)
+    suite = {"only": "diabetes", "folds": [0], "output": tmp_path, "items": False}
+    (run,) = karat.evaluate({"forest": forest}, "quickstart", **suite)
+    reference = _Reference(run, forest, None, Catalog())
     other = reference.run_again("diabetes", 0, seed=777)
     same = reference.run_again("diabetes", 0)
     assert distance(same, run.predictions("diabetes")) == 0 < distance(same, other)
@@ -128,15 +133,25 @@ def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
     stored = Predictions(other.predictions, other.target, key=keys)
     path.write_text(stored.to_csv())
     score_again(run)
-    assert verify(run, seed=0).verified
+    assert verify(run, seed=0, model=forest).verified
 
     def closer(rows, at, header):
         for row in rows:
             row[at] = repr((float(row[at]) + float(row[at + 1])) / 2)
 
+    def exact(rows, at, header):
+        for row in rows[:5]:
+            row[at] = row[at + 1]
+
+    made = shutil.copytree(run.folder, tmp_path / "exact" / run.folder.name)
+    path = made / "predictions" / "diabetes" / "0" / "predictions.csv"
+    path.write_text(Predictions(same.predictions, same.target, key=keys).to_csv())
+    edit_rows(Run(made), "diabetes", 0, exact)
+    score_again(Run(made))
+    assert refused(made, model=forest) == {"rerun"}  # the others can be repeated
     edit_rows(run, "diabetes", 0, closer)
     score_again(run)
-    assert refused(run) == {"rerun"}
+    assert refused(run, model=forest) == {"rerun"}
 
 
 def test_other_data_and_targets(copied):
@@ -253,5 +268,13 @@ def test_copies_need_real_numbers():
     constant = Predictions(np.full(50, 0.5), target)
     assert not are_copies(constant, constant)
     labels = {"answers": "classes", "truths": "classes", "classes": ("a", "b")}
+    sure = np.repeat([[1.0, 0.0], [0.0, 1.0]], [60, 40], axis=0)
+    sets = [sure.copy(), sure.copy()]
+    for values in sets:  # most rows are sure, in both models
+        values[:20, 0] = rng.random(20)
+        values[:20, 1] = 1 - values[:20, 0]
+    target = ["a"] * 100
+    one, other = (Predictions(target, target, probabilities=p, **labels) for p in sets)
+    assert are_copies(one, one) and not are_copies(one, other)
     same = Predictions(["a"] * 50, ["a"] * 50, **labels)
     assert not are_copies(same, same)

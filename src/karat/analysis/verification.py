@@ -1,7 +1,7 @@
 """``verify``: find out whether the results in a run folder can be trusted.
 
-Nothing in the folder is believed: scores are computed again from the predictions, these are compared
-with the data, and a sample of jobs is run again.
+Scores are computed again from the predictions, these are compared with the data, and a sample of
+jobs is run again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import secrets
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +32,9 @@ from karat.execution.plan import PlannedTask
 from karat.execution.splits import Fold, split
 from karat.models.model import Model
 from karat.results.compact import read_compact
+from karat.results.load import as_runs
 from karat.results.rescore import read_predictions_checked, rescore, view_of
-from karat.results.run import Run, open_runs
+from karat.results.run import Run
 from karat.results.selection import find_run
 from karat.results.tables import SCORE_COLUMNS, item_keys, scores_table
 
@@ -41,6 +42,8 @@ CHECKS = ("schema", "data", "scores", "copies", "rerun", "timing")
 COLUMNS = ["check", "outcome", "detail"]
 #: mean distance of predictions per row, from 0 to 1, that differences of machines may cause
 TOLERANCE = 0.002
+#: rows whose distance is at most this have the same prediction
+SAME_ROW = 1e-7
 #: a run may differ from a repetition by this multiple of the difference between seeds
 NOISE = 1.5
 #: largest difference of two scores from the same predictions, relative to the score
@@ -49,6 +52,8 @@ SCORE_TOLERANCE = 1e-9
 FEWEST_ROWS, FEWEST_VALUES = 20, 10
 #: predictions are equal if they differ by less than this share of their standard deviation
 EQUAL = 1e-4
+#: probabilities that are closer to 0 or 1 are not compared
+SURE = 0.01
 #: clocks may differ by this time
 CLOCK = timedelta(hours=24)
 #: seconds and share by which measured times may differ from each other
@@ -157,8 +162,10 @@ def verify(
         found = find_run(found)
     except DataError as error:
         return _damaged_plan(found, str(error), seed)
-    others = [each for each in open_runs(against) if not _is_same(each, found)] if against else []
-    return _Work(found, others, jobs, seed, _Reference(found, model, suite, Catalog(define))).result()
+    others = [each for each in as_runs(against) if not _is_same(each, found)] if against else []
+    return _Work(
+        found, others, jobs, seed, _Reference(found, model, suite, Catalog(define))
+    ).result()
 
 
 def _damaged_plan(run: Run, message: str, seed: int) -> Verification:
@@ -275,7 +282,10 @@ class _Reference:
         same = seed is None
         chosen = self._seed if same else seed
         # the split and the rows stay, so that only the seed of the model changes
-        fixed = {"use": "fixed", "folds": [{"train": cut.train.tolist(), "test": cut.test.tolist()}]}
+        fixed = {
+            "use": "fixed",
+            "folds": [{"train": cut.train.tolist(), "test": cut.test.tolist()}],
+        }
         how = planned.task.split if same else fixed
         made = dataclasses.replace(
             planned.task, dataset=planned.data, split=how, ask=None, max_rows=None, corruptions={}
@@ -504,7 +514,7 @@ class _Work:
         self.details["scores"] = count(len(found.scores), "score")
 
     def _check_tables(self) -> None:
-        """The tables that other programs read must have the scores of the records."""
+        """Refuse tables, which other programs read, with other scores than the records."""
         made = _by_key(scores_table(self.records))
         path = self.run.folder / "scores" / "scores.csv"
         stored = {"scores/scores.csv": _read_scores(path)} if path.is_file() else {}
@@ -603,7 +613,7 @@ class _Work:
             if apart > TOLERANCE:
                 seeds = [record["seed"] + step for step in (1000, 2000)]
                 others = [self.reference.run_again(task, fold, seed) for seed in seeds]
-                noise = max(distance(again, other) for other in others)
+                noise = seed_noise(stored, again, others)
         except KaratError as error:
             self.notes.append(f"rerun: {task}, fold {fold} could not be run: {error}")
             return
@@ -637,31 +647,48 @@ class _Work:
 
 
 def distance(one: Predictions, other: Predictions) -> float:
-    """Return the mean distance of two predictions of the same rows, from 0 (equal) to 1.
+    """Return the mean distance of two predictions of the same rows, from 0 (equal) to 1."""
+    rows = row_distances(one, other)
+    return float(rows.mean()) if len(rows) else 0.0
 
-    Of a row, it is 1 if the labels differ, otherwise half the sum of the absolute differences of
-    the class probabilities; of numbers, the difference in standard deviations of the target, up to
-    1; of ranks, the difference of the reciprocal ranks.
+
+def row_distances(one: Predictions, other: Predictions) -> np.ndarray:
+    """Return the distance of two predictions of each row, from 0 (equal) to 1.
+
+    It is 1 if the labels differ, otherwise half the sum of the absolute differences of the class
+    probabilities; of numbers, the difference in standard deviations of the target, up to 1; of
+    ranks, the difference of the reciprocal ranks.
     """
     if len(one) != len(other) or one.answers != other.answers:
-        return 1.0
-    if not len(one):
-        return 0.0
+        return np.ones(max(len(one), len(other)))
     if one.rank is not None and other.rank is not None:
-        return float(np.abs(1 / one.rank - 1 / other.rank).mean())
+        return np.abs(1 / one.rank - 1 / other.rank)
     if one.answers == "numbers":
         spread = float(np.std(other.target if other.truths == "numbers" else other.predictions))
-        gap = np.abs(one.predictions - other.predictions) / (spread or 1.0)
-        return float(np.minimum(gap, 1.0).mean())
-    if one.answers == "clusters":  # their numbers have no meaning
-        pairs = pd.crosstab(one.predictions, other.predictions).to_numpy()
-        return float(1 - pairs.max(axis=1).sum() / len(one))
+        return np.minimum(np.abs(one.predictions - other.predictions) / (spread or 1.0), 1.0)
+    if one.answers == "clusters":  # their numbers have no meaning: compare with the closest
+        pairs = pd.crosstab(one.predictions, other.predictions)
+        closest = pairs.idxmax(axis=1).reindex(one.predictions).to_numpy()
+        return np.asarray(closest != other.predictions, dtype=float)
     unequal = np.asarray(one.predictions != other.predictions, dtype=float)
     mine, theirs = one.probabilities, other.probabilities
-    if mine is not None and theirs is not None and one.classes == other.classes:
-        gaps = np.abs(mine.astype(float) - theirs.astype(float)).sum(axis=1) / 2
-        return float(np.maximum(gaps, unequal).mean())
-    return float(unequal.mean())
+    if mine is None or theirs is None or one.classes != other.classes:
+        return unequal
+    return np.maximum(np.abs(mine.astype(float) - theirs.astype(float)).sum(axis=1) / 2, unequal)
+
+
+def seed_noise(stored: Predictions, again: Predictions, others: Sequence[Predictions]) -> float:
+    """Return the largest mean distance between seeds; 0 if the stored run had the same seed.
+
+    This is so if most of the rows that depend on the seed are equal to the new run. Then the other
+    rows must be equal too.
+    """
+    between = [row_distances(again, other) for other in others]
+    depends = np.max(between, axis=0) > SAME_ROW
+    equal = row_distances(stored, again) <= SAME_ROW
+    if depends.sum() >= FEWEST_VALUES and equal[depends].mean() > 0.5:
+        return 0.0
+    return float(max(rows.mean() for rows in between))
 
 
 def are_copies(one: Predictions, other: Predictions) -> bool:
@@ -674,8 +701,11 @@ def are_copies(one: Predictions, other: Predictions) -> bool:
         return False
     if one.key is not None and other.key is not None and (one.key != other.key).any():
         return False
+    if other.probabilities is not None:  # two good models are equally sure of many rows
+        unsure = (theirs > SURE) & (theirs < 1 - SURE)
+        mine, theirs = mine[unsure], theirs[unsure]
     if len(np.unique(theirs.round(12))) < FEWEST_VALUES:
-        return False  # a model that predicts a constant
+        return False  # such as a model that predicts a constant
     return bool(np.median(np.abs(mine - theirs)) <= EQUAL * float(np.std(theirs)))
 
 
@@ -719,7 +749,11 @@ def _impossible_times(
     """Yield what cannot be true of the times of a job."""
     total = record.get("seconds")
     parts = {name: record[name] for name in PHASES if record.get(name) is not None}
-    for name, value in {**parts, "seconds": total, "cpu_seconds": record.get("cpu_seconds")}.items():
+    for name, value in {
+        **parts,
+        "seconds": total,
+        "cpu_seconds": record.get("cpu_seconds"),
+    }.items():
         if value is not None and value < 0:
             yield f"{name} is {value:g}."
     if end is not None and end > now + CLOCK:
@@ -732,9 +766,9 @@ def _impossible_times(
     if spent > total * 1.001 + 0.001:
         yield f"its phases took {spent:.3g} s, longer than the job ({total:.3g} s)."
     if start is not None and end is not None and end >= start:
-        most = (end - start).total_seconds() * (1 + SLACK_SHARE) + SLACK_SECONDS
-        if total > most:
-            yield f"it took {total:.3g} s, longer than the run so far ({most - SLACK_SECONDS:.3g} s)."
+        passed = (end - start).total_seconds()
+        if total > passed * (1 + SLACK_SHARE) + SLACK_SECONDS:
+            yield f"it took {total:.3g} s, but ended {passed:.3g} s after the start of the run."
 
 
 def _moment(text: Any) -> datetime | None:
@@ -744,4 +778,3 @@ def _moment(text: Any) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-

@@ -43,6 +43,7 @@ from karat.cli.results import (
     robustness,
     same,
     shrink,
+    site,
     status,
     verify,
 )
@@ -282,7 +283,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same, gate, shrink, verify),
+        *(import_, rescore, status, geval, same, gate, shrink, verify, site),
     ],
     context_settings=SETTINGS,
 )
@@ -312,6 +313,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results
+    karat site results -o site              write a static site of all results
     karat plot cd results -o cd.pdf         plot a figure for a paper
     karat serve results                     serve the report with a JSON API
     karat export results --as taco          write the files of another benchmark

@@ -736,7 +736,7 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
 @option("--suite NAME", "The suite of the run.  [default: the defined one with this name]")
 @define_option
 @format_option
-def verify(runs: tuple[Path, ...], against: tuple[Path, ...], shape: str | None, **given: Any) -> int:
+def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
     """Check that the results of runs can be trusted.
 
     Checks the records and the data, computes every score again from the predictions, runs a sample
@@ -758,6 +758,27 @@ def verify(runs: tuple[Path, ...], against: tuple[Path, ...], shape: str | None,
     several = open_runs(runs, damaged=True)
     if given["model"] is not None and len(several) > 1:
         raise DefinitionError(f"--model needs one run, got {len(several)}.")
-    found = [verify_run(run, against=against, **given) for run in several]
+    found = [verify_run(run, **given) for run in several]
     show_verifications(found, shape)
     return 0 if all(each.verified for each in found) else 1
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@option("-o, --output DIR", "Folder of the site.", default="site")
+@option("--title TEXT", "Title of the site.  [default: the names of the suites]")
+@pool_option
+def site(runs: tuple[Path, ...], output: str, **given: Any) -> None:
+    """Write a static site: leaderboard, a page per model and task, the report, and JSON.
+
+    RUN is a run folder or a folder that contains run folders.
+
+    \b
+    Examples:
+      karat site results
+      karat site results -o public --title "Table encoders"
+    """
+    from karat.reporting.site import site as write
+
+    made = write(list(runs), output, **given)
+    click.echo(f"{made[1]}   ({len(made):,} files)")
