@@ -41,6 +41,7 @@ _MODULES = {
     "karat.reporting.page": "report",
     "karat.reporting.plots": "Plot plot",
     "karat.reporting.site": "site",
+    "karat.reporting.tracking": "track",
     "karat.results.rescore": "Rescored rescore",
     "karat.results.run": "Run load_artifact open_runs",
 }
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from karat.reporting.plots import Plot as Plot
     from karat.reporting.plots import plot as plot
     from karat.reporting.site import site as site
+    from karat.reporting.tracking import track as track
     from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore
     from karat.results.run import Run as Run

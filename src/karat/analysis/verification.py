@@ -10,6 +10,7 @@ import dataclasses
 import secrets
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -589,7 +590,7 @@ class _Work:
         self.details["rerun"] = f"{count(len(self.repeated), 'job')}, sample seed {self.seed}"
 
     def _sample(self) -> list[dict[str, Any]]:
-        """Return jobs to run again: a random sample, after those that look like copies."""
+        """Return jobs to run again: those that look like copies, then a random sample."""
         tasks = self.reference.tasks
         able = [r for r in self.done if r["task"] in tasks and not self._has_other_data(r["task"])]
         if not self.jobs or not able or self.reference.model is None:
@@ -598,8 +599,13 @@ class _Work:
         order = np.random.default_rng(self.seed).permutation(len(able))
         mixed = [able[place] for place in order]
         first = {jobs[0] for jobs in self.copied.values()}
-        mixed.sort(key=lambda record: (record["task"], record["fold"]) not in first)
-        return mixed[: self.jobs]
+        seen: Counter[str] = Counter()
+        places = []
+        for record in mixed:  # one job of every task before a second one of any
+            places.append(((record["task"], record["fold"]) not in first, seen[record["task"]]))
+            seen[record["task"]] += 1
+        chosen = sorted(range(len(mixed)), key=places.__getitem__)[: self.jobs]
+        return [mixed[place] for place in chosen]
 
     def _compare_again(self, record: Mapping[str, Any]) -> None:
         """Run a job again and compare its predictions with the stored ones."""

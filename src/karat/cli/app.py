@@ -366,6 +366,11 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "Also measure prediction time for batches of this size. Repeatable.",
     type=int,
 )
+@option(
+    "--track",
+    "Send the finished runs to this experiment tracker.",
+    type=click.Choice(["mlflow", "wandb", "trackio"]),
+)
 @option("-q, --quiet", "Print only the leaderboard.", is_flag=True)
 @option("-v, --verbose", "Print one line per job.", is_flag=True)
 @ignore_option
@@ -396,6 +401,11 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if given["retry_failed"] and not given["resume"]:
         raise DefinitionError("--retry-failed requires --resume.")
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
+    tracker = given.pop("track")
+    if tracker is not None:
+        from karat.reporting.tracking import check_tracker
+
+        check_tracker(tracker)
     progress = choose_progress(quiet, given.pop("verbose"))
     given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
     named = given["models"]
@@ -413,6 +423,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
 
     runs, left = _run_until_stopped(context, execute, resume)
     code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
+    code |= _send(runs, tracker)
     if left:
         click.echo(f"\n{left}", err=True)
         return 1
@@ -420,6 +431,21 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code
+
+
+def _send(runs: Any, tracker: str | None) -> int:
+    """Send runs to a tracker; return 1 if that fails, which does not change the run folders."""
+    if tracker is None:
+        return 0
+    from karat.reporting.tracking import track
+
+    try:
+        sent = track(runs, tracker)
+    except KaratError as error:
+        print_error(f"{error} The runs are stored in {runs[0].folder.parent}.")
+        return 1
+    click.echo(f"sent to {tracker}: {', '.join(sent)}", err=True)
+    return 0
 
 
 def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:

@@ -326,7 +326,8 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), geval, taco, or ulysses (data frame, aggregates and summary).",
+    "writes it), every-eval-ever, geval, model-card (of the Hugging Face hub), taco, or ulysses "
+    "(data frame, aggregates and summary).",
     dest="system",
     required=True,
 )
@@ -339,6 +340,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     Examples:
       karat export results --as taco -o taco --plots png
       karat export results --as ulysses -o ulysses
+      karat export results --as model-card -o cards
     """
     from karat.compat.convert import export_results
     from karat.compat.taco.result_files import plot_runs

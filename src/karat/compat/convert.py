@@ -16,6 +16,7 @@ import pandas as pd
 from karat.compat import mteb
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
+from karat.compat.result_cards import every_eval_ever_records, model_cards
 from karat.compat.result_tables import MULTABENCH, TABARENA, Layout
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
@@ -49,7 +50,9 @@ MOST_MESSAGES = 10
 EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
     "amlb": amlb.amlb_tables,
     "amlb-new": amlb.new_amlb_tables,
+    "every-eval-ever": every_eval_ever_records,
     "geval": geval.geval_tables,
+    "model-card": model_cards,
     "taco": taco.taco_tables,
     "ulysses": ulysses.senteval_tables,
 }
@@ -167,7 +170,9 @@ def export_results(
         ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's
         result files and its comparison; with several models, each model has its own folder.
         ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"``
-        with its current columns; both for clean data only.
+        with its current columns; both for clean data only. ``"model-card"`` writes a ``README.md``
+        per model with the metadata of the Hugging Face hub, ``"every-eval-ever"`` the JSON files of
+        that collection.
     output
         Folder for the files.
     """
