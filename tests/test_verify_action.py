@@ -68,5 +68,10 @@ def test_the_workflows_of_the_docs_use_the_action():
         used = [each for each in steps if "actions/verify" in each.get("uses", "")]
         assert bool(used) == (name == "verify")
         for each in used:
-            assert ROOT / each["uses"].split("@")[0].removeprefix("karat-bench/karat/") == ACTION.parent
-            assert set(each.get("with", {})) <= set(YAML(typ="safe").load(ACTION.read_text())["inputs"])
+            assert (
+                ROOT / each["uses"].split("@")[0].removeprefix("karat-bench/karat/")
+                == ACTION.parent
+            )
+            assert set(each.get("with", {})) <= set(
+                YAML(typ="safe").load(ACTION.read_text())["inputs"]
+            )

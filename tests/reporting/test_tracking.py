@@ -93,8 +93,7 @@ print(json.dumps({{run.data.params["model"]: [
 
 def test_wandb_stores_runs_offline(runs, tmp_path):
     pytest.importorskip("wandb")
-    code = f"import karat; print({chr(39)}{chr(39)}, end={chr(39)}{chr(39)}); "
-    code += f"import json; print(json.dumps(karat.track({str(runs)!r}, 'wandb')))"
+    code = f"import json, karat; print(json.dumps(karat.track({str(runs)!r}, 'wandb')))"
     env = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true"}
     names = client(code, **env, WANDB_CACHE_DIR=str(tmp_path), WANDB_DATA_DIR=str(tmp_path))
     stored = sorted((tmp_path / "wandb").glob("offline-run-*/run-*.wandb"))
