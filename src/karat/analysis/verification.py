@@ -7,6 +7,7 @@ jobs is run again.
 from __future__ import annotations
 
 import dataclasses
+import json
 import secrets
 import tempfile
 import warnings
@@ -280,6 +281,7 @@ class _Reference:
     def run_again(self, task: str, fold: int, seed: int | None = None) -> Predictions:
         """Return the predictions of a job on clean data; ``seed`` replaces that of the model."""
         planned, cut = self.tasks[task], self.folds(task)[fold]
+        data: Any = planned.data
         same = seed is None
         chosen = self._seed if same else seed
         # the split and the rows stay, so that only the seed of the model changes
@@ -289,7 +291,7 @@ class _Reference:
         }
         how = planned.task.split if same else fixed
         made = dataclasses.replace(
-            planned.task, dataset=planned.data, split=how, ask=None, max_rows=None, corruptions={}
+            planned.task, dataset=data, split=how, ask=None, max_rows=None, corruptions={}
         )
         at = fold if same else 0
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -452,7 +454,7 @@ class _Work:
             return
         own: dict[str, Any] = {
             "split": planned.facts["split"].get("rows"),
-            "probe": planned.task.probe and dict(planned.task.probe),
+            "probe": json.loads(json.dumps(planned.task.probe, default=repr)),
             "missing": planned.task.missing,
             "metrics": list(planned.task.metrics),
         }
@@ -571,9 +573,10 @@ class _Work:
     def _check_rerun(self) -> None:
         chosen = self._sample()
         if self.jobs and not chosen:
-            model, tasks = self.reference.model, self.reference.tasks
-            why = self.reference.why_no_model if model is None else ""
-            why = why or ("" if tasks else "the tasks are not defined here") or "no finished job"
+            why = self.reference.why_no_model if self.reference.model is None else ""
+            if not why:
+                known = bool(self.reference.tasks)
+                why = "no finished job" if known else "the tasks are not defined here"
             self.notes.append(f"rerun: {why}.")
         for record in chosen:
             self._compare_again(record)

@@ -147,7 +147,7 @@ def model_cards(runs: Any) -> Iterator[tuple[str, str]]:
 def _card(model: str, results: list[_Result]) -> str:
     index = [{"name": plain(model), "results": [_index_entry(each) for each in results]}]
     file = io.StringIO()
-    writer = YAML(typ="safe", pure=True)
+    writer: Any = YAML(typ="safe", pure=True)
     writer.default_flow_style, writer.sort_base_mapping_type_on_output = False, False
     writer.width = 10_000
     writer.dump({"model-index": index}, file)

@@ -239,12 +239,12 @@ class _Site:
         """The place of each model by task; equal scores share the better place."""
         found = []
         for t in range(len(self.tasks)):
-            values, places = self.bundle["scores"][t][0], {}
-            order = self._order(t)
+            values, order = self.bundle["scores"][t][0], self._order(t)
+            places: dict[int, int] = {}
             for number, m in enumerate(order, start=1):
                 before = order[number - 2] if number > 1 else None
                 tied = before is not None and values[before] == values[m]
-                places[m] = places[before] if tied else number  # type: ignore[index]
+                places[m] = places[before] if tied and before is not None else number
             found.append(places)
         return found
 
