@@ -398,14 +398,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.execution.workers import available_cores
     from karat.reporting import terminal
 
-    if given["retry_failed"] and not given["resume"]:
-        raise DefinitionError("--retry-failed requires --resume.")
+    tracker = _pop_tracker(given)
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
-    tracker = given.pop("track")
-    if tracker is not None:
-        from karat.reporting.tracking import check_tracker
-
-        check_tracker(tracker)
     progress = choose_progress(quiet, given.pop("verbose"))
     given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
     named = given["models"]
@@ -422,8 +416,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         return run_suite(plan, tasks, options, progress)
 
     runs, left = _run_until_stopped(context, execute, resume)
-    code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
-    code |= _send(runs, tracker)
+    code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored) | _send(runs, tracker)
     if left:
         click.echo(f"\n{left}", err=True)
         return 1
@@ -431,6 +424,18 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code
+
+
+def _pop_tracker(given: dict[str, Any]) -> str | None:
+    """Remove and return the tracker; raise if it, or --retry-failed, cannot be used."""
+    if given["retry_failed"] and not given["resume"]:
+        raise DefinitionError("--retry-failed requires --resume.")
+    tracker: str | None = given.pop("track")
+    if tracker is not None:
+        from karat.reporting.tracking import check_tracker
+
+        check_tracker(tracker)
+    return tracker
 
 
 def _send(runs: Any, tracker: str | None) -> int:

@@ -32,6 +32,13 @@ from karat.stats.paired_tests import CONFIDENCE, corrected_t
 URL = "https://github.com/karat-bench/karat"
 #: version of the schema of Every Eval Ever
 EEE_SCHEMA = "0.3.0"
+#: Karat does not know who ran an evaluation
+SOURCE = {
+    "source_name": "Karat",
+    "source_type": "evaluation_run",
+    "source_organization_name": "unknown",
+    "evaluator_relationship": "other",
+}
 #: names of tasks on the Hugging Face hub, by kind and modality; others have the name of the kind
 TASKS = {
     ("classification", "table"): "tabular-classification",
@@ -231,12 +238,7 @@ def _eee_record(model: str, developer: str, suite: str, results: list[_Result]) 
         "evaluation_id": f"{suite}/{model}/{moment}",
         "evaluation_timestamp": moment,
         "retrieved_timestamp": moment,
-        "source_metadata": {
-            "source_name": "Karat",
-            "source_type": "evaluation_run",
-            "source_organization_name": "unknown",
-            "evaluator_relationship": "other",
-        },
+        "source_metadata": SOURCE,
         "eval_library": {
             "name": "karat",
             "version": str(about.get("karat") or __version__),

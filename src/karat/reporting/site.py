@@ -159,12 +159,7 @@ class _Site:
         )
         made = escape(str(self.bundle["made"]))
         return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{title} – {site_title} – Karat</title>"
-            f'<link rel="icon" href="data:image/svg+xml,{quote(ICON)}">'
-            f'<link rel="stylesheet" href="{page.up}{MARK}"></head>\n'
+            f"{_head(f'{title} – {site_title}', page.up)}\n"
             f'<body>\n<header class="top"><p class="brand">Karat</p><h1>{title}</h1>'
             f'<dl class="facts">{facts}</dl></header>\n'
             f'<nav class="ways" aria-label="Pages"><ul>{links}</ul></nav>\n'
@@ -412,6 +407,18 @@ def _file_names(names: Iterable[str]) -> list[str]:
         taken.add(made.lower())
         found.append(made)
     return found
+
+
+def _head(title: str, up: str) -> str:
+    """Return the head of a page with an escaped title."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title} – Karat</title>"
+        f'<link rel="icon" href="data:image/svg+xml,{quote(ICON)}">'
+        f'<link rel="stylesheet" href="{up}{MARK}"></head>'
+    )
 
 
 def _current(is_current: bool) -> str:
