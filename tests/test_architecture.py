@@ -45,6 +45,7 @@ RECORDS = {
     "core/dataset.py:Dataset.from_corpus",
     "data/readers/corpus.py:corpus_dataset",
     "metrics/metric.py:metric",
+    "analysis/verification.py:verify",
     # the parameters of a splitter or a loader are the keys of its definition
     "execution/splits.py:auto",
     "execution/splits.py:kfold",

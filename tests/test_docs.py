@@ -91,11 +91,12 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     ),
     "runs until it is stopped": (4, ("karat serve *",)),
     "needs an optional library": (
-        19,
+        20,
         (
             *(
                 "karat same minilm *",
                 "karat run * --engine dask*",
+                "karat run * --track *",
                 "karat run wine-pl *carte*",
                 "karat run foundation *",
             ),

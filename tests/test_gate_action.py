@@ -30,7 +30,12 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def step(tmp_path):
     """Run a script step of the action in a folder with two runs; return code and outputs."""
-    actions = YAML(typ="safe").load(ACTION.read_text())["runs"]["steps"]
+    return make_step(tmp_path, ACTION)
+
+
+def make_step(tmp_path, action):
+    """Return a function that runs a script step of an action in a folder."""
+    actions = YAML(typ="safe").load(action.read_text())["runs"]["steps"]
     scripts = {each["name"]: each["run"] for each in actions if "run" in each}
     programs = {"gh": GH, "karat": f'#!/usr/bin/env bash\nexec {sys.executable} -m karat "$@"\n'}
     (tmp_path / "bin").mkdir()

@@ -25,6 +25,7 @@ _MODULES = {
     "karat.analysis.same_encoder": "Fingerprint Same same",
     "karat.analysis.shrink": "Shrunk shrink",
     "karat.analysis.slices": "SliceComparison compare_slices",
+    "karat.analysis.verification": "Verification verify",
     "karat.compat.convert": "Imported import_results",
     "karat.core.dataset": "Dataset",
     "karat.core.predictions": "Predictions",
@@ -41,6 +42,8 @@ _MODULES = {
     "karat.reporting.leaderboard_output": "Leaderboard leaderboard",
     "karat.reporting.page": "report",
     "karat.reporting.plots": "Plot plot",
+    "karat.reporting.site": "site",
+    "karat.reporting.tracking": "track",
     "karat.results.rescore": "Rescored rescore",
     "karat.results.run": "Run load_artifact open_runs",
 }
@@ -81,6 +84,8 @@ if TYPE_CHECKING:
     from karat.analysis.shrink import shrink as shrink
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
+    from karat.analysis.verification import Verification as Verification
+    from karat.analysis.verification import verify as verify
     from karat.compat.convert import Imported as Imported
     from karat.compat.convert import import_results as import_results
     from karat.core.dataset import Dataset as Dataset
@@ -120,6 +125,8 @@ if TYPE_CHECKING:
     from karat.reporting.page import report as report
     from karat.reporting.plots import Plot as Plot
     from karat.reporting.plots import plot as plot
+    from karat.reporting.site import site as site
+    from karat.reporting.tracking import track as track
     from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore
     from karat.results.run import Run as Run

@@ -149,3 +149,71 @@ def test_import_of_unreadable_files(cli, tmp_path):
     assert code == 2 and '"taco"' in err
     code, _, err = cli("import", tmp_path / "nowhere.csv", "-o", tmp_path / "none")
     assert code == 2 and "nowhere.csv" in err and "Traceback" not in err
+
+
+def test_verify_accepts_and_refuses(results, cli, tmp_path):
+    (run,) = karat.evaluate(
+        "onehot", "quickstart", only="diabetes", folds=[0], output=tmp_path, items=False
+    )
+    code, out, err = cli("verify", tmp_path, "--jobs", "1", "--seed", "5", "--against", results)
+    assert (code, err) == (0, "") and "Verified." in out and "1 job, sample seed 5" in out
+    path = run.folder / "jobs" / "diabetes.0.json"
+    path.write_text(path.read_text().replace('"seconds": ', '"seconds": -'))
+    code, out, _ = cli("verify", run.folder, "--jobs", "0", "--format", "json")
+    (found,) = json.loads(out)
+    assert code == 1 and not found["verified"]
+    assert {reason["check"] for reason in found["reasons"]} == {"timing"}
+    code, out, _ = cli("verify", run.folder, "--jobs", "0", "--format", "markdown")
+    assert code == 1 and out.startswith(f"### {run.folder.name}: refused\n\n- timing: diabetes")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nowhere"], ["{}", "--jobs", "-1"], ["{}", "--suite", "quickstar"], ["{}", "-m", "onehot"]],
+)
+def test_verify_bad_input(results, cli, arguments):
+    code, out, err = cli("verify", *(each.format(results) for each in arguments))
+    assert code == 2 and out == "" and err
+
+
+def test_site(results, cli, tmp_path):
+    code, out, _ = cli("site", results, "-o", tmp_path / "site", "--title", "<b>")
+    assert code == 0 and str(tmp_path / "site" / "index.html") in out
+    assert "&lt;b&gt;" in (tmp_path / "site" / "index.html").read_text()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("x")
+    code, _, err = cli("site", results, "-o", tmp_path / "full")
+    assert code == 2 and "other files" in err
+
+
+def test_export_model_cards(results, cli, tmp_path):
+    code, out, _ = cli("export", results, "--as", "model-card", "-o", tmp_path)
+    assert code == 0 and len(out.split()) == 3
+    assert "model-index:" in (tmp_path / "onehot" / "README.md").read_text()
+
+
+def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
+    from karat.reporting import tracking
+
+    command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-o", tmp_path / "out")
+    code, _, err = cli(*command, "--track", "mlfow")
+    assert code == 2 and "mlflow" in err
+    monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
+    code, _, err = cli(*command, "--track", "trackio")
+    assert code == 2 and 'pip install "karat[trackio]"' in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
+    from karat.reporting import tracking
+
+    def refuse(project, sent):
+        raise OSError("no route")
+
+    monkeypatch.setattr(tracking, "check_tracker", lambda name: None)
+    monkeypatch.setitem(tracking._CLIENTS, "wandb", refuse)
+    command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-f", "0", "-w", "0")
+    code, out, err = cli(*command, "-o", tmp_path / "out", "--track", "wandb")
+    assert code == 1 and "no route" in err and "dummy" in out
+    (run,) = karat.open_runs(tmp_path / "out")
+    assert [record["status"] for record in run.records()] == ["ok"]

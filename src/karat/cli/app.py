@@ -49,7 +49,9 @@ from karat.cli.results import (
     robustness,
     same,
     shrink,
+    site,
     status,
+    verify,
 )
 from karat.errors import DefinitionError, KaratError
 
@@ -287,7 +289,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same, gate, shrink, gather, slurm),
+        *(import_, rescore, status, geval, same, gate, shrink, gather, slurm, verify, site),
     ],
     context_settings=SETTINGS,
 )
@@ -318,6 +320,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat lint results                      find problems that make scores misleading
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results
+    karat site results -o site              write a static site of all results
     karat plot cd results -o cd.pdf         plot a figure for a paper
     karat serve results                     serve the report with a JSON API
     karat export results --as taco          write the files of another benchmark
@@ -325,6 +328,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat gather results -o gathered        merge the runs of several machines (--shard)
     karat status results                    show the progress of runs
     karat rescore results                   recompute scores from predictions
+    karat verify results/NEW                check that results can be trusted
     karat geval --vector_file vectors.txt   run GEval's tasks on node embeddings
     """
     _configure_logging(verbose, log_file)
@@ -358,6 +362,11 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "Also measure prediction time for batches of this size. Repeatable.",
     type=int,
 )
+@option(
+    "--track",
+    "Send the finished runs to this experiment tracker.",
+    type=click.Choice(["mlflow", "wandb", "trackio"]),
+)
 @option("-q, --quiet", "Print only the leaderboard.", is_flag=True)
 @option("-v, --verbose", "Print one line per job.", is_flag=True)
 @ignore_option
@@ -385,8 +394,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     from karat.execution.progress import choose_progress
     from karat.reporting import terminal
 
-    if given["retry_failed"] and not given["resume"]:
-        raise DefinitionError("--retry-failed requires --resume.")
+    tracker = _pop_tracker(given)
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
     progress = choose_progress(quiet, given.pop("verbose"))
     named = given["models"]
@@ -405,7 +413,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         terminal.print_gather_hint(runs, options.output)
     if not runs:  # an empty part
         return 0
-    code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored)
+    code = terminal.show_runs(runs, shape, quiet=quiet, ignore=ignored) | _send(runs, tracker)
     if left:
         click.echo(f"\n{left}", err=True)
         return 1
@@ -418,6 +426,33 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
 def _resume_command() -> str:
     """Return this command with ``--resume``."""
     return shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+
+
+def _pop_tracker(given: dict[str, Any]) -> str | None:
+    """Remove and return the tracker; raise if it, or --retry-failed, cannot be used."""
+    if given["retry_failed"] and not given["resume"]:
+        raise DefinitionError("--retry-failed requires --resume.")
+    tracker: str | None = given.pop("track")
+    if tracker is not None:
+        from karat.reporting.tracking import check_tracker
+
+        check_tracker(tracker)
+    return tracker
+
+
+def _send(runs: Any, tracker: str | None) -> int:
+    """Send runs to a tracker; return 1 if that fails, which does not change the run folders."""
+    if tracker is None:
+        return 0
+    from karat.reporting.tracking import track
+
+    try:
+        sent = track(runs, tracker)
+    except KaratError as error:
+        print_error(f"{error} The runs are stored in {runs[0].folder.parent}.")
+        return 1
+    click.echo(f"sent to {tracker}: {', '.join(sent)}", err=True)
+    return 0
 
 
 def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:

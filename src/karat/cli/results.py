@@ -327,8 +327,8 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), geval, mteb (a JSON file per task), taco, or ulysses (data frame, aggregates and "
-    "summary).",
+    "writes it), every-eval-ever, geval, model-card (of the Hugging Face hub), mteb (a JSON file "
+    "per task), taco, or ulysses (data frame, aggregates and summary).",
     dest="system",
     required=True,
 )
@@ -342,6 +342,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
       karat export results --as taco -o taco --plots png
       karat export results --as ulysses -o ulysses
       karat export results --as mteb -o for-mteb
+      karat export results --as model-card -o cards
     """
     from karat.compat.convert import export_results
     from karat.compat.taco.result_files import plot_runs
@@ -720,3 +721,68 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     show_gate(found, shape)
     mapped = {"pass": 0, "fail": 1}.get(given["undecided"], found.exit_code)
     return mapped if found.exit_code == 3 else found.exit_code
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@repeatable(
+    "--against RUN",
+    "Run folder, or folder of runs, whose predictions must not be equal. Repeatable.",
+    type=PATH,
+)
+@option("--jobs N", "Number of jobs to run again.", type=click.IntRange(0), default=3)
+@option("--seed N", "Seed of the sample of these jobs.  [default: random]", type=click.IntRange(0))
+@option(
+    "-m, --model MODEL",
+    "The model to run again, as for karat run.  [default: the built-in or defined one with the "
+    "name in the run]",
+)
+@option("--suite NAME", "The suite of the run.  [default: the defined one with this name]")
+@define_option
+@format_option
+def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
+    """Check that the results of runs can be trusted.
+
+    Checks the records and the data, computes every score again from the predictions, runs a sample
+    of jobs again if the model is at hand, and finds copied predictions and impossible times. RUN is
+    a run folder or a folder that contains run folders.
+
+    \b
+    Examples:
+      karat verify results/NEW
+      karat verify results/NEW --against results --jobs 10
+      karat verify results/NEW -m my_module:MyEncoder --format markdown
+
+    Exit code: 0 verified, 1 refused, 2 invalid input.
+    """
+    from karat.analysis.verification import verify as verify_run
+    from karat.reporting.comparison_output import show_verifications
+    from karat.results.run import open_runs
+
+    several = open_runs(runs, damaged=True)
+    if given["model"] is not None and len(several) > 1:
+        raise DefinitionError(f"--model needs one run, got {len(several)}.")
+    found = [verify_run(run, **given) for run in several]
+    show_verifications(found, shape)
+    return 0 if all(each.verified for each in found) else 1
+
+
+@click.command(context_settings=SETTINGS)
+@run_folders
+@option("-o, --output DIR", "Folder of the site.", default="site")
+@option("--title TEXT", "Title of the site.  [default: the names of the suites]")
+@pool_option
+def site(runs: tuple[Path, ...], output: str, **given: Any) -> None:
+    """Write a static site: leaderboard, a page per model and task, the report, and JSON.
+
+    RUN is a run folder or a folder that contains run folders.
+
+    \b
+    Examples:
+      karat site results
+      karat site results -o public --title "Table encoders"
+    """
+    from karat.reporting.site import site as write
+
+    made = write(list(runs), output, **given)
+    click.echo(f"{made[1]}   ({len(made):,} files)")

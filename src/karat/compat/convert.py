@@ -14,6 +14,7 @@ import pandas as pd
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
 from karat.compat.mteb import result_files as mteb
+from karat.compat.result_cards import every_eval_ever_records, model_cards
 from karat.compat.result_tables import MULTABENCH, TABARENA, Layout
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
@@ -48,7 +49,9 @@ MOST_MESSAGES = 10
 EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
     "amlb": amlb.amlb_tables,
     "amlb-new": amlb.new_amlb_tables,
+    "every-eval-ever": every_eval_ever_records,
     "geval": geval.geval_tables,
+    "model-card": model_cards,
     "mteb": mteb.mteb_files,
     "taco": taco.taco_tables,
     "ulysses": ulysses.senteval_tables,
@@ -169,6 +172,8 @@ def export_results(
         ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"``
         with its current columns; both for clean data only. ``"mteb"`` writes MTEB's
         ``results/MODEL/REVISION/TASK.json``, for all tasks with a score on clean data.
+        ``"model-card"`` writes a ``README.md`` per model with the metadata of the Hugging Face hub,
+        ``"every-eval-ever"`` the JSON files of that collection.
     output
         Folder for the files.
     """

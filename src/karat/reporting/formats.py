@@ -28,11 +28,15 @@ MAX_LETTERS = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """A text; ``best`` marks the best of its column, ``faint`` a missing value."""
+    """A text; ``best`` marks the best of its column, ``faint`` a missing value.
+
+    ``link`` is the address of a page about it, in HTML.
+    """
 
     text: str
     best: bool = False
     faint: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -539,6 +543,7 @@ def _html_cell(look: Mapping[str, str], cell: Cell, column: Column) -> str:
     text = f"<b>{text}</b>" if cell.best else f"<i>{text}</i>" if cell.faint else text
     if "long" in look and len(cell.text) > LINE:
         text = _element(look, "span", "long", text)
+    text = f'<a href="{html.escape(cell.link)}">{text}</a>' if cell.link else text
     if column.right:
         return _element(look, "td", "cell", text)
     # <bdi> isolates names in right-to-left scripts

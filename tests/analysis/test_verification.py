@@ -1,0 +1,280 @@
+"""``verify`` accepts honest runs and refuses forged ones, by the check that should find them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+import karat
+from karat.analysis.verification import CHECKS, PHASES, _Reference, are_copies, distance, verify
+from karat.config.catalog import Catalog
+from karat.core.predictions import Predictions
+from karat.errors import DataError, DefinitionError
+from karat.results.rescore import rescore
+from karat.results.run import Run
+
+TASKS = ["breast-cancer", "diabetes"]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    output = tmp_path_factory.mktemp("honest")
+    options = {"only": TASKS, "folds": [0, 1], "output": output, "items": False}
+    karat.evaluate(["onehot", "ordinal", "dummy"], "quickstart", **options)
+    return output
+
+
+@pytest.fixture
+def copied(honest, tmp_path):
+    """Return a copy of a run that may be changed."""
+
+    def copy(model="onehot"):
+        (source,) = honest.glob(f"{model}.*")
+        shutil.copytree(source, tmp_path / source.name)
+        return Run.open(tmp_path / source.name)
+
+    return copy
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def edit_rows(run, task, fold, change):
+    """Change the rows of a predictions file: cells before the prediction, prediction, target."""
+    path = run.folder / "predictions" / task / str(fold) / "predictions.csv"
+    header, *lines = path.read_text().splitlines()
+    at = header.split(",").index("predictions")
+    rows = [line.split(",") for line in lines]
+    change(rows, at, header.split(","))
+    path.write_text("\n".join([header, *map(",".join, rows)]) + "\n")
+
+
+def score_again(run):
+    for record in rescore(run).records:
+        run._record(record).write_text(json.dumps(record))
+    Run(run.folder).finish()
+
+
+def refused(run, **options):
+    found = verify(run, seed=0, **options)
+    assert not found.verified
+    return {reason.check for reason in found.reasons}
+
+
+def test_honest_runs_are_verified(honest):
+    for run in karat.open_runs(honest):
+        found = verify(run, against=[honest], seed=0, jobs=2)
+        assert found.verified, [*map(str, found.reasons)]
+        assert set(found.checks["outcome"]) == {"passed"}
+        assert found.checks["check"].tolist() == list(CHECKS)
+
+
+def test_equal_predictions_of_equal_encoders_are_explained_by_a_new_run(honest):
+    # breast-cancer and diabetes have numbers only: onehot and ordinal are the same there
+    (run,) = (run for run in karat.open_runs(honest) if run.model == "onehot")
+    assert refused(run, against=[honest], jobs=0) == {"copies"}
+    found = verify(run, against=[honest], seed=0, jobs=4)
+    assert found.verified and any("ordinal" in note for note in found.notes)
+
+
+def test_edited_scores(copied):
+    run = copied()
+    path = run.folder / "jobs" / "diabetes.0.json"
+    record = json.loads(path.read_text())
+    record["views"][0]["scores"]["rmse"] -= 1e-3
+    edit(path, views=record["views"])
+    found = verify(run, jobs=0)
+    assert {(r.check, r.task, r.fold) for r in found.reasons if r.task} == {
+        ("scores", "diabetes", 0)
+    }
+    Run(run.folder).finish()  # also the tables
+    assert refused(run, jobs=0) == {"scores"}
+
+
+def test_an_edited_table_of_scores(copied):
+    run = copied()
+    path = run.folder / "scores" / "scores.csv"
+    path.write_text(path.read_text().replace(",0.", ",1."))
+    assert refused(run, jobs=0) == {"scores"}
+
+
+def test_predictions_that_the_model_does_not_give(copied):
+    run = copied()
+
+    def correct(rows, at, header):
+        for row in rows:
+            row[: at + 1] = [str(float(name == row[at + 1])) for name in header[:at]] + [
+                row[at + 1]
+            ]
+
+    for fold in (0, 1):
+        edit_rows(run, "breast-cancer", fold, correct)
+    score_again(run)
+    assert verify(run, jobs=0).verified  # all fits, but the model
+    assert refused(run, jobs=4) == {"rerun"}
+
+
+def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
+    """Another library may draw other random numbers: a forest of another seed is honest."""
+    forest = RandomForestRegressor(20)
+    suite = {"only": "diabetes", "folds": [0], "output": tmp_path, "items": False}
+    (run,) = karat.evaluate({"forest": forest}, "quickstart", **suite)
+    reference = _Reference(run, forest, None, Catalog())
+    other = reference.run_again("diabetes", 0, seed=777)
+    same = reference.run_again("diabetes", 0)
+    assert distance(same, run.predictions("diabetes")) == 0 < distance(same, other)
+    path = run.folder / "predictions" / "diabetes" / "0" / "predictions.csv"
+    keys = np.array([line.rpartition(",")[2] for line in path.read_text().splitlines()[1:]])
+    stored = Predictions(other.predictions, other.target, key=keys)
+    path.write_text(stored.to_csv())
+    score_again(run)
+    assert verify(run, seed=0, model=forest).verified
+
+    def closer(rows, at, header):
+        for row in rows:
+            row[at] = repr((float(row[at]) + float(row[at + 1])) / 2)
+
+    def exact(rows, at, header):
+        for row in rows[:5]:
+            row[at] = row[at + 1]
+
+    made = shutil.copytree(run.folder, tmp_path / "exact" / run.folder.name)
+    path = made / "predictions" / "diabetes" / "0" / "predictions.csv"
+    path.write_text(Predictions(same.predictions, same.target, key=keys).to_csv())
+    edit_rows(Run(made), "diabetes", 0, exact)
+    score_again(Run(made))
+    assert refused(made, model=forest) == {"rerun"}  # the others can be repeated
+    edit_rows(run, "diabetes", 0, closer)
+    score_again(run)
+    assert refused(run, model=forest) == {"rerun"}
+
+
+def test_other_data_and_targets(copied):
+    run = copied()
+    plan = json.loads((run.folder / "run.json").read_text())
+    plan["tasks"][1]["fingerprint"] = "0" * 64
+    edit(run.folder / "run.json", tasks=plan["tasks"])
+    assert refused(Run(run.folder), jobs=0) == {"data"}
+
+    run = Run.open(shutil.move(run.folder, run.folder.with_name("first")))
+    run = copied()
+    edit_rows(run, "diabetes", 0, lambda rows, at, header: rows[0].__setitem__(at + 1, "1.0"))
+    score_again(run)
+    found = verify(run, jobs=0)
+    assert [(r.check, r.fold) for r in found.reasons] == [("data", 0)]
+
+
+def test_a_copy_under_another_name(copied, honest):
+    run = copied("ordinal")
+    edit(run.folder / "run.json", model="mine")
+    for path in (run.folder / "jobs").glob("*.json"):
+        edit(path, model="mine")
+    Run(run.folder).finish()
+    run = Run(run.folder)
+    assert verify(run).verified and "rerun" in verify(run).notes[0]
+    assert refused(run, against=[honest]) == {"copies"}
+    assert verify(run, against=[honest], model="ordinal", jobs=4).verified
+    assert "rerun" in refused(run, model="dummy")
+
+
+def test_removed_jobs_and_damaged_records(copied):
+    run = copied()
+    (run.folder / "jobs" / "diabetes.0.json").unlink()
+    assert "schema" in refused(run, jobs=0)
+    (run.folder / "jobs" / "diabetes.1.json").write_text("{")
+    assert "schema" in refused(run, jobs=0)
+    (run.folder / "run.json").write_text("{")
+    assert refused(Run(run.folder)) == {"schema"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seconds": 0.0},
+        {"seconds": -1.0},
+        {"seconds": 1e6},
+        {"fit_seconds": 500.0},
+        {"utc": "2999-01-01T00:00:00"},
+    ],
+)
+def test_impossible_times(copied, change):
+    run = copied("dummy")
+    edit(run.folder / "jobs" / "diabetes.0.json", **change)
+    assert refused(run, jobs=0) == {"timing"}
+
+
+def test_times_that_repeat_or_precede_the_run(copied):
+    run = copied("dummy")
+    for path in (run.folder / "jobs").glob("*.json"):
+        edit(path, seconds=0.25, **dict.fromkeys(PHASES, 0.01))
+    assert refused(run, jobs=0) == {"timing"}
+    run = Run.open(shutil.move(run.folder, run.folder.with_name("first")))
+    run = copied("dummy")
+    for path in (run.folder / "jobs").glob("*.json"):
+        edit(path, utc="2020-01-01T00:00:00")
+    assert refused(run, jobs=0) == {"timing"}
+
+
+def test_names_in_a_run_import_nothing(copied, tmp_path, monkeypatch):
+    (tmp_path / "evil_module.py").write_text("open('imported', 'w').close()\nModel = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = copied()
+    edit(run.folder / "run.json", model="evil_module:Model", suite="evil_module:Suite")
+    for path in (run.folder / "jobs").glob("*.json"):
+        edit(path, model="evil_module:Model")
+    Run(run.folder).finish()
+    found = verify(Run(run.folder))
+    outcomes = found.checks.set_index("check")["outcome"]
+    assert outcomes["data"] == outcomes["rerun"] == "skipped"
+    assert not (tmp_path / "imported").exists()
+
+
+def test_bad_input(tmp_path, honest):
+    with pytest.raises(DataError, match="run.json"):
+        verify(tmp_path)
+    (run, *_) = karat.open_runs(honest)
+    with pytest.raises(DefinitionError, match="jobs"):
+        verify(run, jobs=-1)
+    with pytest.raises(DefinitionError, match="quickstar"):
+        verify(run, suite="quickstar")
+
+
+def test_distance_of_predictions():
+    target = [0.0, 2.0]  # the standard deviation is 1
+    one = Predictions([0.0, 1.0], target)
+    assert distance(one, one) == 0
+    assert distance(one, Predictions([0.5, 9.0], target)) == pytest.approx((0.5 + 1) / 2)
+    kinds = {"answers": "classes", "truths": "classes", "classes": ("a", "b")}
+    sure = Predictions(["a", "b"], ["a", "b"], probabilities=[[1, 0], [0, 1]], **kinds)
+    less = Predictions(["a", "b"], ["a", "b"], probabilities=[[0.6, 0.4], [0, 1]], **kinds)
+    other = Predictions(["b", "b"], ["a", "b"], probabilities=[[0.4, 0.6], [0, 1]], **kinds)
+    assert distance(sure, less) == pytest.approx(0.2)
+    assert distance(sure, other) == pytest.approx(0.5)
+    assert distance(one, Predictions([0.0], [0.0])) == 1
+
+
+def test_copies_need_real_numbers():
+    rng = np.random.default_rng(0)
+    values, target = rng.normal(size=50), rng.normal(size=50)
+    one = Predictions(values, target)
+    assert are_copies(one, Predictions(values + rng.normal(0, 1e-6, 50), target))
+    assert not are_copies(one, Predictions(values + rng.normal(0, 1e-2, 50), target))
+    constant = Predictions(np.full(50, 0.5), target)
+    assert not are_copies(constant, constant)
+    labels = {"answers": "classes", "truths": "classes", "classes": ("a", "b")}
+    sure = np.repeat([[1.0, 0.0], [0.0, 1.0]], [60, 40], axis=0)
+    sets = [sure.copy(), sure.copy()]
+    for values in sets:  # most rows are sure, in both models
+        values[:20, 0] = rng.random(20)
+        values[:20, 1] = 1 - values[:20, 0]
+    target = ["a"] * 100
+    one, other = (Predictions(target, target, probabilities=p, **labels) for p in sets)
+    assert are_copies(one, one) and not are_copies(one, other)
+    same = Predictions(["a"] * 50, ["a"] * 50, **labels)
+    assert not are_copies(same, same)
