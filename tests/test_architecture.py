@@ -228,9 +228,9 @@ def test_every_module_says_what_it_is():
 
 def test_the_tree_stays_small():
     flat = {m.place for m in modules() if "/" not in m.place} - {"__init__.py", "__main__.py"}
-    assert len(modules()) <= 200 and len(flat) <= 6
+    assert len(modules()) <= 194 and len(flat) <= 6
     # the goal is 44,000; lower this number with every module that gets shorter
-    assert sum(len(module.text.splitlines()) for module in modules()) <= 80_000
+    assert sum(len(module.text.splitlines()) for module in modules()) <= 78_500
 
 
 def test_module_names_are_unique():
