@@ -292,6 +292,8 @@ def _opened(folder: str | Path) -> list[Run]:
         raise
 
 
+#: a table of more rows is filtered before it is joined to those of other runs, to save memory
+MANY_ROWS = 50_000
 #: facts about tasks and models that are collected from all runs
 _FACTS = (
     *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
@@ -310,9 +312,11 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     added: dict[str, int] = {}
     for named in pooled:
         table = _read(named, facts, added)
-        scores.append(_final(table) if final else table)
+        scores.append(_final(table) if final and len(table) > MANY_ROWS else table)
+    joined = _joined(scores)
+    joined = _final(joined).reset_index(drop=True) if final else joined
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
-    counted = count_jobs(pooled, _joined(scores), _job_table(pooled))
+    counted = count_jobs(pooled, joined, _job_table(pooled))
     given = Gathered(
         list(dict.fromkeys(named.model for named in pooled)),
         _final(counted.scores),
