@@ -18,6 +18,7 @@ PARTS = (
     "search",
     "analogies",
     "against_mteb",
+    "mteb_leaderboard",
     "encoding",
     "corruptions",
     "vector_files",

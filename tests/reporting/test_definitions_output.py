@@ -20,7 +20,7 @@ def test_every_kind_is_counted(capsys):
     suites, splitters = (line.split() for line in lines(capsys))
     count = len(Catalog().definitions.names("suites"))
     assert suites[:4] == ["karat", "list", "suites", str(count)]
-    assert splitters[:5] == ["karat", "list", "splitters", "9", "all,"]
+    assert splitters[:5] == ["karat", "list", "splitters", "11", "all,"]
 
 
 @pytest.mark.parametrize(
