@@ -773,9 +773,9 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
 @option("--title TEXT", "Title of the site.  [default: the names of the suites]")
 @pool_option
 def site(runs: tuple[Path, ...], output: str, **given: Any) -> None:
-    """Write a static site: leaderboard, a page per model and task, the report, and JSON.
+    """Write a static site with a page per model and task.
 
-    RUN is a run folder or a folder that contains run folders.
+    It has the leaderboard, the report, and JSON of every page. RUN is a run folder or a folder that contains run folders.
 
     \b
     Examples:
