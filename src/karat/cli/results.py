@@ -775,7 +775,8 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
 def site(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     """Write a static site with a page per model and task.
 
-    It has the leaderboard, the report, and JSON of every page. RUN is a run folder or a folder that contains run folders.
+    It has the leaderboard, the report, and JSON of every page. RUN is a run folder or a folder that
+    contains run folders.
 
     \b
     Examples:
