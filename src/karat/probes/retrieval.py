@@ -499,12 +499,10 @@ class _Cosines(_Ranker):
         found = np.empty(rows.shape, dtype=np.float32)
         for begin in range(0, len(rows), BAND):
             part = rows[begin : begin + BAND]
-            wide = part.astype(np.float64)
-            lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+            lengths = np.sqrt(np.einsum("ij,ij->i", part, part))  # its error is in the slack
             if not (lengths.min() > _SHORT and lengths.max() < 1 / _SHORT):
                 return unit_rows(rows)  # of zeros, or beyond what 32 bits can scale
-            scale = (1 / lengths).astype(np.float32)
-            np.multiply(part, scale[:, None], out=found[begin : begin + BAND])
+            np.multiply(part, (1 / lengths)[:, None], out=found[begin : begin + BAND])
         return found
 
     def exact(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -530,7 +528,7 @@ class _Cosines(_Ranker):
 
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 #: vectors shorter than this, or longer than its inverse, are scaled in 64 bits
-_SHORT = 1e-30
+_SHORT = 1e-12
 
 
 class _TiledSearch:
@@ -554,8 +552,8 @@ class _TiledSearch:
     ) -> None:
         self.cosines, self.queries, self.lines, self.rows = cosines, queries, lines, answers[0]
         units = cosines.vectors.units(queries, query=True)
-        #: largest error of a product: of its sum, and of rounding its factors and lines
-        self.slack = (units.shape[1] + 8) * _ROUNDING
+        #: largest error of a product: of its sum, of the length, and of rounding factors and lines
+        self.slack = (1.5 * units.shape[1] + 10) * _ROUNDING
         starts = range(0, len(queries), HEIGHT)
         self.units = [np.ascontiguousarray(units[i : i + HEIGHT].T) for i in starts]
         self.hidden, self.answers = _by_place(*hidden), _by_place(*answers)
