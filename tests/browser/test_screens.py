@@ -125,6 +125,7 @@ def test_upload_vectors_evaluate_them_and_find_the_row(screen, address, place):
     screen.find("#file").send_keys(str(place / "my vectors.txt"))
     give(screen, "token", TOKEN + "\n")
     screen.until("return document.querySelector('#uploaded a')")
+    screen.until("return document.querySelector('#stored .what')")
     assert screen.texts("#stored .what") == ["my-vectors.txt"]
     assert screen.run("return document.activeElement.textContent") == "Evaluate it"
     screen.keys("\n")

@@ -325,6 +325,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat serve results                     serve the report with a JSON API
     karat export results --as taco          write the files of another benchmark
     karat import results.csv -o results     import results of another benchmark
+    karat slurm quickstart --array 64       write a job script for Slurm
     karat gather results -o gathered        merge the runs of several machines (--shard)
     karat status results                    show the progress of runs
     karat rescore results                   recompute scores from predictions

@@ -238,7 +238,7 @@ def split_parts(seconds: Sequence[float], count: int) -> list[list[int]]:
     Neighbors, which are of one model, stay together unless that is clearly slower.
 
     >>> split_parts([1.0, 1.0, 4.0, 1.0, 1.0], 2)
-    [[0, 1], [2, 3, 4]]
+    [[2], [0, 1, 3, 4]]
     """
     together, apart = _in_order(seconds, count), _longest_first(seconds, count)
 
