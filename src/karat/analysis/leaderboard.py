@@ -700,8 +700,8 @@ def leaderboard(
         the folds with a score and the folds planned where these are more, and ``seed_spread``,
         the standard deviation over seeds; ``further``, the columns of the other metrics of a
         single retrieval task; by model ``repeats``, the number of older jobs;
-        ``separation``, which test tells models apart, or why there is none; ``eliminated``, the
-        models that a race eliminated, which are not ranked, with when and why.
+        ``separation``, the test that separates models, or why there was no test; ``eliminated``,
+        the models that a race eliminated, which are not ranked, with when and why.
 
     Raises
     ------

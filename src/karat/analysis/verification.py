@@ -781,7 +781,7 @@ def _impossible_times(
 
 
 def _moment(text: Any) -> datetime | None:
-    """Return a time stamp; None if it is none."""
+    """Return a time stamp; None if the text is not one."""
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:

@@ -61,7 +61,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class _Score:
-    """The score of a model on a task in a metric, with its interval; NaN if there is none."""
+    """The score of a model on a task in a metric, with its interval; NaN if it has no interval."""
 
     metric: str
     higher: bool

@@ -274,7 +274,7 @@ def _files_below(folder: str, depth: int) -> dict[str, list[str]]:
 
 
 def _add_main_scores(found: ModelResults, path: str, log: ImportLog) -> None:
-    """Add the main scores of a file; one that is none of MTEB's is a problem."""
+    """Add the main scores of a file; a file of another kind is a problem."""
     from pydantic_core import from_json
 
     try:

@@ -387,8 +387,8 @@ def _query_texts(rows: Any) -> Iterator[tuple[str, str]]:
         turns = [
             turn if isinstance(turn, str) else f"{turn['role']}: {turn['content']}" for turn in text
         ]
-        said = "; ".join(turns)
-        yield f"q:{query}", said if instruction is None else f"{instruction} {said}"
+        text = "; ".join(turns)
+        yield f"q:{query}", text if instruction is None else f"{instruction} {text}"
 
 
 def _document_texts(rows: Any) -> Iterator[tuple[str, str]]:
