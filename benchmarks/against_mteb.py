@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.execution.progress import Progress
+from karat.execution.runner import Progress
 from karat.execution.workers import one_thread
-from karat.models.model import model_identity
+from karat.models.model import encoder_identity
 
 DIMENSIONS, TURNS = 384, 3
 #: how far scores may differ: cosines of 32 bits there, of 64 here
@@ -144,7 +144,7 @@ def ours(problem: Problem) -> tuple[dict[str, float], Cost]:
     cost = Cost()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KARAT_CACHE"] = folder
-        with _aside("karat.execution.plan.model_identity", model_identity, cost):
+        with _aside("karat.execution.plan.encoder_identity", encoder_identity, cost):
             begun = time.process_time()
             (run,) = karat.evaluate(
                 {"known": problem.known}, problem.ours, output=folder, progress=_Watch(cost)

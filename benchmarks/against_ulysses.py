@@ -26,7 +26,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from karat.compat import ulysses
 from karat.compat.ulysses.result_files import aggregate
-from karat.core.torch_random import bootstrap_seed
+from karat.probes.adamw import bootstrap_seed
 
 FILES = {
     "T1A": "hatebr_offensive_lang",

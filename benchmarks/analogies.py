@@ -22,7 +22,7 @@ import karat
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
 from karat.execution import resources
-from karat.probes.analogy import Analogy
+from karat.probes.relations import Analogy
 
 QUESTIONS, ENTITIES, DIMENSIONS = 8_000, 50_000, 200
 #: one question at a time takes long, so that only these are asked so; their time is scaled

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.geval.parameters import from_xml
+from karat.compat.geval.gold import from_xml
 from karat.compat.tabeb.readers import read_metadata
 from karat.config.loading import Definitions
 from karat.core import registry

@@ -35,7 +35,7 @@ from karat.analysis.gate import (
     simulate_gates,
 )
 from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t
-from karat.stats.sequential import loss_e_process
+from karat.stats.racing import loss_e_process
 
 MARGIN = 0.01
 RUNS = 5

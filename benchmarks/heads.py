@@ -20,11 +20,9 @@ import pandas as pd
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 import karat
-from karat.core.torch_random import fold_seeds
 from karat.execution.splits import Fold, split
 from karat.execution.workers import one_thread
-from karat.probes.heads.adamw import AdamW
-from karat.probes.heads.stacked_training import kernels
+from karat.probes.adamw import AdamW, fold_seeds, kernels
 
 #: rows, dimensions, classes, hidden units, required speedup in CPU time
 SIZES = [

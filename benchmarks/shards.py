@@ -1,14 +1,18 @@
 """A large plan in shards with simulated scores: plan, run, gather, load, leaderboard and report.
 
 ``python benchmarks/shards.py 1000 200 5 --shards 10`` plans 1,000 models on 200 tasks in 5 folds
-(1,000,000 jobs), runs the parts one after the other with jobs that write a random score, gathers
-them, and runs the commands on the result, each in its own process. It prints seconds of CPU, the
-memory, and the CPU time per job in the first and in the last tenth.
+(1,000,000 jobs), runs each part in a process with jobs that write a random score, gathers
+the parts, and runs the commands on the result. It prints the CPU seconds and the peak memory of
+each stage, and the CPU time per job in the first and in the last tenth: of the jobs of a part, as
+the mean over all parts, and of all jobs in the order of the parts.
+
+``--at-once 2`` runs two parts at a time. ``--folder`` keeps the files and skips finished parts.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -16,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -114,22 +119,49 @@ def child(*words: str) -> tuple[float, float, str]:
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, printed
 
 
-def measure(sizes: list[int], shards: int, folder: Path) -> Iterator[tuple[str, float, float, str]]:
-    """Yield a name, CPU seconds, memory in MB and a remark."""
+def run_part(sizes: list[int], part: str, folder: Path) -> dict[str, Any]:
+    """Plan and run one part in this process; return what it took, jobs in milliseconds."""
     begun = time.process_time()
     plan = plan_of(*sizes)
-    yield "plan", time.process_time() - begun, _memory(), f"{len(plan.jobs):,} jobs"
+    found = {"planned": len(plan.jobs), "plan": time.process_time() - begun, "plan_mb": _memory()}
     suite = Suite("many", tuple(planned.task for planned in plan.tasks))
     runner.work = simulate  # type: ignore[assignment]
-    begun, wall = time.process_time(), time.perf_counter()
-    for part in range(1, shards + 1):
-        options = make_options({"output": folder / "shards", "shard": f"{part}/{shards}"})
-        run_suite(plan, suite, options)
-    seconds, wall = time.process_time() - begun, time.perf_counter() - wall
-    steps = np.diff(TIMES)
-    tenth = max(len(steps) // 10, 1)
-    first, last = (1000 * float(np.median(part)) for part in (steps[:tenth], steps[-tenth:]))
-    yield "run", seconds, _memory(), f"median {first:.2f} and {last:.2f} ms per job; {wall:.0f} s"
+    run_suite(plan, suite, make_options({"output": folder / "shards", "shard": part}))
+    steps = 1000 * np.diff(TIMES)
+    found |= {"jobs": len(TIMES), "tenths": [float(t.mean()) for t in np.array_split(steps, 10)]}
+    return found | {"cpu": time.process_time() - begun, "mb": _memory()}
+
+
+def run_parts(sizes: list[int], shards: int, at_once: int, folder: Path) -> list[dict[str, Any]]:
+    """Run all parts, each in a process; return what each took."""
+
+    def run(part: int) -> dict[str, Any]:
+        written = folder / f"part-{part}.json"
+        if not written.exists():
+            numbers = map(str, sizes)
+            given = ["--part", f"{part}/{shards}", "--folder", str(folder)]
+            written.write_text(child(__file__, *numbers, *given)[2])
+        return dict(json.loads(written.read_text()))
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(run, range(1, shards + 1)))
+
+
+def measure(
+    sizes: list[int], shards: int, at_once: int, folder: Path
+) -> Iterator[tuple[str, float, float, str]]:
+    """Yield a name, CPU seconds, memory in MB and a remark."""
+    wall = time.perf_counter()
+    parts = run_parts(sizes, shards, at_once, folder)
+    wall = time.perf_counter() - wall
+    yield "plan", parts[0]["plan"], parts[0]["plan_mb"], f"{parts[0]['planned']:,} jobs"
+    tenths = np.array([part["tenths"] for part in parts])
+    within = f"{tenths[:, 0].mean():.2f} and {tenths[:, -1].mean():.2f} ms per job in a part"
+    ends = np.array_split(tenths.ravel(), 10)
+    over = f"{ends[0].mean():.2f} and {ends[-1].mean():.2f} ms over all"
+    jobs = sum(part["jobs"] for part in parts)
+    note = f"{jobs:,} jobs; tenths {within}, {over}; {wall:.0f} s"
+    yield "run", sum(part["cpu"] for part in parts), max(part["mb"] for part in parts), note
     runs, into = str(folder / "shards"), str(folder / "gathered")
     seconds, memory, printed = child("-c", GATHER, runs, into)
     planned, missing, first, last = printed.split()
@@ -149,9 +181,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sizes", nargs=3, type=int, metavar="N", help="models, tasks, folds")
     parser.add_argument("--shards", type=int, default=10)
+    parser.add_argument("--at-once", type=int, default=1, help="parts that run at a time")
+    parser.add_argument("--folder", type=Path, help="keep the files here")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, seconds, memory, note in measure(given.sizes, given.shards, Path(folder)):
+    if given.part:
+        print(json.dumps(run_part(given.sizes, given.part, given.folder)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, seconds, memory, note in measure(
+            given.sizes, given.shards, given.at_once, folder
+        ):
             print(f"{name:<12}{seconds:>9.1f} s CPU{memory:>8.0f} MB  {note}", flush=True)
 
 

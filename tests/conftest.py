@@ -54,6 +54,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Fail if a test file cannot be imported; ``--doctest-ignore-import-errors`` would skip it."""
+    if report.skipped and report.nodeid.startswith("tests/"):
+        reason = str(report.longrepr)
+        if "unable to import module" in reason:
+            report.outcome, report.longrepr = "failed", reason
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
     """Skip a test that needs an optional library which is really not installed."""
@@ -358,8 +367,7 @@ class Clock:
 @contextlib.contextmanager
 def _served(folder: Path, clock: Clock | None = None, **changes: Any) -> Iterator[str]:
     from karat.serve.routes import make_app
-    from karat.serve.server import bind, make_server, url
-    from karat.serve.settings import Limits, Settings
+    from karat.serve.server import Limits, Settings, bind, make_server, url
 
     patient = Limits(header=1e6, idle=1e6, request=1e6)  # the machine may have much to do
     app = make_app(Settings(folder, **{"limits": patient, **changes}))

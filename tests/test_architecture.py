@@ -60,7 +60,7 @@ RECORDS = {
     "analysis/same_encoder.py:same",
     "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in
-    "probes/heads/stacked_training_numba.py:epoch",
+    "probes/heads_numba.py:epoch",
     # signatures that scripts written for GEval and TACO call
     "compat/geval/manager.py:FrameworkManager.evaluate",
     "compat/taco/benchmark.py:run_benchmark",
@@ -228,14 +228,14 @@ def test_every_module_says_what_it_is():
 
 def test_the_tree_stays_small():
     flat = {m.place for m in modules() if "/" not in m.place} - {"__init__.py", "__main__.py"}
-    assert len(modules()) <= 194 and len(flat) <= 6
+    assert len(modules()) <= 160 and len(flat) <= 6
     # the goal is 44,000; lower this number with every module that gets shorter
-    assert sum(len(module.text.splitlines()) for module in modules()) <= 78_500
+    assert sum(len(module.text.splitlines()) for module in modules()) <= 78_200
 
 
 def test_module_names_are_unique():
-    #: every folder of compat/ has the same files, so that one knows where to look
-    shared = {"__init__", "__main__", "readers", "result_files"}
+    #: folders of compat/ have the same file, so that one knows where to look
+    shared = {"__init__", "__main__", "result_files"}
     names = Counter(Path(module.place).stem for module in modules())
     assert {name for name, count in names.items() if count > 1} <= shared
 
@@ -319,7 +319,7 @@ def test_randomness_comes_from_generators_only():
     watching = {
         "testing.py": {"np.random.get_state", "np.random.set_state"},
         # what the original drew with NumPy's old generator can only be drawn with that
-        "core/torch_random.py": {"np.random.RandomState"},
+        "probes/adamw.py": {"np.random.RandomState"},
         "execution/splits.py": {"np.random.RandomState"},  # as scikit-learn draws
     }
     fine = ("np.random.default_rng", "np.random.Generator", "np.random.SeedSequence")
@@ -400,7 +400,7 @@ def test_modules_do_no_work_at_import():
             "karat.cli.app",
             {
                 *("karat", "karat.errors", "karat.cli", "karat.cli.app", "karat.cli.options"),
-                *("karat.cli.results", "karat.cli.machines"),
+                "karat.cli.results",
             },
         ),
     ],

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.execution.progress import Progress
-from karat.models.model import model_identity
+from karat.execution.runner import Progress
+from karat.models.model import encoder_identity
 
 MEASURES = ("cosine", "dot", "euclidean", "manhattan")
 CUTS = (1, 3, 5, 10, 20, 100, 1000)
@@ -45,10 +45,10 @@ class Watch(Progress):
     def embedded(self, *_: object) -> None:
         self.seconds += time.process_time() - self.begun
 
-    def identity(self, model: object) -> str | None:
+    def identity(self, *arguments: Any) -> str | None:
         self.embedding()
         try:
-            return model_identity(model)  # type: ignore[arg-type]
+            return encoder_identity(*arguments)
         finally:
             self.embedded()
 
@@ -116,7 +116,7 @@ def evaluate(problem: str, given: dict[str, np.ndarray]) -> tuple[dict[str, floa
     tasks = globals()[problem](list(known.rows), given)
     with tempfile.TemporaryDirectory() as output:
         os.environ["KARAT_CACHE"] = output
-        with patch("karat.execution.plan.model_identity", watch.identity):
+        with patch("karat.execution.plan.encoder_identity", watch.identity):
             begun = time.process_time()
             (run,) = karat.evaluate({"known": known}, tasks, output=output, progress=watch)
             whole = time.process_time() - begun

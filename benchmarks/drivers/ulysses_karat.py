@@ -2,8 +2,8 @@
 
     python ulysses_karat.py ROWS.npz REPEATS HIDDEN MODE
 
-The time is that of all folds, without imports. numba starts with an empty cache, so that the
-compilation in the first fold is part of it.
+The metrics are those of the suite ``ulysses``. The time is that of all folds, without imports.
+numba starts with an empty cache, so that the compilation in the first fold is part of it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,14 @@ import time
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit  # noqa: F401, used by the head: imported before the time starts
-from sklearn.metrics import f1_score, log_loss, matthews_corrcoef
+import sklearn.model_selection  # noqa: F401, used by the split: imported before the time starts
+from scipy.special import expit  # noqa: F401, used by the head
 
 import karat
 from karat.execution.splits import split
-from karat.probes.heads.adamw import AdamW
-
-
-def score(target: np.ndarray, predicted: np.ndarray, classes: int) -> float:
-    """Return MCC or chance-adjusted macro-F1, at least 0."""
-    if classes == 2:
-        return max(0.0, float(matthews_corrcoef(target, predicted)))
-    f1 = float(f1_score(target, predicted, average="macro"))
-    return max(0.0, (f1 - 1 / classes) / (1 - 1 / classes))
+from karat.metrics.metric import score
+from karat.probes.adamw import AdamW
+from karat.probes.trained import predict_checked
 
 
 def main(rows: str, repeats: str, hidden: str, mode: str) -> None:
@@ -44,9 +38,8 @@ def main(rows: str, repeats: str, hidden: str, mode: str) -> None:
         dims = [int(hidden)] if int(hidden) else None
         head = AdamW(mode=mode, hidden_dims=dims, fold=number, random_state=number)
         head.fit(X[fold.train], y[fold.train])
-        predicted, chances = head.predict_both(X[fold.test])
-        target = y[fold.test]
-        found.append((score(target, predicted, len(head.classes_)), log_loss(target, chances)))
+        predictions = predict_checked(head, X[fold.test], data.take(fold.test), "adamw")
+        found.append([score(name, predictions)[0] for name in ("above_chance", "logloss")])
     print(f"cpu_seconds={time.process_time() - start:.3f}")
     names = ("metric_test", "loss_test") if mode == "exact" else ("metric_test",)
     print(f"scores={json.dumps(dict(zip(names, np.mean(found, axis=0), strict=False)))}")

@@ -29,7 +29,7 @@ ONE_EACH = ("AAUP", "teams_cluster", "LP50", "KORE", "capital_country_entities")
 
 #: prints the scores of GEval's result files that the rules of both define equally
 SCORES = """
-import csv, glob, json, os
+import base64, csv, glob, json, os
 def print_scores():
     found = {}
     for path in sorted(glob.glob("results/result_*/*_results.csv")):
@@ -39,6 +39,8 @@ def print_scores():
             model = row.get("model_name") or row.get("entity_name", "")
             if model in ("C45", "M5") or file.startswith(("documentSimilarity", "semantic")):
                 continue
+            if model.startswith("b'"):  # GEval prints the keys of an HDF5 file
+                model = base64.b32decode(model[2:-1]).decode()
             # rows are in another order, and the distances of clusterings have other names
             if row.get("model_configuration", "").startswith("C="):
                 model += " " + row["model_configuration"]

@@ -35,7 +35,7 @@ _MODULES = {
     "karat.errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "karat.execution.evaluation": "evaluate suite",
     "karat.execution.gather": "Gathering gather",
-    "karat.execution.progress": "Progress",
+    "karat.execution.runner": "Progress",
     "karat.execution.splits": "Fold",
     "karat.metrics.metric": "Metric metric",
     "karat.models.model": "StatelessEncoder",
@@ -43,7 +43,7 @@ _MODULES = {
     "karat.reporting.page": "report",
     "karat.reporting.plots": "Plot plot",
     "karat.reporting.site": "site",
-    "karat.reporting.tracking": "track",
+    "karat.compat.publishing": "track",
     "karat.results.rescore": "Rescored rescore",
     "karat.results.run": "Run load_artifact open_runs",
 }
@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from karat.analysis.verification import verify as verify
     from karat.compat.convert import Imported as Imported
     from karat.compat.convert import import_results as import_results
+    from karat.compat.publishing import track as track
     from karat.core.dataset import Dataset as Dataset
     from karat.core.predictions import Predictions as Predictions
     from karat.core.registry import analogy_function as analogy_function
@@ -115,7 +116,7 @@ if TYPE_CHECKING:
     from karat.execution.evaluation import suite as suite
     from karat.execution.gather import Gathering as Gathering
     from karat.execution.gather import gather as gather
-    from karat.execution.progress import Progress as Progress
+    from karat.execution.runner import Progress as Progress
     from karat.execution.splits import Fold as Fold
     from karat.metrics.metric import Metric as Metric
     from karat.metrics.metric import metric as metric
@@ -126,7 +127,6 @@ if TYPE_CHECKING:
     from karat.reporting.plots import Plot as Plot
     from karat.reporting.plots import plot as plot
     from karat.reporting.site import site as site
-    from karat.reporting.tracking import track as track
     from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore
     from karat.results.run import Run as Run

@@ -27,7 +27,7 @@ from karat.analysis.gate import (
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
 from karat.stats.paired_tests import MeanDifference
-from karat.stats.sequential import loss_e_process
+from karat.stats.racing import loss_e_process
 
 from ..score_data import write_run
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import karat
+from karat.analysis import item_tests
 from karat.analysis.item_tests import (
     Separation,
     contributions,
@@ -18,12 +19,12 @@ from karat.analysis.item_tests import (
     item_separation,
     max_t,
     mcnemar,
-    needed_queries,
 )
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
 from karat.metrics.metric import score
 from karat.results.run import Run
+from karat.stats.paired_tests import detectable_difference, needed_pairs
 
 RIGHT = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 
@@ -253,7 +254,7 @@ def test_the_needed_number_of_queries_has_the_stated_power():
     rng = np.random.default_rng(0)
     spread = 0.3
     seen = rng.normal(0, spread, 4000)
-    needed = needed_queries(seen, len(seen))
+    needed = needed_pairs(item_tests._query_spread(seen, len(seen)), item_tests.DETECTED)
     assert needed == pytest.approx((2.8016 * spread / 0.05) ** 2, rel=0.05)
     drawn = rng.normal(0.05, spread, (2000, needed))
     found = np.mean(ttest_1samp(drawn, 0, axis=1).pvalue < 0.05)
@@ -264,8 +265,6 @@ def test_the_needed_number_of_queries_has_the_stated_power():
 def test_the_needed_number_holds_for_scores_of_few_values(difference):
     """Differences of reciprocal ranks: most are 0, and the others far apart."""
     from scipy.stats import ttest_1samp
-
-    from karat.stats.paired_tests import detectable_difference, needed_pairs
 
     rng = np.random.default_rng(2)
     values = np.array([-1, -0.5, 0, 0, 0, 0, 0.5, 1])
@@ -280,5 +279,5 @@ def test_blocks_of_queries_need_as_many_queries_as_single_ones():
     rng = np.random.default_rng(1)
     single = rng.normal(0, 0.3, 8000)
     blocks = single.reshape(-1, 8).mean(axis=1)
-    one, other = needed_queries(single, 8000), needed_queries(blocks, 8000)
-    assert other == pytest.approx(one, rel=0.1)
+    one, other = (item_tests._query_spread(each, 8000) for each in (single, blocks))
+    assert other == pytest.approx(one, rel=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 
@@ -10,7 +11,15 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 import karat
-from karat.analysis.verification import CHECKS, PHASES, _Reference, are_copies, distance, verify
+from karat.analysis.verification import (
+    CHECKS,
+    PHASES,
+    _Reference,
+    _Work,
+    are_copies,
+    distance,
+    verify,
+)
 from karat.config.catalog import Catalog
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
@@ -125,15 +134,19 @@ def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
     suite = {"only": "diabetes", "folds": [0], "output": tmp_path, "items": False}
     (run,) = karat.evaluate({"forest": forest}, "quickstart", **suite)
     reference = _Reference(run, forest, None, Catalog())
-    other = reference.run_again("diabetes", 0, seed=777)
-    same = reference.run_again("diabetes", 0)
+    other = reference.run_again("diabetes", 0, seed=777).clean
+    same = reference.run_again("diabetes", 0).clean
     assert distance(same, run.predictions("diabetes")) == 0 < distance(same, other)
     path = run.folder / "predictions" / "diabetes" / "0" / "predictions.csv"
     keys = np.array([line.rpartition(",")[2] for line in path.read_text().splitlines()[1:]])
     stored = Predictions(other.predictions, other.target, key=keys)
     path.write_text(stored.to_csv())
     score_again(run)
-    assert verify(run, seed=0, model=forest).verified
+    assert refused(run, model=forest) == {"rerun"}  # the best of some seeds
+    versions = {**run.about["versions"], "scikit-learn": "1.5.0"}
+    edit(run.folder / "run.json", versions=versions)
+    found = verify(run.folder, seed=0, model=forest)
+    assert found.verified and any("scikit-learn 1.5.0" in note for note in found.notes)
 
     def closer(rows, at, header):
         for row in rows:
@@ -180,6 +193,30 @@ def test_a_copy_under_another_name(copied, honest):
     assert refused(run, against=[honest]) == {"copies"}
     assert verify(run, against=[honest], model="ordinal", jobs=4).verified
     assert "rerun" in refused(run, model="dummy")
+    edit(run.folder / "run.json", base="ordinal")  # variants of an encoder are not compared
+    assert "schema" in refused(Run(run.folder), against=[honest])
+
+
+def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_path):
+    options = {"only": "diabetes", "folds": [0, 1], "output": tmp_path, "items": False}
+    (run,) = karat.evaluate("ordinal", "quickstart", **options)
+    edit(run.folder / "run.json", model="mine")
+    for path in (run.folder / "jobs").glob("*.json"):
+        edit(path, model="mine")
+    Run(run.folder).finish()
+    found = verify(Run(run.folder), against=[honest])
+    assert found.verified
+    assert [note for note in found.notes if "onehot" in note and "-m" in note]
+    assert refused(Run(run.folder), against=[honest], model="dummy") >= {"copies", "rerun"}
+
+
+def test_a_possible_copy_is_run_again_first(tmp_path, monkeypatch):
+    # onehot and ordinal are the same on diabetes, and differ on penguins
+    options = {"only": ["diabetes", "penguins"], "folds": [0, 1], "output": tmp_path}
+    runs = karat.evaluate(["onehot", "ordinal"], "quickstart", items=False, **options)
+    monkeypatch.setattr(_Work, "_most_surprising", lambda self, records: ("penguins", 0))
+    found = verify(runs[0], against=[tmp_path], seed=0, jobs=1)
+    assert found.verified and any("ordinal" in note for note in found.notes)
 
 
 def test_removed_jobs_and_damaged_records(copied):
@@ -218,6 +255,86 @@ def test_times_that_repeat_or_precede_the_run(copied):
     for path in (run.folder / "jobs").glob("*.json"):
         edit(path, utc="2020-01-01T00:00:00")
     assert refused(run, jobs=0) == {"timing"}
+
+
+def test_cpu_times_that_no_processor_has(tmp_path, monkeypatch):
+    monkeypatch.setattr("karat.analysis.verification.FEWEST_SECONDS", 0.0)
+    monkeypatch.setattr("karat.analysis.verification.GPU", ())
+    suite = {"only": "diabetes", "folds": [0, 1], "output": tmp_path, "items": False}
+    (run,) = karat.evaluate("ridge", "quickstart", **suite)
+    assert verify(run, seed=0).verified
+    for path in (run.folder / "jobs").glob("*.json"):
+        record = json.loads(path.read_text())
+        times = [n for n, v in record.items() if n.endswith("seconds") and isinstance(v, float)]
+        edit(path, **{name: record[name] / 1000 for name in times})
+    assert verify(run.folder, jobs=0).verified  # all times fit each other
+    assert refused(run.folder) == {"timing"}
+
+
+@pytest.fixture
+def corrupted(tmp_path):
+    """Return a run with corrupted views, and its suite."""
+    (task,) = (task for task in karat.suite("quickstart") if task.name == "diabetes")
+    task = dataclasses.replace(task, corruptions={"noise_gaussian": (0.5, 1.0)})
+    suite = karat.Suite("quickstart", (task,))
+    (run,) = karat.evaluate("ridge", suite, folds=[0, 1, 2], output=tmp_path, items=False)
+    return run, suite
+
+
+def test_predictions_on_corrupted_data(corrupted):
+    run, suite = corrupted
+    assert verify(run, suite=suite, seed=0).verified
+    for clean in run.folder.glob("predictions/diabetes/*/predictions.csv"):
+        for view in clean.parent.glob("*/predictions.csv"):
+            shutil.copy(clean, view)
+    score_again(run)
+    assert refused(run, suite=suite) == {"rerun"}
+
+
+def test_predictions_that_are_declared_as_not_stored(corrupted):
+    run, suite = corrupted
+    path = run.folder / "jobs" / "diabetes.1.json"
+    views = json.loads(path.read_text())["views"]
+    for view in views:
+        view["scores"]["rmse"], view["stored"] = 1.0, False
+    edit(path, views=views)
+    Run(run.folder).finish()
+    assert "schema" in refused(run, suite=suite, jobs=0)
+    # the task keeps predictions on clean data only: the score on corrupted data is compared
+    (task,) = (dataclasses.replace(task, keep_predictions="clean") for task in suite)
+    own = karat.Suite("quickstart", (task,))
+    (run,) = karat.evaluate("ridge", own, folds=[0], output=run.folder.parent / "b", items=False)
+    assert verify(run, suite=own, seed=0).verified
+    path = run.folder / "jobs" / "diabetes.0.json"
+    views = json.loads(path.read_text())["views"]
+    for view in views[1:]:
+        view["scores"]["rmse"] -= 1.0
+    edit(path, views=views)
+    Run(run.folder).finish()
+    assert refused(run, suite=own) == {"rerun"}
+
+
+def test_the_best_fold_is_run_again(tmp_path):
+    options = {"only": "diabetes", "output": tmp_path, "items": False}
+    (run,) = karat.evaluate("ridge", "quickstart", **options)
+
+    def exact(rows, at, header):
+        for row in rows:
+            row[at] = row[at + 1]
+
+    edit_rows(run, "diabetes", 3, exact)
+    score_again(run)
+    for seed in range(5):
+        (reason,) = verify(run, seed=seed, jobs=1).reasons
+        assert (reason.check, reason.fold) == ("rerun", 3)
+
+
+def test_a_job_that_is_declared_as_failed(copied):
+    run = copied("dummy")
+    edit(run.folder / "jobs" / "diabetes.1.json", status="failed", info="timeout", views=[])
+    Run(run.folder).finish()
+    found = verify(run, seed=0, jobs=1)
+    assert any("a new run finished" in note for note in found.notes)
 
 
 def test_names_in_a_run_import_nothing(copied, tmp_path, monkeypatch):
@@ -278,3 +395,18 @@ def test_copies_need_real_numbers():
     assert are_copies(one, one) and not are_copies(one, other)
     same = Predictions(["a"] * 50, ["a"] * 50, **labels)
     assert not are_copies(same, same)
+
+
+def test_a_scaled_copy_is_a_copy():
+    rng = np.random.default_rng(0)
+    values, target = rng.normal(size=50), rng.normal(size=50)
+    one = Predictions(values, target)
+    assert are_copies(Predictions(1.1 * values + 3, target), one)
+    assert not are_copies(Predictions(values**3, target), one)
+    labels = {"answers": "classes", "truths": "classes", "classes": ("a", "b", "c")}
+    shares = rng.dirichlet([2, 2, 2], 60)
+    names = ["a"] * 60
+    sets = [shares, shares**1.3 / (shares**1.3).sum(axis=1, keepdims=True)]
+    sets.append(rng.dirichlet([2, 2, 2], 60))
+    one, scaled, other = (Predictions(names, names, probabilities=p, **labels) for p in sets)
+    assert are_copies(scaled, one) and not are_copies(other, one)

@@ -15,7 +15,7 @@ from scipy import stats
 import karat
 from karat.analysis.cheapest import cheapest_rows
 from karat.analysis.comparison import compare
-from karat.analysis.formatting import format_p, rounded
+from karat.core.formatting import format_p, rounded
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.reporting.page import make_bundle
 from karat.stats.paired_tests import holm

@@ -86,7 +86,7 @@ def test_version(cli):
 
 @pytest.mark.parametrize("options, level", [([], None), (["-v"], "INFO"), (["-vv"], "DEBUG")])
 def test_verbose_sets_the_level_of_the_logger(cli, options, level, monkeypatch):
-    names = importlib.import_module("karat.reporting.definitions_output")
+    names = importlib.import_module("karat.reporting.terminal")
     found = logging.getLogger("karat.x")
     monkeypatch.setattr(names, "list_kinds", lambda *_: found.debug("found"))
     code, _, err = cli(*options, "list")

@@ -139,6 +139,12 @@ def test_a_script_needs_jobs_and_options_of_sbatch(cli, table):
     assert cli("slurm", *table, "--array", 0).code == 2
 
 
+@pytest.mark.parametrize("words", [("--time", "4h"), ("--time", "1:00\n"), ("--mem", "8 G")])
+def test_a_setting_that_sbatch_would_refuse_is_refused(cli, table, words):
+    done = cli("slurm", *table, "--array", 2, *words)
+    assert (done.code, words[0] in done.err, done.out) == (2, True, "")
+
+
 def test_the_templates_of_the_docs_set_what_auto_reads():
     page = Path(__file__).parents[2] / "docs" / "shards.md"
     texts = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)

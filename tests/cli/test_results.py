@@ -193,27 +193,35 @@ def test_export_model_cards(results, cli, tmp_path):
 
 
 def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
-    from karat.reporting import tracking
+    from karat.compat import publishing
 
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-o", tmp_path / "out")
     code, _, err = cli(*command, "--track", "mlfow")
     assert code == 2 and "mlflow" in err
-    monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(publishing.importlib.util, "find_spec", lambda name: None)
     code, _, err = cli(*command, "--track", "trackio")
     assert code == 2 and 'pip install "karat[trackio]"' in err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
-    from karat.reporting import tracking
+    from karat.compat import publishing
 
     def refuse(project, sent):
         raise OSError("no route")
 
-    monkeypatch.setattr(tracking, "check_tracker", lambda name: None)
-    monkeypatch.setitem(tracking._CLIENTS, "wandb", refuse)
+    monkeypatch.setattr(publishing, "check_tracker", lambda name: None)
+    monkeypatch.setitem(publishing._CLIENTS, "wandb", refuse)
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-f", "0", "-w", "0")
     code, out, err = cli(*command, "-o", tmp_path / "out", "--track", "wandb")
     assert code == 1 and "no route" in err and "dummy" in out
     (run,) = karat.open_runs(tmp_path / "out")
     assert [record["status"] for record in run.records()] == ["ok"]
+
+
+def test_a_note_about_a_damaged_record_is_printed_once(results, tmp_path, python):
+    for name in ("old", "new"):
+        shutil.copytree(next(results.glob("onehot.*")), tmp_path / name / "run")
+    (tmp_path / "new" / "run" / "jobs" / "diabetes.1.json").write_text("{")
+    found = python("-m", "karat", "gate", tmp_path / "new", "--against", tmp_path / "old")
+    assert found.stderr.count("damaged") == 1

@@ -56,8 +56,12 @@ def test_vectors_are_found_by_the_position_of_the_item():
         for look in (vectors.at, vectors.known):
             with pytest.raises(KeyError, match=f"{position}"):
                 look(np.array([10, position]))
-    known = Vectors(MATRIX, np.arange(4)).known(np.array([1, 0, 3]))
+    whole = Vectors(MATRIX, np.arange(4))
+    known = whole.known(np.array([1, 0, 3]))
     assert known.tolist() == [False, True, True]  # a row of NaN is an item without a vector
+    for position in (-1, 4):
+        with pytest.raises(KeyError, match=f"{position}"):
+            whole.at(np.array([0, position]))
 
 
 def test_a_bag_is_the_weighted_mean_of_its_items_with_vectors(tmp_path):

@@ -1,5 +1,7 @@
 """The cache, temporary folders, package files, safe names, atomic writes, fingerprints."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os

@@ -104,7 +104,7 @@ def test_a_module_may_ask_for_parts_while_it_is_imported(tmp_path, monkeypatch):
 
 def test_what_users_registered_reaches_another_process(monkeypatch):
     here, there = Registry("toy"), Registry("toy")
-    here.register("ours", "karat.probes.heads.estimators:ridge")
+    here.register("ours", "karat.probes.estimators:ridge")
     here.register("mine", part)
     monkeypatch.setattr(registry, "ALL", (here,))
     components = registry.user_components()

@@ -24,9 +24,8 @@ from karat.errors import DefinitionError, KaratError, MissingExtra
 from karat.execution import dask_engine as dask
 from karat.execution.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
 from karat.execution.job import Job, ObjectStore
-from karat.execution.progress import Progress
 from karat.execution.resources import Limits
-from karat.execution.runner import Stopped
+from karat.execution.runner import Progress, Stopped
 from karat.execution.workers import WorkerDied
 from karat.models.tabular_encoders import OneHotTable, RandomEncoder
 

@@ -571,6 +571,9 @@ def test_the_guard_finds_replaced_removed_and_new_functions(monkeypatch):
         found = {name for name in guard.replaced() if name not in before}
         names = {"accuracy_score", "_classification.zero_one_loss", "own"}
         assert found == {f"sklearn.metrics.{name}" for name in names}
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics, "f1_score", np.zeros(2))  # has no truth value if compared
+        assert "sklearn.metrics.f1_score" in guard.replaced()
     # functions of another file are remembered, the removed one is back
     assert set(guard.replaced()) - set(before) == {
         "sklearn.metrics.accuracy_score",

@@ -23,10 +23,10 @@ from karat.execution.embedding_cache import (
     TEXT_HASH_BYTES,
     VectorCache,
     VectorStage,
-    text_hash,
+    text_hashes,
 )
 from karat.execution.job import Job, ObjectStore, read_stored_vectors
-from karat.execution.progress import Progress
+from karat.execution.runner import Progress
 from karat.models.adapters import adapt
 from karat.models.model import StatelessEncoder
 from karat.models.tabular_encoders import OneHotTable, RandomEncoder
@@ -219,11 +219,11 @@ def keep(cache, texts, seconds=3.0, family="me", key=None):
     matrix = np.array([[len(text), 0.5] for text in texts], dtype=np.float32)
     about = {"family": family, "seconds": seconds}
     key = key or cache.key(family, *texts)
-    return cache.put(key, matrix, about, [text_hash(text) for text in texts])
+    return cache.put(key, matrix, about, text_hashes(texts))
 
 
 def cached(cache, family, *texts):
-    found = list(cache.find(family, [text_hash(text) for text in texts]))
+    found = list(cache.find(family, text_hashes(texts)))
     return {
         texts[i]: row.tolist()
         for each in found
@@ -242,7 +242,7 @@ def test_texts_are_found_in_all_matrices_of_their_family_and_in_no_other(cache):
 
 def test_the_cost_of_texts_is_divided(cache):
     keep(cache, ["a", "bb", "bb", "ccc"], seconds=6.0)
-    (found,) = cache.find("me", [text_hash("bb"), text_hash("zz")])
+    (found,) = cache.find("me", text_hashes(["bb", "zz"]))
     assert found.seconds == 2.0
 
 
@@ -260,8 +260,8 @@ def test_a_damaged_family_member_is_ignored(cache):
 
 
 def test_lone_surrogates_are_texts():
-    assert len({text_hash("\ud800"), text_hash("a"), text_hash(""), text_hash("a\0")}) == 4
-    assert len(text_hash("a")) == TEXT_HASH_BYTES
+    hashes = text_hashes(["\ud800", "a", "", "a\0"])
+    assert len(set(hashes)) == 4 and {*map(len, hashes)} == {TEXT_HASH_BYTES}
 
 
 def three(**column):
@@ -624,7 +624,8 @@ def test_another_prompt_is_another_vector(texts_of):
 
 
 def test_a_hash_of_a_text_depends_on_its_prompt():
-    assert len({text_hash("a"), text_hash("a", "q: "), text_hash("a", "q"), text_hash("q: a")}) == 4
+    hashes = text_hashes(["a", "q: a"]) + text_hashes(["a"], "q: ") + text_hashes(["a"], "q")
+    assert len(set(hashes)) == 4
 
 
 def test_each_text_of_a_run_is_encoded_once_for_all_tasks_and_folds(tmp_path, monkeypatch):

@@ -1,6 +1,9 @@
 """Jobs in this process and in workers: results, and workers that die."""
 
+from __future__ import annotations
+
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,9 +14,8 @@ import pytest
 from karat.errors import DefinitionError
 from karat.execution import workers as module
 from karat.execution.job import ObjectStore
-from karat.execution.resources import Limits
-from karat.execution.template import Template
-from karat.execution.workers import WorkerDied, execute, one_thread
+from karat.execution.resources import Limits, _cgroup, end_tree, remove_cgroups
+from karat.execution.workers import Template, WorkerDied, execute, one_thread
 
 WORK = """
 import os, sys, time
@@ -277,6 +279,15 @@ def test_a_job_that_runs_for_long_is_reported(run, monkeypatch, workers):
     assert events == [(0.5, "stalled")]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_each_job_that_runs_for_long_is_reported_once(run, monkeypatch, workers):
+    monkeypatch.setattr(module, "STALL", 0.1)
+    events = []
+    jobs = [0.5, 0.0, 0.6]
+    list(run(jobs, "sleeps", workers, lambda job, event: events.append(job)))
+    assert events == [0.5, 0.6]
+
+
 def test_a_worker_that_is_stopped_starts_no_process(tmp_path):
     worker = module.Worker("its_work:square", tmp_path)
     worker.stop()
@@ -294,3 +305,71 @@ def test_one_thread_restores_the_environment(monkeypatch):
         assert os.environ["NUMBA_NUM_THREADS"] == "2"  # numba may have started its threads
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+
+
+@pytest.fixture
+def template():
+    made = Template()
+    yield made
+    made.close()
+
+
+def test_a_forked_worker_reports_how_it_ended(template):
+    worker = template.fork()
+    assert worker.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        worker.wait(0)
+    worker.kill()
+    assert worker.wait() == worker.poll() == -signal.SIGKILL
+    ending = template.fork()
+    ending.stdin.close()  # no job will come
+    assert ending.wait() == 1 and b"EOFError" in ending.stderr.read()
+
+
+def test_workers_end_with_the_template(template, until):
+    workers = [template.fork() for _ in range(2)]
+    template.process.kill()
+    until(lambda: all(gone(worker.pid) for worker in workers))
+    assert workers[0].wait() == -signal.SIGKILL
+    with pytest.raises(OSError):
+        template.fork()
+
+
+def test_a_dead_template_is_replaced(monkeypatch):
+    monkeypatch.setattr(Template, "_current", None)
+    first = Template.current()
+    assert Template.current() is first
+    first.close()
+    second = Template.current()
+    assert second is not first and second.process.poll() is None
+    second.close()
+
+
+def test_a_forked_child_of_this_process_gets_its_own_template(monkeypatch, template):
+    monkeypatch.setattr(Template, "_current", template)
+    assert Template.current() is template
+    monkeypatch.setattr(template, "owner", os.getpid() + 1)
+    other = Template.current()
+    assert other is not template
+    other.close()
+    monkeypatch.undo()
+
+
+def test_a_cgroup_ends_all_its_processes():
+    code = "from karat.execution.resources import enter_cgroup as e; e(); print(1); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-uc", code], **pipes) as leader:
+        leader.stdout.readline()
+        group = _cgroup(leader.pid)
+        if group.name != f"karat-{leader.pid}":
+            leader.kill()
+            pytest.skip("cgroups cannot be made here")
+        other = subprocess.Popen(["sleep", "600"])  # not a child of the leader
+        (group / "cgroup.procs").write_text(str(other.pid))
+        end_tree(leader.pid)
+        assert leader.wait() == other.wait() == -signal.SIGKILL
+    remove_cgroups()
+    assert not group.exists()

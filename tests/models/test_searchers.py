@@ -510,17 +510,21 @@ class Overlap:
         return [len({*one.split()} & {*other.split()}) for one, other in pairs]
 
 
-def test_the_cost_of_stages_is_on_the_row(tmp_path, monkeypatch):
-    """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
+@pytest.fixture
+def task(tmp_path, monkeypatch):
+    """A search among 20 documents with 8 queries, for models behind an endpoint."""
     pytest.importorskip("httpx")
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
+    data = karat.Dataset.from_corpus(*corpus(8, 20), name="c")
+    return karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
+
+
+def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
+    """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
     from karat.models.contrib.endpoints import EndpointEncoder
 
     from ..endpoint_server import serving
 
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
-    texts, asked, judged = corpus(8, 20)
-    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
-    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
     with serving() as server:
         first = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=10)
         models = {
@@ -529,24 +533,18 @@ def test_the_cost_of_stages_is_on_the_row(tmp_path, monkeypatch):
         }
         runs = karat.evaluate(models, task, output=tmp_path / "runs")
         rows = pd.concat([run.results() for run in runs]).set_index("framework")
-        assert server.texts.total() == len({*texts.values(), *asked.values()})
+        assert server.texts.total() == 20 + 8
     assert rows["status"].tolist() == ["ok", "ok"]
     assert rows["pairs"].to_dict() == {"reranked": 8 * 5, "hybrid": 8 * 3}
     assert rows["tokens"]["reranked"] == server.tokens
     assert rows["price"]["reranked"] == pytest.approx(server.tokens * 1e-5)
 
 
-def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(tmp_path, monkeypatch):
+def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_path):
     """Texts that two models share are on the first bill; nothing is sent without a budget."""
-    pytest.importorskip("httpx")
     from karat.models.contrib.endpoints import EndpointEncoder
 
     from ..endpoint_server import serving
-
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
-    texts, asked, judged = corpus(8, 20)
-    data = karat.Dataset.from_corpus(texts, asked, judged, name="c")
-    task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
 
     with serving() as server:
 

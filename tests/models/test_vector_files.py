@@ -110,6 +110,20 @@ def test_encoder_reads_the_file_once_and_pickles_only_its_path(tmp_path):
     assert again.transform(pd.Series(["x"], index=["a"])).tolist() == [[9, 9]]
 
 
+def test_of_a_text_only_the_rows_asked_for_are_read(tmp_path):
+    (tmp_path / "v.txt").write_text("a 1 2\nb 3 4\nc 5 6\n")
+    encoder = VectorFile(str(tmp_path / "v.txt"), 2)
+    encoder.read_only(["<a>", "b", "x"])
+    assert encoder.reads_rows
+    assert np.array_equal(encoder.transform(["b", "x", "a"])[[0, 2]], [[3, 4], [1, 2]])
+    assert np.isnan(encoder.transform(["x"])).all() and encoder.transform([]).shape == (0, 2)
+    # another name, and all names, are those of the file
+    assert encoder.transform(["c"]).tolist() == [[5, 6]]
+    assert list(encoder.vocabulary()[0]) == ["a", "b", "c"]
+    with pytest.raises(DataError, match="size 3, got 2"):
+        VectorFile(str(tmp_path / "v.txt"), 3).read_only(["a"])
+
+
 def test_missing_file_raises():
     with pytest.raises(DataError, match="nowhere.txt"):
         VectorFile("nowhere.txt").transform(pd.Series(["a"]))

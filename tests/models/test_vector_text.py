@@ -8,7 +8,7 @@ import pytest
 from karat.errors import DataError
 from karat.models import vector_text
 from karat.models.vector_files import read_vectors
-from karat.models.vector_text import BLOCK
+from karat.models.vector_text import BLOCK, read_text_rows
 
 
 @pytest.fixture(params=["compiled", "plain"])
@@ -34,7 +34,7 @@ def test_invalid_numbers_raise_with_their_line(tmp_path, loops, number):
         read(tmp_path / "v.txt", f"a 1 2\nb 1 2\nc 1 {number}\n")
 
 
-@pytest.mark.parametrize(
+INVALID = pytest.mark.parametrize(
     "text, match",
     [
         ("a 1 2\n\nb 3\n", "line 3: .*2 .*1"),
@@ -55,9 +55,48 @@ def test_invalid_numbers_raise_with_their_line(tmp_path, loops, number):
         ("# a comment\na 1 2\n", "line 1: .*'a'"),
     ],
 )
+
+
+@INVALID
 def test_invalid_lines_raise_with_their_number(tmp_path, loops, text, match):
     with pytest.raises(DataError, match=match):
         read(tmp_path / "v.txt", text)
+
+
+@INVALID
+def test_invalid_lines_raise_with_their_number_if_some_rows_are_read(tmp_path, text, match):
+    path = tmp_path / "v.txt"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(DataError, match=match):
+        read_text_rows(path, ["a", "b", "New", "#"])
+
+
+@pytest.mark.parametrize("text", ["a 1 2\nb 1 x\n", "a 1 2\nb 1 NaN\n"])
+def test_numbers_of_rows_that_are_not_read_are_not_parsed(tmp_path, text):
+    (tmp_path / "v.txt").write_text(text)
+    names, vectors = read_text_rows(tmp_path / "v.txt", ["a", "c"])
+    assert names == ["a"] and vectors.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("block", [8, BLOCK])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a 1 2\nb 3 4\nc 5 6\n",
+        "3 2\na 1 2\nb 3 4\nc 5 6",
+        "\ufeffa\t1\t2\r\n\r\n<b>\t3 4\r\nc 5 6 \r\n",
+        " a  1 2\nb 3.0  4\n<c> 5 6e0\n",
+    ],
+)
+def test_some_rows_are_those_of_the_whole_file(tmp_path, monkeypatch, text, block):
+    monkeypatch.setattr(vector_text, "BLOCK", block)
+    ids, vectors = read(tmp_path / "v.txt", text)
+    assert ids == ["a", "b", "c"]
+    for wanted in ("abc", "ca", "b", "bx", ""):
+        names, some = read_text_rows(tmp_path / "v.txt", wanted)
+        assert names == [name for name in ids if name in wanted]
+        assert some.dtype == np.float32 and some.shape == (len(names), 2)
+        assert np.array_equal(some, vectors[[ids.index(name) for name in names]])
 
 
 @pytest.mark.parametrize(

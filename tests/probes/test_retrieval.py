@@ -25,7 +25,7 @@ from karat.core.task import Task
 from karat.corruptions.view import View, corrupt
 from karat.data.query_generators import generate_queries
 from karat.errors import DataError, DefinitionError
-from karat.execution.solvers import ProbeSolver
+from karat.execution.job import ProbeSolver
 from karat.execution.splits import split
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
@@ -862,4 +862,5 @@ def test_the_query_and_columns_of_its_table_are_left_out():
 
 def test_counts_of_wide_rows():
     scores = np.ones((2, 5000), dtype=np.float32)
-    assert retrieval._count(scores, np.array([0.5, 2.0])).tolist() == [5000, 0]
+    reached = retrieval._reached(scores, np.array([0.5, 2.0]))
+    assert retrieval._count(reached).tolist() == [5000, 0]

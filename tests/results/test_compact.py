@@ -123,7 +123,15 @@ def test_one_pattern_serves_all_records_of_one_form():
 
 
 JOB = {
-    **{"spec": "", "model": "m", "task": "t", "fold": 0, "repeat": 0, "seed": None, "metric": "acc"},
+    **{
+        "spec": "",
+        "model": "m",
+        "task": "t",
+        "fold": 0,
+        "repeat": 0,
+        "seed": None,
+        "metric": "acc",
+    },
     **{"status": "ok", "info": "", "notes": [], "history": [], "utc": "", "seconds": 0.5},
     "views": [{"corruption": "", "severity": 0.0, "scores": {"acc": 0.5}}],
 }
@@ -249,7 +257,8 @@ def test_deeply_nested_records_are_read_from_their_files(run):
     text = path.read_text().rstrip().removesuffix("}")
     path.write_text(text + ', "more": ' + "[" * 600 + "]" * 600 + "}")
     assert len(FrozenRun(run.folder).records()) == 4
-    assert read_compact(run.folder) is None
+    found = read_compact(run.folder)  # Python 3.13 writes such records
+    assert found is None or len(found) == 4
 
 
 def test_a_small_run_has_no_file(two_classes, tmp_path):
@@ -268,3 +277,25 @@ def test_the_leaderboard_is_the_same_with_and_without_the_file(run):
     (run.folder / "scores" / compact.FILE).unlink()
     without = karat.leaderboard(run.folder)
     pd.testing.assert_frame_equal(pd.DataFrame(with_file), pd.DataFrame(without))
+
+
+@given(st.lists(RECORDS, min_size=1, max_size=4))
+def test_joined_runs_have_the_scores_of_each(runs):
+    keys = ("task", "model", "repeat", "fold", "history", "views")
+    parts = [Compact.of(records).renamed("task", str.upper) for records in runs if records]
+    if not parts:
+        return
+    joined, place = Compact.joined(parts, keys).placed_scores()
+    every = [{**record, "task": record["task"].upper()} for records in runs for record in records]
+    pd.testing.assert_frame_equal(joined, scores_table(every), check_dtype=False)
+    assert (place[1:] >= place[:-1]).all()
+    assert [every[at]["fold"] for at in place] == joined["fold"].tolist()
+
+
+def test_a_file_of_an_earlier_version_without_the_number_of_records_is_read(run):
+    path = run.folder / "scores" / compact.FILE
+    head, _, rest = path.read_bytes().partition(b"\n")
+    content = json.loads(head)
+    del content["count"]
+    path.write_bytes(json.dumps(content).encode() + b"\n" + rest)
+    assert len(read_compact(run.folder)) == 4

@@ -6,12 +6,13 @@ import functools
 
 import numpy as np
 import pytest
-from ..score_data import write_run
 
 from karat.analysis.leaderboard import leaderboard
 from karat.errors import DefinitionError
 from karat.results.load import gather_scores, make_cells
 from karat.results.pooling import name_models, name_questions, pool_runs
+
+from ..score_data import write_run
 
 KFOLD = {"use": "kfold", "folds": 2, "repeats": 1, "count": 2}
 HOLDOUT = {"use": "holdout", "test": 0.3, "repeats": 1, "count": 1}
@@ -141,7 +142,11 @@ def labels(runs):
             {"probe": "similarity"},
             ["t · probe=trained", "t · probe=similarity"],
         ),
-        ({"missing": "ignore"}, {"missing": "penalize"}, ["t · missing ignore", "t · missing penalize"]),
+        (
+            {"missing": "ignore"},
+            {"missing": "penalize"},
+            ["t · missing ignore", "t · missing penalize"],
+        ),
         ({"positive": "yes"}, {"positive": "no"}, ["t · positive yes", "t · positive no"]),
         ({"metrics": ["auc"]}, {"metrics": ["acc"]}, ["t · auc", "t · acc"]),
         ({"metrics": ["auc", "acc"]}, {"metrics": ["acc"]}, ["t", "t"]),
@@ -255,6 +260,10 @@ def test_the_leaderboard_has_the_spread_over_seeds_and_partial_scores(make):
 
 
 def test_repeated_jobs_are_counted(make):
-    runs = [make("a", {"t": [0.1, 0.2]}), make("a", {"t": [0.1, 0.2]}), make("b", {"t": [0.1, 0.1]})]
+    runs = [
+        make("a", {"t": [0.1, 0.2]}),
+        make("a", {"t": [0.1, 0.2]}),
+        make("b", {"t": [0.1, 0.1]}),
+    ]
     assert leaderboard(runs).attrs["repeats"] == {"a": 2}
     assert leaderboard(runs, pool="none").attrs["repeats"] == {}

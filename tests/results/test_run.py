@@ -334,6 +334,15 @@ def test_a_pickle_is_loaded_only_with_allow_pickle(task, tmp_path):
     np.testing.assert_allclose(model.predict([[3.0]]), [6.0])
 
 
+def test_heads_in_pickles_of_earlier_versions_are_found(task, tmp_path):
+    run = evaluated(LinearRegression(), task, tmp_path, ["models"])
+    (path,) = run.artifact_folder("models", {"task": "a line", "fold": 0}).glob("*.pkl")
+    for old in ("model_tree\nModelTree", "adamw\nAdamW", "nested_selection\nBestOf"):
+        path.write_bytes(f"ckarat.probes.heads.{old}\n.".encode())
+        found = karat.load_artifact(run, "models", "a line", allow_pickle=True)
+        assert found.__name__ == old.split()[1]
+
+
 def test_artifacts_are_stored_only_if_a_definition_requests_them(tmp_path, task):
     run = evaluated(Board(), task, tmp_path, [])
     assert not (run.folder / "leaderboard").exists()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from karat.errors import DataError, DefinitionError
 from karat.results.run import Run
-from karat.results.selection import find_others, find_run, make_sides
+from karat.results.selection import find_others, find_run, make_sides, ranked, shared_units
 
 
 @pytest.fixture
@@ -69,3 +74,21 @@ def test_sides_have_the_scores_by_task_view_and_fold(make):
     assert (side.seed, list(side.tasks)) == (42, ["t"])
     (by_unit,) = side.answered["t"].values()
     assert [answered.scores["acc"] for answered in by_unit.values()] == [0.5]
+
+
+@given(st.lists(st.integers(0, 5) | st.none(), min_size=2, max_size=8), st.booleans())
+def test_ranks_are_those_of_competitions(scores, higher):
+    numbers = [math.nan if each is None else float(each) for each in scores]
+    known = [each for each in numbers if not math.isnan(each)]
+    expected = iter(rankdata([-v if higher else v for v in known], method="min") if known else ())
+    ranks = [None if math.isnan(v) else int(next(expected)) for v in numbers]
+    assert ranked(numbers, higher) == (ranks if len(known) > 1 else [None] * len(numbers))
+
+
+@given(st.lists(st.sets(st.tuples(st.integers(0, 3), st.just(0))), min_size=1, max_size=5))
+def test_shared_folds_are_held_by_all_who_stay(held):
+    shared, lost = shared_units(held)
+    there = [units for i, units in enumerate(held) if units and i not in lost]
+    assert set(shared) == (set.intersection(*there) if there else set())
+    assert bool(shared) == any(held)
+    assert not held[0] or 0 not in lost

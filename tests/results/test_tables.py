@@ -22,11 +22,11 @@ from karat.models.tabular_encoders import OneHotTable
 from karat.results.load import status
 from karat.results.run import Run, collect_artifacts, open_runs
 from karat.results.tables import (
-    check_record,
     AMLB_COLUMNS,
     KARAT_COLUMNS,
     SCORE_COLUMNS,
     TEXT_LENGTH,
+    check_record,
     copying_forbidden,
     csv_text,
     describe,
@@ -85,10 +85,13 @@ DECLINED["info"] = "offline"
 
 GOLDEN_RESULTS = """\
 id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,duration,models,seed,\
-info,acc,logloss,status,repeat,corruption,severity,draw,affected,coverage,dimensions,vector_precision,vector_bytes,train_questions,questions,\
-embed_seconds,load_seconds,fit_seconds,predict_seconds,score_seconds,seconds,cpu_seconds,peak_memory_mb,notes
+info,acc,logloss,status,repeat,corruption,severity,draw,affected,coverage,dimensions,\
+vector_precision,vector_bytes,train_questions,questions,\
+embed_seconds,load_seconds,fit_seconds,predict_seconds,score_seconds,seconds,cpu_seconds,\
+peak_memory_mb,notes
 iris,iris,forest,test,0,0.9,acc,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,1.5,,42,\
-,0.9,0.30000000000000004,ok,0,,0.0,0,,1.0,4,float32,16,100,50,0.75,0.5,1.5,0.25,0.125,2.5,2.25,128.0,slow; late
+,0.9,0.30000000000000004,ok,0,,0.0,0,,1.0,4,float32,16,100,50,0.75,0.5,1.5,0.25,0.125,2.5,\
+2.25,128.0,slow; late
 iris,iris,forest,test,0,0.5,acc,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,1.5,,42,\
 ,0.5,,ok,0,noise,0.5,0,,1.0,4,float32,16,100,50,0.75,0.5,1.5,0.25,0.125,2.5,2.25,128.0,slow; late
 iris,iris,forest,test,1,,acc,local,1.0,"{""trees"": 2}",karat-0.1.0,2026-01-02T03:04:05,,,43,\
@@ -138,7 +141,7 @@ def test_golden_scores():
     assert scores_table([FULL, FAILED, DECLINED]).to_csv(index=False) == GOLDEN_SCORES
 
 
-CELLS = st.none() | st.text(max_size=4) | st.sampled_from(['a,b', 'say "x"', "two\nlines", ""])
+CELLS = st.none() | st.text(max_size=4) | st.sampled_from(["a,b", 'say "x"', "two\nlines", ""])
 
 
 @given(

@@ -17,7 +17,7 @@ import pytest
 
 from karat.execution.evaluation import evaluate
 from karat.results.run import Run
-from karat.serve.settings import Settings
+from karat.serve.server import Settings
 
 #: without the libraries of the extra there is nothing to test
 LIBRARIES = ("fastapi", "uvicorn", "httpx")

@@ -8,7 +8,7 @@ import pytest
 
 from karat.serve import guard, snapshots
 from karat.serve.guard import Recorded, ResponseCache, Turns
-from karat.serve.settings import ApiError, client_key
+from karat.serve.server import ApiError, client_key
 from karat.serve.snapshots import BundleCache, FolderWatcher
 
 KEY = ("/api/v1/board", b"", "", False)

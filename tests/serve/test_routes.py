@@ -21,7 +21,7 @@ from karat.results.run import open_runs
 from karat.serve import routes
 from karat.serve.guard import HEADERS, Turns
 from karat.serve.routes import Paging
-from karat.serve.settings import Settings
+from karat.serve.server import Settings
 from karat.serve.snapshots import FolderWatcher
 
 API = "/api/v1"

@@ -12,7 +12,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from karat.serve import guard, routes
-from karat.serve.settings import Settings
+from karat.serve.server import Settings
 from karat.serve.snapshots import Events
 from karat.serve.submissions import Evaluations
 

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 
 from karat.serve import routes
 from karat.serve.screens import Values, example_values, list_calls, make_api_page, make_form
-from karat.serve.settings import Settings
+from karat.serve.server import Settings
 from karat.serve.snapshots import FolderWatcher, Snapshot
 
 API = "/api/v1"

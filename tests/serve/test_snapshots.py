@@ -16,7 +16,7 @@ from karat.errors import DataError
 from karat.reporting.page import make_bundle
 from karat.results.run import Run, open_runs
 from karat.serve import snapshots
-from karat.serve.settings import ApiError, Limits
+from karat.serve.server import ApiError, Limits
 from karat.serve.snapshots import (
     EMPTY_BUNDLE,
     BundleCache,

@@ -18,7 +18,7 @@ import pytest
 from karat.errors import DataError
 from karat.results.run import Run
 from karat.serve import submissions
-from karat.serve.settings import ApiError, Settings
+from karat.serve.server import ApiError, Settings
 from karat.serve.snapshots import ServedRun
 from karat.serve.submissions import (
     DefinedNames,

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import count, records, write_tables
 from karat.analysis.item_tests import Separation
 from karat.analysis.leaderboard import TaskTests, connected
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
+from karat.core.formatting import count, records, write_tables
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
 from karat.results.pooling import DOT

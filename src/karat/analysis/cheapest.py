@@ -12,9 +12,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ON_ITEMS, ONE_FOLD, OVER_FOLDS, is_ratio
-from karat.analysis.equivalence import ON_ITEM, OVER_TASKS, pool_tasks, task_difference
-from karat.analysis.formatting import (
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ON_ITEMS,
+    ONE_FOLD,
+    OVER_FOLDS,
+    Paired,
+    Pairing,
+    is_ratio,
+    pair_with,
+)
+from karat.analysis.item_tests import CORRECTED
+from karat.analysis.power import ON_ITEM, OVER_TASKS, pool_tasks, task_difference
+from karat.core.embeddings import vector_bytes
+from karat.core.formatting import (
     count,
     fixed,
     interval,
@@ -24,9 +36,6 @@ from karat.analysis.formatting import (
     signed,
     write_tables,
 )
-from karat.analysis.item_tests import CORRECTED
-from karat.analysis.pairing import Paired, Pairing, pair_with
-from karat.core.embeddings import vector_bytes
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import (
     FAILED,
@@ -82,10 +91,6 @@ COSTS = {
     "dimensions": Cost("dimensions of a vector, the largest over tasks", "smaller", max),
 }
 GIVEN = Cost("as given", "cheaper", max)
-
-
-def _job_price(job: Mapping[str, Any]) -> float | None:
-    return job["price"]
 
 
 def _job_seconds(job: Mapping[str, Any]) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.formatting import count
 from karat.analysis.leaderboard import fold_ratios
+from karat.core.formatting import count
 from karat.errors import FAILURES, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
 from karat.results.load import (
@@ -99,7 +100,7 @@ class Jobs:
     """The jobs of all runs by column; a record is read when it is needed.
 
     ``run`` is the place of each job's run in ``sources``, ``row`` that of its record in the run.
-    ``late`` are jobs of which a newer one counts.
+    ``late`` are jobs of which a newer one counts, ``expanded`` runs with a record of several jobs.
     """
 
     sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
@@ -109,6 +110,7 @@ class Jobs:
     task: list[str] = field(default_factory=list)
     fold: list[int | None] = field(default_factory=list)
     late: set[int] = field(default_factory=set)
+    expanded: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, given: Gathered) -> Jobs:
@@ -121,6 +123,7 @@ class Jobs:
             if (expanded := expanded_rows(run, columns)) is not None:
                 rows, folds = expanded
                 tasks = [tasks[row] for row in rows]
+                made.expanded.add(place)
             made.run.extend([place] * len(rows))
             made.row.extend(rows)
             made.model.extend([model] * len(rows))
@@ -134,6 +137,8 @@ class Jobs:
     def column(self, key: str) -> list[Any]:
         """Return a value of every job's record, None where it has none."""
         found = [columns_of(run).column(key) for run, _, _ in self.sources]
+        if not self.expanded:
+            return list(chain.from_iterable(found))
         return [found[run][row] for run, row in zip(self.run, self.row, strict=True)]
 
     def counting(self) -> Iterable[int]:
@@ -176,10 +181,14 @@ class Facts:
             return cls(gather_scores(runs))
         given = gather_scores(frozen_runs(runs), pool)
         facts = cls(given, Jobs.of(given))
+        merged: set[tuple[str, int]] = set()  # runs of one plan share their tasks
         for run, model, labels in given.sources:
             facts.abouts.setdefault(model, []).append(run.about)
             for task in run.about["tasks"]:
-                _merge(facts.tasks.setdefault(labels[task["name"]], {}), task)
+                key = (labels[task["name"]], id(task))
+                if key not in merged:
+                    _merge(facts.tasks.setdefault(key[0], {}), task)
+                    merged.add(key)
         return facts
 
     def about(self, name: str) -> Mapping[str, Any]:
@@ -242,8 +251,7 @@ class Facts:
     @cached_property
     def _contenders(self) -> np.ndarray:
         """Which models are not uninformed."""
-        names = [self.called(m).lower() for m in range(len(self.cells.models))]
-        return np.array([name not in UNINFORMED for name in names], dtype=bool)
+        return np.array([name.lower() not in UNINFORMED for name in self._own_names], dtype=bool)
 
     def rivals(self, task: str) -> np.ndarray:
         """Return the contenders, the best first; of several runs of a model only the best."""
@@ -256,8 +264,11 @@ class Facts:
 
     def called(self, model: int) -> str:
         """Return a model's own name, without the label of its variant or run."""
-        name = self.cells.models[model]
-        return str(self.about(name).get("model", name))
+        return self._own_names[model]
+
+    @cached_property
+    def _own_names(self) -> list[str]:
+        return [str(self.about(name).get("model", name)) for name in self.cells.models]
 
     def score(self, model: int, task: str) -> str:
         """Return a mean score with four digits."""

@@ -17,18 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, is_ratio
-from karat.analysis.equivalence import (
-    ON_ITEM,
-    Z_LEVEL,
-    Z_POWER,
-    check_margin,
-    count_items,
-    metric_range,
-    pool_tasks,
-    task_difference,
-)
-from karat.analysis.formatting import count, format_p, interval, records, rounded
+from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
 from karat.analysis.item_tests import (
     GAINS,
     contributions,
@@ -38,9 +27,19 @@ from karat.analysis.item_tests import (
     paired_values,
 )
 from karat.analysis.items import compare_items, flip_lines, largest_flips
-from karat.analysis.pairing import Paired, Pairing, pair
+from karat.analysis.power import (
+    ON_ITEM,
+    Z_LEVEL,
+    Z_POWER,
+    check_margin,
+    count_items,
+    metric_range,
+    pool_tasks,
+    task_difference,
+)
 from karat.config.catalog import Catalog
 from karat.core.files import write_atomic
+from karat.core.formatting import count, format_p, interval, records, rounded
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -57,7 +56,7 @@ from karat.stats.paired_tests import (
     fold_ratio,
     holm,
 )
-from karat.stats.sequential import loss_e_process
+from karat.stats.racing import loss_e_process
 
 MARGIN = 0.01
 PASSED, FAILED, CANNOT_TELL = OUTCOMES = ("passed", "failed", "cannot tell")

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import write_tables
-from karat.analysis.shared_items import (
+from karat.core.formatting import write_tables
+from karat.corruptions.view import CLEAN
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
+from karat.results.run import Run
+from karat.results.selection import (
     NO_FOLD,
     NOT_MEASURED,
     OTHER_DATA,
@@ -21,13 +25,12 @@ from karat.analysis.shared_items import (
     OTHER_SPLIT,
     Contest,
     Round,
+    Side,
+    find_others,
+    find_run,
     higher_is_better,
+    make_sides,
 )
-from karat.corruptions.view import CLEAN
-from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
-from karat.results.run import Run
-from karat.results.selection import Side, find_others, find_run, make_sides
 from karat.results.tables import ELIMINATED
 
 #: what is scored: all questions of a fold, or those for which all runs have a prediction

@@ -16,17 +16,16 @@ import pandas as pd
 import scipy
 from threadpoolctl import threadpool_limits
 
-from karat.analysis.shared_items import CannotCompare, common_rows
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import MTEB, get_metric, score
 from karat.results.load import Gathered, as_runs, gather_scores
-from karat.results.selection import Side, pooled_sides
+from karat.results.selection import CannotCompare, Side, common_rows, pooled_sides
 from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, needed_pairs, subtract
 
 if TYPE_CHECKING:
-    from karat.analysis.pairing import Paired
+    from karat.analysis.comparison import Paired
 
 #: McNemar's p is exact if the two disagree on fewer questions than this
 EXACT = 25
@@ -380,18 +379,6 @@ class Separation:
     items: int = 0
     queries: tuple[int, int] | None = None
     spread: float = 0.0
-
-
-def needed_queries(apart: np.ndarray, queries: int, difference: float = DETECTED) -> int:
-    """Return about how many queries would detect a difference, from those of some queries.
-
-    A two-sided paired test at 5 % with a power of 80 %. ``apart`` are the differences of two models
-    on blocks of queries, ``queries`` is the number of all.
-
-    >>> needed_queries(np.array([0.1, -0.1] * 50), 100)
-    34
-    """
-    return needed_pairs(_query_spread(apart, queries), difference)
 
 
 def _query_spread(apart: np.ndarray, queries: int) -> float:

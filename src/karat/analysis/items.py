@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import format_answer, plain, records, rounded, short, write_tables
-from karat.analysis.pairing import Paired, pair
-from karat.analysis.shared_items import common_rows
+from karat.analysis.comparison import Paired, pair
+from karat.core.formatting import format_answer, plain, records, rounded, short, write_tables
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.run import Run, open_runs
-from karat.results.selection import Side, find_run, pooled_sides, unknown_model
+from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
 from karat.results.tables import ABSENT, GROUP, NoItems, describe
 from karat.stats.paired_tests import average_ranks
 

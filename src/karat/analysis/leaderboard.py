@@ -297,7 +297,7 @@ def separations(
 def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
     """Return n_test / n_train of each task's folds; see ``significance.fold_ratio``."""
     repeats = given.scores.groupby(["task", "repeat"], dropna=False, observed=True)["fold"]
-    folds = repeats.nunique().groupby(level=0).max()
+    folds = repeats.nunique().groupby(level=0, observed=True).max()
     sizes = given.jobs.groupby("task", observed=True)[["train", "test"]].sum()
     rows = pd.concat([sizes, folds], axis=1).reindex(list(tasks)).astype(float).fillna(0)
     columns = zip(rows["train"], rows["test"], rows["fold"], strict=True)
@@ -760,9 +760,11 @@ def without_eliminated(given: Gathered) -> tuple[Gathered, dict[str, str]]:
         )
     stopped = [model for model in given.exits if model not in gone]
     given = given.of_models(left) if gone else given
+    if not stopped:
+        return given, gone
     ran = given.jobs.groupby("model", observed=True)["task"].agg(set)
     common = [task for task in given.metrics if all(task in ran.get(m, ()) for m in stopped)]
-    if stopped and common:
+    if common:
         given = replace(given.of_tasks(common), metrics={t: given.metrics[t] for t in common})
     return given, gone
 

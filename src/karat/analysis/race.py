@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import count, fixed, plain, records, write_tables
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.config.catalog import Catalog
+from karat.core.formatting import count, fixed, plain, records, write_tables
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.evaluation import (
     Files,
@@ -24,26 +24,23 @@ from karat.execution.evaluation import (
     make_options,
     plan_suite,
 )
-from karat.execution.progress import Progress, shown_progress
 from karat.execution.race_session import (
+    FollowedRace,
     RaceOptions,
+    RacePlan,
+    RaceScores,
     RaceSession,
+    e_value_text,
+    exit_facts,
     find_race,
     make_race,
+    parse_goal,
     plan_race,
 )
 from karat.execution.resources import restored_folder
-from karat.execution.runner import Options, Stopped
+from karat.execution.runner import Options, Progress, Stopped, shown_progress
 from karat.metrics.metric import is_ratio
 from karat.results.load import as_runs, gather_scores, make_cells
-from karat.results.race_plan import (
-    FollowedRace,
-    RacePlan,
-    RaceScores,
-    e_value_text,
-    exit_facts,
-    parse_goal,
-)
 from karat.results.run import Run, newest_first
 from karat.stats.racing import ELIMINATED, RaceState, Rules, fewest_tasks
 from karat.stats.ranking import rank_models

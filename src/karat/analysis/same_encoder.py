@@ -18,10 +18,9 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.equivalence import Equivalence, check_margin, equivalence
-from karat.analysis.formatting import count, interval, records
+from karat.analysis.comparison import pair
 from karat.analysis.items import compare_items, flip_lines, largest_flips
-from karat.analysis.pairing import pair
+from karat.analysis.power import Equivalence, check_margin, equivalence
 from karat.analysis.vector_differences import (
     ROUNDING,
     NeighborAgreement,
@@ -33,6 +32,7 @@ from karat.analysis.vector_differences import (
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder, write_atomic
+from karat.core.formatting import count, interval, records
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.models.contrib.endpoint_account import Account, use_account

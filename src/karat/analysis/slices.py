@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.formatting import format_p, interval, plain, records, rounded, write_tables
 from karat.analysis.items import (
     Runs,
     TaskItems,
@@ -24,6 +23,7 @@ from karat.analysis.items import (
     items_of_two,
     without_texts,
 )
+from karat.core.formatting import format_p, interval, plain, records, rounded, write_tables
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.run import Run
 from karat.results.tables import ANSWER, GROUP, LENGTH

@@ -9,26 +9,28 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
+import sys
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import count, rounded
-from karat.config.catalog import Catalog
-from karat.config.components import change_models
+from karat.config.catalog import Catalog, change_models
+from karat.core.formatting import count, rounded
 from karat.core.predictions import Predictions, as_text
-from karat.core.task import Suite
+from karat.core.task import Suite, Task
 from karat.corruptions.view import CLEAN, View
-from karat.errors import DataError, DefinitionError, KaratError
+from karat.errors import FAILURES, DataError, DefinitionError, KaratError
 from karat.execution.evaluation import evaluate, make_options, plan_suite
 from karat.execution.plan import PlannedTask
 from karat.execution.splits import Fold, split
@@ -48,18 +50,26 @@ TOLERANCE = 0.002
 SAME_ROW = 1e-7
 #: a run may differ from a repetition by this multiple of the difference between seeds
 NOISE = 1.5
+#: the same with the same versions of libraries: a new run must be closer than another seed is
+SAME_NOISE = 0.5
 #: largest difference of two scores from the same predictions, relative to the score
 SCORE_TOLERANCE = 1e-9
 #: rows that two runs must share before equal predictions are reported, and their distinct values
 FEWEST_ROWS, FEWEST_VALUES = 20, 10
 #: predictions are equal if they differ by less than this share of their standard deviation
 EQUAL = 1e-4
+#: predictions that differ by less than this share are reported in a note
+CLOSE = 0.02
 #: probabilities that are closer to 0 or 1 are not compared
 SURE = 0.01
 #: clocks may differ by this time
 CLOCK = timedelta(hours=24)
 #: seconds and share by which measured times may differ from each other
 SLACK_SECONDS, SLACK_SHARE = 5.0, 0.05
+#: no processor is so many times faster; shorter new runs than these seconds are not compared
+FASTER, FEWEST_SECONDS = 20, 0.2
+#: libraries that can compute on a GPU, whose CPU time cannot be compared
+GPU = ("torch", "tensorflow", "jax")
 PHASES = ("load_seconds", "fit_seconds", "predict_seconds", "score_seconds")
 
 
@@ -75,6 +85,15 @@ class Reason:
     def __str__(self) -> str:
         where = self.task if self.fold is None else f"{self.task}, fold {self.fold}"
         return f"{where}: {self.message}" if where else self.message
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A job that was run again: its record, and its predictions on clean and on corrupted data."""
+
+    record: Mapping[str, Any]
+    clean: Predictions
+    corrupted: Predictions | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,21 +297,33 @@ class _Reference:
                 return None
         return model
 
-    def run_again(self, task: str, fold: int, seed: int | None = None) -> Predictions:
-        """Return the predictions of a job on clean data; ``seed`` replaces that of the model."""
-        planned, cut = self.tasks[task], self.folds(task)[fold]
+    def _task_of(self, task: str, fold: int | None, view: View) -> Task:
+        """Return a task with the rows of the run, only this fold if given, and only this view."""
+        planned = self.tasks[task]
         data: Any = planned.data
+        how: Any = planned.task.split
+        if fold is not None:  # the split stays, so that only the seed of the model changes
+            cut = self.folds(task)[fold]
+            rows = {"train": cut.train.tolist(), "test": cut.test.tolist()}
+            how = {"use": "fixed", "folds": [rows]}
+        return dataclasses.replace(
+            planned.task,
+            dataset=data,
+            split=how,
+            ask=None,
+            max_rows=None,
+            corruptions={} if view == CLEAN else {view.corruption: (view.severity,)},
+            draws=view.draw + 1,
+            keep_predictions="all",
+        )
+
+    def run_again(
+        self, task: str, fold: int, seed: int | None = None, view: View = CLEAN
+    ) -> Repeated:
+        """Run a job on clean data and on a view; ``seed`` replaces that of the model."""
         same = seed is None
         chosen = self._seed if same else seed
-        # the split and the rows stay, so that only the seed of the model changes
-        fixed = {
-            "use": "fixed",
-            "folds": [{"train": cut.train.tolist(), "test": cut.test.tolist()}],
-        }
-        how = planned.task.split if same else fixed
-        made = dataclasses.replace(
-            planned.task, dataset=data, split=how, ask=None, max_rows=None, corruptions={}
-        )
+        made = self._task_of(task, None if same else fold, view)
         at = fold if same else 0
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -308,7 +339,8 @@ class _Reference:
             (record,) = run.records()
             if record["status"] != "ok":
                 raise DataError(f"{record['status']}: {record['info']}")
-            return run.predictions(task, at)
+            corrupted = None if view == CLEAN else run.predictions(task, at, view.name)
+            return Repeated(record, run.predictions(task, at), corrupted)
 
 
 class _Work:
@@ -386,6 +418,9 @@ class _Work:
     def _wrong_facts(self, record: Mapping[str, Any]) -> Iterator[str]:
         """Yield what in a record does not fit the plan."""
         about, task = self.run.about, self.plans.get(record["task"])
+        base = about.get("base")
+        if base and not record["model"].startswith(f"{base}@"):
+            yield f'a variant of "{base}" has a name such as "{base}@64d".'
         if record["model"] != about["model"]:
             yield f'the record is of the model "{record["model"]}", the run of "{about["model"]}".'
         if task is None:
@@ -402,6 +437,9 @@ class _Work:
         lacking = [name for name in task["metrics"] if not clean or name not in clean[0]["scores"]]
         if lacking and task["metrics"] != ["?"]:
             yield f"no score of {', '.join(lacking)}."
+        kept = record["views"] if task.get("keep_predictions") != "clean" else clean
+        if not all(view.get("stored", True) for view in kept):
+            yield "its predictions are declared as not stored, though the task keeps them."
 
     def _check_complete(self) -> None:
         """Every planned fold needs a record, so that a bad one cannot be removed."""
@@ -547,10 +585,14 @@ class _Work:
             }
             shared = [r for r in self.done if (r["task"], r["fold"]) in theirs]
             compared += bool(shared)
-            equal = [r for r in shared if self._is_copy(r, other, theirs[r["task"], r["fold"]])]
+            apart = [self._copy_distance(r, other, theirs[r["task"], r["fold"]]) for r in shared]
+            equal = [r for r, each in zip(shared, apart, strict=True) if each <= EQUAL]
             if equal and sum(self._rows(record) for record in equal) >= FEWEST_ROWS:
                 what = f"predictions equal those of {other.model} ({other.folder.name})"
                 self.copied[what] = [(record["task"], record["fold"]) for record in equal]
+            elif min(apart, default=np.inf) < CLOSE and self.reference.model is None:
+                near = f"{other.model} ({other.folder.name}) in {sum(a < CLOSE for a in apart)}"
+                self.notes.append(f"copies: predictions are close to those of {near} jobs.")
         if not self.others:
             self.skipped.add("copies")
             return
@@ -560,13 +602,15 @@ class _Work:
         answers = self._answers(record)
         return 0 if answers is None else len(answers)
 
-    def _is_copy(self, record: Mapping[str, Any], other: Run, theirs: Mapping[str, Any]) -> bool:
+    def _copy_distance(
+        self, record: Mapping[str, Any], other: Run, theirs: Mapping[str, Any]
+    ) -> float:
         mine = self._answers(record)
         try:
             found = read_predictions_checked(other, theirs, CLEAN)
         except KaratError:
-            return False
-        return mine is not None and are_copies(mine, found)
+            return np.inf
+        return np.inf if mine is None else copy_distance(mine, found)
 
     # -- running jobs again -----------------------------------------------------------------
 
@@ -580,32 +624,46 @@ class _Work:
             self.notes.append(f"rerun: {why}.")
         for record in chosen:
             self._compare_again(record)
+        if chosen:
+            self._run_failed()
         for what, jobs in self.copied.items():
             again = [self.repeated[job] for job in jobs if job in self.repeated]
             if again and all(again):  # two models can be the same on these data
                 self.notes.append(f"copies: {what}; so are those of a new run.")
                 continue
-            tasks = ", ".join(dict.fromkeys(task for task, _ in jobs))
-            self._refuse("copies", f"{what} in {count(len(jobs), 'job')}: {tasks}.")
+            tasks = list(dict.fromkeys(task for task, _ in jobs))
+            message = f"{what} in {count(len(jobs), 'job')}: {', '.join(tasks)}."
+            if self.reference.model is None:
+                message += " If this model gives them too, pass it: -m."
+            if self.reference.model is None and len(tasks) == 1:
+                self.notes.append(f"copies: {message}")  # two models can be the same on one task
+            else:
+                self._refuse("copies", message)
         if not self.repeated:
             self.skipped.add("rerun")
             return
         self.details["rerun"] = f"{count(len(self.repeated), 'job')}, sample seed {self.seed}"
 
     def _sample(self) -> list[dict[str, Any]]:
-        """Return jobs to run again: those that look like copies, then a random sample."""
+        """Return jobs to run again: possible copies, the most surprising score, a random sample."""
         tasks = self.reference.tasks
         able = [r for r in self.done if r["task"] in tasks and not self._has_other_data(r["task"])]
         if not self.jobs or not able or self.reference.model is None:
             return []
         able = [r for r in able if r["fold"] < len(self.reference.folds(r["task"]))]
         order = np.random.default_rng(self.seed).permutation(len(able))
-        mixed = [able[place] for place in order]
-        first = {jobs[0] for jobs in self.copied.values()}
+        copies = {jobs[0] for jobs in self.copied.values()}
+        best = self._most_surprising(able)
+
+        def urgency(record: Mapping[str, Any]) -> int:
+            job = record["task"], record["fold"]
+            return 0 if job in copies else 1 if job == best else 2
+
+        mixed = sorted((able[place] for place in order), key=urgency)
         seen: Counter[str] = Counter()
         places = []
         for record in mixed:  # one job of every task before a second one of any
-            places.append(((record["task"], record["fold"]) not in first, seen[record["task"]]))
+            places.append((urgency(record), seen[record["task"]]))
             seen[record["task"]] += 1
         chosen = sorted(range(len(mixed)), key=places.__getitem__)[: self.jobs]
         return [mixed[place] for place in chosen]
@@ -616,21 +674,123 @@ class _Work:
         stored = self._answers(record)
         if stored is None:
             return
+        view = self._random_view(record)
         try:
-            again = self.reference.run_again(task, fold)
-            apart, noise = distance(stored, again), 0.0
+            again = self.reference.run_again(task, fold, view=view)
+            apart, noise = distance(stored, again.clean), 0.0
             if apart > TOLERANCE:
-                seeds = [record["seed"] + step for step in (1000, 2000)]
-                others = [self.reference.run_again(task, fold, seed) for seed in seeds]
-                noise = seed_noise(stored, again, others)
+                noise = self._seed_noise(record, stored, again.clean)
+            least = self._least_seconds(record, again.record)
         except KaratError as error:
             self.notes.append(f"rerun: {task}, fold {fold} could not be run: {error}")
             return
-        self.repeated[task, fold] = apart <= TOLERANCE + NOISE * noise
+        self.repeated[task, fold] = apart <= TOLERANCE + noise
         if not self.repeated[task, fold]:
             message = f"a new run gives other predictions: they differ by {rounded(apart)} per row "
-            message += f"(of at most 1), and by up to {rounded(noise)} between seeds."
+            message += f"(of at most 1); up to {rounded(TOLERANCE + noise)} is accepted."
             self._refuse("rerun", message, task, fold)
+        elif again.corrupted is not None:
+            self._compare_view(record, view, again, apart + noise)
+        claimed = record.get("cpu_seconds")
+        if claimed is not None and least > FASTER * claimed:
+            message = f"it took {claimed:.3g} s of CPU time, and a new run {least:.3g} s."
+            self._refuse("timing", message, task, fold)
+
+    def _run_failed(self) -> None:
+        """Add a note if a job that failed can be run."""
+        tasks = self.reference.tasks
+        failed = [r for r in self.records if r["fold"] is not None and r["status"] in FAILURES]
+        failed = [r for r in failed if r["task"] in tasks and not self._has_other_data(r["task"])]
+        if not failed:
+            return
+        record = failed[self.seed % len(failed)]
+        task, fold = record["task"], record["fold"]
+        with suppress(KaratError):
+            self.reference.run_again(task, fold)
+            self.notes.append(f"rerun: {task}, fold {fold} failed, but a new run finished.")
+
+    def _most_surprising(self, records: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
+        """Return the job whose score is best compared with the other folds of its task."""
+        found: dict[str, list[tuple[int, float]]] = {}
+        for record in records:
+            value = next((v["scores"].get(record["metric"]) for v in record["views"]), None)
+            higher = self.plans[record["task"]].get("higher_is_better") or {}
+            if value is not None:
+                value = value if higher.get(record["metric"], True) else -value
+                found.setdefault(record["task"], []).append((record["fold"], value))
+        best, job = -np.inf, (records[0]["task"], records[0]["fold"])
+        for task, scores in found.items():
+            values = np.array([value for _, value in scores])
+            for place, (fold, value) in enumerate(scores if len(values) > 2 else ()):
+                others = np.delete(values, place)
+                gap = (value - others.mean()) / (others.std() + 1e-3 * abs(others.mean()) + 1e-12)
+                if gap > best:
+                    best, job = gap, (task, fold)
+        return job
+
+    def _random_view(self, record: Mapping[str, Any]) -> View:
+        """Return one of the corrupted views of a job, or the clean one if it has no other."""
+        known = self.reference.tasks[record["task"]].task.corruptions
+        views = [view_of(view) for view in record["views"] if view.get("status", "ok") == "ok"]
+        able = [view for view in views if view.severity in known.get(view.corruption, ())]
+        rng = np.random.default_rng([self.seed, record["fold"]])
+        return able[rng.integers(len(able))] if able else CLEAN
+
+    def _seed_noise(
+        self, record: Mapping[str, Any], stored: Predictions, again: Predictions
+    ) -> float:
+        """Return the accepted difference between a job and its repetition, from other seeds."""
+        task, fold = record["task"], record["fold"]
+        seeds = [record["seed"] + step for step in (1000, 2000)]
+        others = [self.reference.run_again(task, fold, seed).clean for seed in seeds]
+        noise = seed_noise(stored, again, others)
+        if noise and self._has_same_versions:
+            twice = self.reference.run_again(task, fold).clean
+            if distance(again, twice) <= SAME_ROW:  # here the model can be repeated exactly
+                return SAME_NOISE * noise
+        return NOISE * noise
+
+    @cached_property
+    def _has_same_versions(self) -> bool:
+        """Whether the run has the libraries of this process, so that seeds have the same effect."""
+        versions = self.run.about.get("versions") or {}
+        here = {name: installed_version(name) for name in versions}
+        if versions != here:
+            names = ", ".join(f"{n} {v}" for n, v in versions.items() if v != here[n])
+            self.notes.append(f"rerun: the run had other libraries than this process: {names}.")
+        return bool(versions) and versions == here and not set(GPU) & set(sys.modules)
+
+    def _compare_view(
+        self, record: Mapping[str, Any], view: View, again: Repeated, accepted: float
+    ) -> None:
+        """Compare predictions on corrupted data, or the scores if they are not stored."""
+        stored, made = self._answers(record, view), again.corrupted
+        if stored is not None and made is not None:
+            apart = distance(stored, made)
+            # predictions on corrupted data depend more on the seed
+            if apart <= TOLERANCE + 2 * accepted:
+                return
+            message = f"a new run gives other predictions on {view.name}: they differ by "
+            message += f"{rounded(apart)} per row (of at most 1)."
+        else:
+            named = {view_of(each).name: each["scores"] for each in again.record["views"]}
+            claimed = next(v["scores"] for v in record["views"] if view_of(v) == view)
+            metric = record["metric"]
+            old, new = claimed.get(metric), named.get(view.name, {}).get(metric)
+            if accepted > SAME_ROW or old is None or new is None or np.isclose(old, new, 1e-6):
+                return
+            message = f"{metric} on {view.name} is {_number(old)}, and {_number(new)} in a new run."
+        self._refuse("rerun", message, record["task"], record["fold"])
+
+    def _least_seconds(self, record: Mapping[str, Any], again: Mapping[str, Any]) -> float:
+        """Return the CPU seconds of a new run, the shorter of two if the first took much longer."""
+        claimed, spent = record.get("cpu_seconds"), again.get("cpu_seconds") or 0.0
+        if claimed is None or spent < FEWEST_SECONDS or set(GPU) & set(sys.modules):
+            return 0.0
+        if spent > FASTER * claimed:  # the first run may import libraries or compile
+            second = self.reference.run_again(record["task"], record["fold"]).record
+            spent = min(spent, second.get("cpu_seconds") or 0.0)
+        return float(spent) if spent >= FEWEST_SECONDS else 0.0
 
     # -- timing -----------------------------------------------------------------------------
 
@@ -703,19 +863,45 @@ def seed_noise(stored: Predictions, again: Predictions, others: Sequence[Predict
 def are_copies(one: Predictions, other: Predictions) -> bool:
     """Return whether two predictions are more equal than those of two models would be.
 
-    Only real numbers can show it: two good models may give the same labels.
+    Only real numbers can show it: two good models may give the same labels. A change of scale does
+    not make another model: a line is fitted through numbers, or through the log odds of the two
+    most probable classes.
     """
-    mine, theirs = _numbers(one), _numbers(other)
-    if mine is None or theirs is None or mine.shape != theirs.shape:
-        return False
-    if one.key is not None and other.key is not None and (one.key != other.key).any():
-        return False
-    if other.probabilities is not None:  # two good models are equally sure of many rows
-        unsure = (theirs > SURE) & (theirs < 1 - SURE)
-        mine, theirs = mine[unsure], theirs[unsure]
+    return copy_distance(one, other) <= EQUAL
+
+
+def copy_distance(one: Predictions, other: Predictions) -> float:
+    """Return the typical difference in standard deviations; infinite if it cannot be compared."""
+    mine, theirs = _comparable(one, other)
     if len(np.unique(theirs.round(12))) < FEWEST_VALUES:
-        return False  # such as a model that predicts a constant
-    return bool(np.median(np.abs(mine - theirs)) <= EQUAL * float(np.std(theirs)))
+        return np.inf  # such as a model that predicts a constant
+    # the medians, because some rows may have been changed
+    slope = float(np.median(np.abs(mine - np.median(mine))))
+    slope /= float(np.median(np.abs(theirs - np.median(theirs)))) or np.nan
+    spread = float(np.std(theirs))
+    apart = [np.median(np.abs(mine - theirs)) / spread]
+    if slope > 0:
+        scaled = (mine - np.median(mine)) / slope + np.median(theirs)
+        apart.append(np.median(np.abs(scaled - theirs)) / spread)
+    return float(min(apart))
+
+
+def _comparable(one: Predictions, other: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    """Return two arrays of real numbers with one entry per row, empty if there is none."""
+    mine, theirs, none = _numbers(one), _numbers(other), (np.empty(0), np.empty(0))
+    if mine is None or theirs is None or mine.shape != theirs.shape:
+        return none
+    if one.key is not None and other.key is not None and (one.key != other.key).any():
+        return none
+    if other.probabilities is None or theirs.shape[1] < 2:
+        return mine.ravel().astype(float), theirs.ravel().astype(float)
+    # two good models are equally sure of many rows
+    second, first = np.argsort(theirs, axis=1)[:, -2:].T
+    rows = np.arange(len(theirs))
+    unsure = theirs[rows, second] > SURE
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = [np.log(p[rows, first] / p[rows, second])[unsure] for p in (mine, theirs)]
+    return (np.nan_to_num(odds[0], posinf=50.0, neginf=-50.0), odds[1])
 
 
 def _numbers(answers: Predictions) -> np.ndarray | None:
@@ -732,15 +918,23 @@ def _count_unequal(answers: Predictions, target: np.ndarray) -> int:
     return int((answers.target != as_text(target)).sum())
 
 
+def installed_version(library: str) -> str | None:
+    """Return the version of a library; None if it is not installed."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
+
+
 def _number(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:.12g}"
 
 
 def _read_scores(path: Path) -> pd.DataFrame | None:
-    try:
-        texts = {name: str for name in ("task", "model", "corruption", "metric")}
-        return pd.read_csv(path, dtype=texts, keep_default_na=False, na_values={"value": [""]})
-    except (OSError, ValueError):
+    try:  # as texts, because pandas 2 rounds numbers while it reads them
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        return table.assign(value=table["value"].replace("", "nan"))
+    except (OSError, ValueError, KeyError):
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import re
@@ -17,7 +18,6 @@ import click
 from click.core import ParameterSource
 
 from karat import __version__
-from karat.cli.machines import NOT_REPEATED, gather, slurm
 from karat.cli.options import (
     PATH,
     SETTINGS,
@@ -54,6 +54,29 @@ from karat.cli.results import (
     verify,
 )
 from karat.errors import DefinitionError, KaratError
+
+#: options of karat run that differ between its shards, or change only what is printed
+NOT_REPEATED = (
+    *(
+        "shard",
+        "claim",
+        "lease",
+        "estimates",
+        "output",
+        "resume",
+        "retry_failed",
+        "quiet",
+        "verbose",
+    ),
+    *("shape", "ignore"),
+)
+#: what Slurm accepts as time and memory
+SLURM_FORMATS = (
+    ("time", r"(\d+-)?\d+(:\d+){0,2}|infinite|unlimited", "90 (minutes), 4:00:00 or 2-12:00:00"),
+    ("mem", r"\d+[kmgt]?b?", "8G or 500M"),
+)
+#: number of jobs that are listed
+MOST_JOBS = 20
 
 
 @click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
@@ -107,14 +130,14 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
     Exit code: 0 after SIGTERM, 130 after Ctrl-C (a running evaluation can be resumed later),
     2 after an error, such as a port that is already in use.
     """
-    from karat.serve.server import serve as run
-    from karat.serve.settings import (
+    from karat.serve.server import (
         MEGABYTE,
         Settings,
         is_loopback,
         is_readable_by_others,
         read_token,
     )
+    from karat.serve.server import serve as run
 
     token = read_token(token_file)
     settings = Settings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
@@ -203,8 +226,8 @@ def geval(parameters: Path | None, **given: Any) -> int:
     """
     from dataclasses import replace
 
+    from karat.compat.geval.gold import Parameters, from_xml
     from karat.compat.geval.manager import run
-    from karat.compat.geval.parameters import Parameters, from_xml
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     for name in {"tasks", "datasets"} & {*chosen}:
@@ -222,6 +245,201 @@ COMPONENTS = (
     *("query_generators", "vector_formats", "measures", "analogy_functions"),
 )
 logger = logging.getLogger("karat")
+
+
+@click.command(context_settings=SETTINGS, short_help="Merge the runs of several machines.")
+@click.argument("folders", nargs=-1, required=True, type=PATH, metavar="DIR...")
+@option("-o, --output DIR", "Where to write the merged run folders.", type=PATH, required=True)
+@option(
+    "--format", "Output format.", dest="shape", type=click.Choice(["text", "json"]), default="text"
+)
+def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
+    """Merge the runs that karat run --shard or --claim has written into DIR.
+
+    Checks that every planned job is there once, lists what is missing, double or outdated, and
+    prints the commands that run what is missing. The tables are those of a run on one machine.
+
+    \b
+    Examples:
+      karat gather results -o results/gathered
+      karat gather node-a/results node-b/results -o results
+
+    Exit code: 0 every job is there, 1 jobs are missing or equal jobs have different scores,
+    2 invalid input.
+    """
+    from karat.execution.gather import gather as merge
+
+    found = merge(list(folders), output)
+    lists = {name: getattr(found, name) for name in ("missing", "double", "differing", "outdated")}
+    if shape == "json":
+        facts = {"planned": found.planned, "failed": found.failed, **lists}
+        commands = [{"for": text, "command": command} for text, command in found.commands.items()]
+        runs = [str(run.folder) for run in found.runs]
+        click.echo(json.dumps({**facts, "commands": commands, "runs": runs}, indent=1))
+        return 0 if found.is_complete else 1
+    done = found.planned - len(found.missing)
+    click.echo(f"{done:,} of {found.planned:,} jobs, {found.failed:,} of them failed, in {output}")
+    notes = {
+        "missing": "missing",
+        "double": "were run more than once, with equal scores",
+        "differing": "were run more than once, with different scores; the oldest counts",
+        "outdated": "are there only for another version of model, data or task",
+    }
+    for name, jobs in lists.items():
+        if jobs:
+            click.echo(f"\n{len(jobs):,} {'job' if len(jobs) == 1 else 'jobs'} {notes[name]}:")
+            for model, task, fold in jobs[:MOST_JOBS]:
+                click.echo(f"  {model}, {task}, fold {fold}")
+            if len(jobs) > MOST_JOBS:
+                click.echo(f"  … and {len(jobs) - MOST_JOBS:,} more (--format json lists all)")
+    for text, command in found.commands.items():
+        click.echo(f"\n{text}:\n  {command}")
+    return 0 if found.is_complete else 1
+
+
+@click.command(context_settings=SETTINGS, short_help="Write a job script for Slurm.")
+@run_options
+@option(
+    "--array N",
+    "Number of parts, each of them a task of a job array.",
+    type=click.IntRange(1),
+    required=True,
+)
+@option("--time TIME", "Time limit of a task, such as 4:00:00.")
+@option("--mem SIZE", "Memory of a task, such as 8G.")
+@option(
+    "-w, --workers N", "Worker processes and cores of a task.", type=click.IntRange(1), default=1
+)
+@option("-o, --output DIR", "Where to write run folders, on a shared disk.", default="results")
+@option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
+@option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
+@shard_options
+@repeatable(
+    "--sbatch OPTION", "Further option of sbatch, such as --sbatch=--partition=gpu. Repeatable."
+)
+@click.pass_context
+def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
+    """Write a job script that runs SUITE as a job array of Slurm.
+
+    The script is printed; the size of the parts, from the times of earlier runs, is printed on
+    standard error. Submit it with: bash job.sh. A second job gathers the results when the array has
+    ended. A task that is preempted, or that reaches its time limit, is queued again and continues.
+
+    \b
+    Examples:
+      karat slurm quickstart --array 64 --time 4:00:00 --mem 8G > job.sh
+      karat slurm quickstart -m onehot --array 8 --claim results/claims > job.sh
+    """
+    from karat.cli.app import resolve
+
+    slurm_options = {name: given.pop(name) for name in ("array", "time", "mem", "sbatch")}
+    _check_settings(slurm_options)
+    own = (*NOT_REPEATED, *slurm_options, "workers")
+    words = ["run", *given_words(context, own)[1:]]
+    given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
+    models, tasks, catalog, options = resolve(
+        suite, {**given, "shard": f"1/{slurm_options['array']}"}
+    )
+    from karat.execution.evaluation import plan_suite
+    from karat.execution.shards import Parts, read_times
+
+    plan = plan_suite(models, tasks, catalog, options)
+    if not plan.jobs:
+        raise DefinitionError("the plan has no jobs; karat plan shows why.")
+    times = read_times(plan, options.estimates or options.output)
+    parts = Parts.of(plan, times, slurm_options["array"])
+    _print_parts(parts, bool(times), options.workers)
+    click.echo(_script(words, options, slurm_options), nl=False)
+    return 0
+
+
+def _check_settings(given: dict[str, Any]) -> None:
+    """Refuse settings that sbatch would refuse when the script is submitted."""
+    for name, pattern, example in SLURM_FORMATS:
+        if given[name] and not re.fullmatch(pattern, given[name], re.IGNORECASE):
+            raise DefinitionError(f'--{name} must be as {example}, got "{given[name]}".')
+    for each in given["sbatch"]:
+        if "\n" in each or not each.startswith("-"):
+            raise DefinitionError(f"--sbatch must be an option of sbatch, got {each!r}.")
+
+
+def _print_parts(parts: Any, known: bool, workers: int) -> None:
+    """Print the number and the size of the parts on standard error."""
+    from karat.reporting.formats import duration
+
+    sizes = [len(parts.jobs(part)) for part in range(len(parts.parts))]
+    empty = sum(not size for size in sizes)
+    text = f"{len(sizes)} parts of {min(sizes):,} to {max(sizes):,} jobs"
+    if empty:
+        text += f"; {empty} have none, because jobs that share vectors are kept together"
+    click.echo(text, err=True)
+    if known:
+        seconds = [parts.seconds(part) / workers for part in range(len(sizes))]
+        click.echo(
+            f"estimated from earlier runs: {duration(min(seconds))} to {duration(max(seconds))} "
+            f"per part",
+            err=True,
+        )
+    else:
+        click.echo("no earlier runs: parts have about the same number of jobs", err=True)
+
+
+SCRIPT = """#!/bin/bash
+# Written by karat slurm. Submit the array, and the job that gathers its results, with: bash {file}
+#SBATCH --job-name=karat
+#SBATCH --array=1-{array}
+{settings}#SBATCH --cpus-per-task={workers}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR1@60
+KARAT=({karat})
+
+if [ -z "${{SLURM_ARRAY_TASK_ID:-}}" ]; then
+    array=$(sbatch --parsable "$0") || exit 1
+    sbatch --dependency=afterany:"${{array%%;*}}" --job-name=karat-gather {gather}\\
+        --wrap {wrap} || exit 1
+    echo "array job $array; when it has ended, results are in "{gathered}
+    exit
+fi
+
+# USR1: a minute before the time limit. TERM: preempted. Finished jobs are kept.
+trap 'again=yes; kill -TERM "$karat"' USR1
+trap 'kill -TERM "$karat"' TERM
+"${{KARAT[@]}}" {command} &
+karat=$!
+wait "$karat"; code=$?
+while kill -0 "$karat" 2>/dev/null; do wait "$karat"; code=$?; done
+if [ -n "${{again:-}}" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt 10 ]; then
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+fi
+exit "$code"
+"""
+
+
+def _script(words: list[str], options: Any, given: dict[str, Any]) -> str:
+    """Return the job script."""
+    limits = [f"--{name}={given[name]}" for name in ("time", "mem") if given[name]]
+    settings = [*limits, *given["sbatch"]]
+    output = str(options.output)
+    own = ["-o", output, "-w", str(options.workers)]
+    for name in ("claim", "estimates"):
+        own += [f"--{name}", str(value)] if (value := getattr(options, name)) is not None else []
+    if options.claim is not None:
+        own += ["--lease", f"{options.lease:g}"]
+    karat = shlex.join([sys.executable, "-m", "karat"])
+    gathered = shlex.quote(f"{output}/gathered")
+    part = f'--shard "$SLURM_ARRAY_TASK_ID/{given["array"]}" --resume'
+    return SCRIPT.format(
+        file="job.sh",
+        array=given["array"],
+        settings="".join(f"#SBATCH {each}\n" for each in settings),
+        workers=options.workers,
+        karat=karat,
+        gather="".join(f"{shlex.quote(each)} " for each in settings),
+        wrap=shlex.quote(f"{karat} gather {shlex.quote(output)} -o {gathered}"),
+        gathered=gathered,
+        command=f"{shlex.join([*words, *own])} {part}",
+    )
 
 
 def main() -> None:
@@ -259,7 +477,17 @@ def _prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
+    shown: set[str] = set()
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> str:
+        """Return the line of a note, once: several parts of a command may read the same run."""
+        line = f"note: {message}\n"
+        if line in shown:
+            return ""
+        shown.add(line)
+        return line
+
+    warnings.formatwarning = note
     # SIGTERM stops a run as Ctrl-C does: finished jobs are saved
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -392,7 +620,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
     """
     from karat.execution.evaluation import plan_suite, run_suite
-    from karat.execution.progress import choose_progress
+    from karat.execution.runner import choose_progress
     from karat.reporting import terminal
 
     tracker = _pop_tracker(given)
@@ -435,7 +663,7 @@ def _pop_tracker(given: dict[str, Any]) -> str | None:
         raise DefinitionError("--retry-failed requires --resume.")
     tracker: str | None = given.pop("track")
     if tracker is not None:
-        from karat.reporting.tracking import check_tracker
+        from karat.compat.publishing import check_tracker
 
         check_tracker(tracker)
     return tracker
@@ -445,7 +673,7 @@ def _send(runs: Any, tracker: str | None) -> int:
     """Send runs to a tracker; return 1 if that fails, which does not change the run folders."""
     if tracker is None:
         return 0
-    from karat.reporting.tracking import track
+    from karat.compat.publishing import track
 
     try:
         sent = track(runs, tracker)
@@ -570,8 +798,8 @@ def _check_used(context: click.Context, replay: bool) -> None:
 def _race(context: click.Context, suite: str, shape: str | None, given: dict[str, Any]) -> int:
     from karat.analysis.race import run_race
     from karat.execution.evaluation import plan_suite
-    from karat.execution.progress import choose_progress
     from karat.execution.race_session import RaceOptions
+    from karat.execution.runner import choose_progress
     from karat.reporting.comparison_output import show_race
 
     quiet = given.pop("quiet")
@@ -664,15 +892,14 @@ def inspect(file: Path, target: str | None, **given: Any) -> None:
       karat inspect churn.csv --target churn --positive no
       karat inspect verkauf.csv --target umsatz --separator ";" --decimal ,
     """
-    from karat.reporting.definitions_output import show_table
+    from karat.reporting.terminal import show_table
 
     show_table(file, target, pop_table_settings(given))
 
 
 def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of jobs to run."""
-    from karat.execution.template import Template
-    from karat.execution.workers import available_cores
+    from karat.execution.workers import Template, available_cores
 
     given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
@@ -683,8 +910,7 @@ def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
 
 def resolve(suite: str, given: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of a run."""
-    from karat.config.catalog import Catalog
-    from karat.config.components import change_models, change_tasks, parse
+    from karat.config.catalog import Catalog, change_models, change_tasks, parse
     from karat.execution.evaluation import find_models_and_suite, make_options
     from karat.execution.resources import restored_folder
 
@@ -757,7 +983,7 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
       karat list                 list the kinds and the number of names of each
       karat list models
     """
-    from karat.reporting.definitions_output import list_kind, list_kinds
+    from karat.reporting.terminal import list_kind, list_kinds
 
     list_kind(kind, define) if kind else list_kinds([*DEFINED, *COMPONENTS], define)
 
@@ -774,7 +1000,7 @@ def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
       karat show penguins
       karat show penguins -c 1h8c
     """
-    from karat.reporting.definitions_output import show_name
+    from karat.reporting.terminal import show_name
 
     show_name(name, define, constraint)
 
@@ -810,6 +1036,6 @@ def cache(clear: bool) -> None:
       karat cache
       karat cache --clear
     """
-    from karat.reporting.definitions_output import show_cache
+    from karat.reporting.terminal import show_cache
 
     show_cache(clear)

@@ -72,7 +72,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --common
       karat leaderboard results/onehot.* results/skrub.* --format latex > table.tex
     """
-    from karat.cli.printed import Printed
+    from karat.cli.options import Printed
 
     printed = Printed.of(runs, {"format": shape, **given})
     if printed.show():

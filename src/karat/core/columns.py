@@ -368,6 +368,9 @@ class Bags:
 
     def take(self, questions: np.ndarray) -> Bags:
         """Return the bags of some questions, in this order."""
+        if len(self.rows) == len(self.offsets) - 1:  # one item each: no bag is empty
+            one_each = np.arange(len(questions) + 1)
+            return Bags(self.rows[questions], one_each, self.weights[questions])
         sizes = (self.offsets[1:] - self.offsets[:-1])[questions]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         starts = np.repeat(self.offsets[:-1][questions] - offsets[:-1], sizes)

@@ -510,7 +510,7 @@ class Dataset:
     @property
     def fields(self) -> list[str]:
         """The names of the questions' fields."""
-        return list(self.questions.columns)
+        return list(self._mentions)  # type: ignore[attr-defined]
 
     def mentions(self, field: str) -> Bags:
         """Return the positions of the items in a field of the questions."""

@@ -100,7 +100,16 @@ class Vectors:
         found = np.append(self.both, -1)[second] == positions
         return np.where(found, len(self.rows) + second, places)
 
+    @cached_property
+    def _all_known(self) -> bool:
+        return bool(self._has_vector.all())
+
     def _places(self, positions: np.ndarray) -> np.ndarray:
+        most = len(self.rows) - 1
+        if most >= 0 and self.rows[0] == 0 and self.rows[-1] == most and len(positions):
+            # rows ascend, so they are 0, 1, 2, … and a position is its place
+            if positions.min() >= 0 and positions.max() <= most:
+                return positions
         places = np.searchsorted(self.rows, positions)
         lost = self.rows.take(places, mode="clip") != positions if len(self.rows) else places >= 0
         if lost.any():
@@ -128,6 +137,8 @@ class Vectors:
         for name in data.fields:
             bags = data.mentions(name)
             known = self.known(bags.rows)
+            if self._all_known:
+                continue
             able &= np.logical_or.reduceat(known, bags.offsets[:-1])
         return able
 

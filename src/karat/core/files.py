@@ -18,7 +18,7 @@ import threading
 import time
 import tokenize
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -26,8 +26,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from karat.errors import DataError, Declined, KaratError
 
-if TYPE_CHECKING:  # imported where used: definitions are read without them
+if TYPE_CHECKING:
     import pandas as pd
+
 
 #: prefix of temporary folders
 SCRATCH = "karat-run-"
@@ -150,9 +151,31 @@ def safe_name(name: str) -> str:
     """
     if _PLAIN.fullmatch(name) and not _MADE.search(name) and not name.endswith("."):
         return name
+    return hashed_name(name)
+
+
+def hashed_name(name: str) -> str:
+    """Return a path component of the letters of a name and its hash."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:40]
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{plain}-{digest[:12]}"
+
+
+def safe_names(names: Iterable[str]) -> list[str]:
+    """Return a path component for each name; they differ also where case is ignored.
+
+    >>> safe_names(["a/b", "Model", "model"])
+    ['a_b-c14cddc033f6', 'Model', 'model-9372c470eead']
+    """
+    found: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        made = safe_name(name)
+        if made.lower() in taken:
+            made = hashed_name(name)
+        taken.add(made.lower())
+        found.append(made)
+    return found
 
 
 def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:

@@ -324,7 +324,11 @@ def _number_rows(matrix: np.ndarray) -> list[str]:
     size = np.abs(matrix)
     # in this range the JSON text equals repr, and is much faster to produce
     plain = (size == 0) | (size >= 1e-4) & (size < 1e16)
-    texts = to_json(np.where(plain, matrix, 0.0).tolist()).decode()[2:-2].split("],[")
+    safe = np.where(plain, matrix, 0.0)
+    texts: list[str] = []
+    # few lists at a time: each new list counts towards the next garbage collection
+    for start in range(0, len(safe), 256):
+        texts += to_json(safe[start : start + 256].tolist()).decode()[2:-2].split("],[")
     for row in np.flatnonzero(~plain.all(axis=1)).tolist():
         texts[row] = ",".join(map(repr, matrix[row].tolist()))
     return texts

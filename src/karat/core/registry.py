@@ -198,18 +198,17 @@ models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "noise"))
-heads = Registry("head", _modules("probes.heads", "estimators model_tree nested_selection adamw"))
-splitters = Registry("splitter", ["karat.execution.splits", "karat.compat.mteb.protocol"])
+heads = Registry("head", _modules("probes", "estimators adamw"))
+splitters = Registry("splitter", ["karat.execution.splits", "karat.compat.mteb.mteb_tasks"])
 composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry(
     "probe",
-    _modules("probes", "trained similarity analogy links retrieval")
-    + ["karat.compat.mteb.protocol"],
+    _modules("probes", "trained similarity relations retrieval") + ["karat.compat.mteb.mteb_tasks"],
 )
 readers = Registry(
     "reader",
-    _modules("data.readers", "table_files text corpus graph records table_corpus")
-    + _modules("compat", "taco.readers ulysses.readers"),
+    _modules("data.readers", "table_files text corpus graph")
+    + _modules("compat", "taco.benchmark ulysses.result_files"),
 )
 query_generators = Registry("query_generator", ["karat.data.query_generators"])
 #: functions that read the names and vectors of a file
@@ -217,7 +216,7 @@ vector_formats = Registry("vector_format")
 #: functions of two vectors that return their similarity
 measures = Registry("measure")
 #: functions of the vectors a, b and c that return the vector to search for
-analogy_functions = Registry("analogy_function", ["karat.probes.analogy"])
+analogy_functions = Registry("analogy_function", ["karat.probes.relations"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
 definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
 

@@ -164,20 +164,21 @@ class _FastLook:
     def __init__(self, known: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         self._spaces = [known[full][0] for full in sizes]
         self._sizes = list(sizes.values())
+        looks = [(names, keys, were) for names, keys, were in known.values() if keys]
+        self._names = [names for names, _, _ in looks]
         # of one key, itemgetter would not return a tuple
-        self._looks = [
-            (operator.itemgetter(*keys, keys[0]), names, (*were, were[0]))
-            for names, keys, were in known.values()
-            if keys
-        ]
+        self._gets = [operator.itemgetter(*keys, keys[0]) for _, keys, _ in looks]
+        self._were = [(*were, were[0]) for _, _, were in looks]
 
     def finds_no_change(self) -> bool:
-        """Return whether every name that was known is still bound to the same object."""
+        """Return whether every name that was known is still bound to the same function."""
         try:
-            return list(map(len, self._spaces)) == self._sizes and all(
-                all(map(operator.is_, get(names), were)) for get, names, were in self._looks
+            # a function is equal to itself only
+            return (
+                list(map(len, self._spaces)) == self._sizes
+                and list(map(operator.call, self._gets, self._names)) == self._were
             )
-        except KeyError:  # a function was removed
+        except Exception:  # a function was removed, or replaced by an object that raises
             return False
 
 
@@ -591,8 +592,9 @@ def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
     matrix = vectors.matrix[places] + 0.0  # -0 is 0
     vector = np.array([first.setdefault(row.tobytes(), i) for i, row in enumerate(matrix)])
     item = rows if data.modality == "entity" else row_codes(data.items.iloc[rows])
-    pairs = np.unique(np.stack([vector, item]), axis=1)
-    several = np.bincount(pairs[0], minlength=vector.max() + 1) > 1
+    items = item.max() + 1
+    pairs = np.unique(vector * items + item)
+    several = np.bincount(pairs // items, minlength=vector.max() + 1) > 1
     return int(several[vector].sum()), len(rows)
 
 
@@ -708,7 +710,8 @@ def principal(matrix: np.ndarray) -> np.ndarray:
     else:
         values, axes = np.linalg.eigh(centered @ centered.T)
         scores = axes * np.sqrt(np.maximum(values, 0))
-    largest = [i for i in np.argsort(-values, kind="stable") if values[i] > FLAT * values.max()]
+    largest = np.argsort(-values, kind="stable")
+    largest = largest[values[largest] > FLAT * values.max()]
     scores = scores[:, largest[:COMPONENTS]]
     scores[np.abs(scores) < TINY * np.abs(scores).max(initial=0)] = 0.0
     # of equally distant scores the first counts, independent of rounding

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -42,13 +42,15 @@ from karat.core.embeddings import (
 from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
 from karat.errors import KaratError
 from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
-from karat.execution.progress import Progress
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
 from karat.models.contrib.endpoint_account import combined_usage, current_account, use_account
 from karat.models.model import Model, encoder_identity
 from karat.models.searchers import stage_encoders, stage_model
 from karat.models.vector_files import VectorFile
+
+if TYPE_CHECKING:
+    from karat.execution.runner import Progress
 
 #: number of bytes of the hash of a text
 TEXT_HASH_BYTES = 16
@@ -76,11 +78,6 @@ class CachedVectors:
     places: np.ndarray
     vectors: np.ndarray
     seconds: float
-
-
-def text_hash(text: str, prompt: str = "") -> bytes:
-    """Return the hash of a text that is encoded with a prompt."""
-    return text_hashes([text], prompt)[0]
 
 
 def text_hashes(texts: Iterable[str], prompt: str = "") -> list[bytes]:
@@ -454,9 +451,17 @@ class VectorStage:
                     matrix[part.places] = part.vectors
         return matrix, seconds
 
-    def convert(self, encoder: Any, identity: str, model: Model) -> None:
-        """Read a vector file once and let the encoder look vectors up in the stored matrix."""
+    def convert(
+        self, encoder: Any, identity: str, model: Model, names: Iterable[str] | None = None
+    ) -> None:
+        """Read a vector file once and let the encoder look vectors up in the stored matrix.
+
+        With ``names``, only their vectors are read from a text file that has not been stored.
+        """
         if isinstance(encoder, VectorFile) and not encoder.reads_rows:
+            stored = self.cache.get(VectorCache.key("vocabulary", identity)) is not None
+            if names is not None and encoder.is_text and not stored:
+                return encoder.read_only(names)
             about, matrix = read_stored_vectors(self._vocabulary(encoder, identity, model))
             encoder.use(about["ids"], matrix)
 

@@ -18,9 +18,8 @@ from karat.core.registry import build
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
-from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import Limits, restored_folder
-from karat.execution.runner import Options, Session, Stopped
+from karat.execution.runner import Options, Progress, Session, Stopped, shown_progress
 from karat.execution.shards import check_shard_options, run_part
 from karat.execution.workers import one_thread
 from karat.models.model import Model

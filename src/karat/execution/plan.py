@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.config.components import (
+from karat.config.catalog import (
     check_components,
     check_head,
     check_metrics,

@@ -1,16 +1,22 @@
-"""A session runs one plan: it opens run folders, computes shared vectors and executes the jobs."""
+"""A session runs one plan: it opens run folders, computes shared vectors and executes the jobs.
+
+Its progress is a live display, one line per event, or nothing.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import math
 import platform
 import shlex
 import sys
 import tempfile
+import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -39,15 +45,232 @@ from karat.execution.job import (
     run,
 )
 from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
-from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
-from karat.models.contrib.endpoint_account import Account, use_account
+from karat.models.contrib.endpoint_account import Account, money, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
 from karat.results.tables import ELIMINATED, ItemTable, make_item_table
+
+#: seconds between two lines about the same encoder
+PAUSE = 10.0
+
+
+class Progress:
+    """Receives every event of a run; this base class shows nothing."""
+
+    def started(self, title: str, jobs: int) -> None:
+        """Receive the start of a run and its number of jobs."""
+
+    def lost(self, model: str, task: str, reason: str) -> None:
+        """Receive a task that fails for a model because its data cannot be used."""
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Receive the start of an embedding."""
+
+    def encoded(self, done: int, total: int) -> None:
+        """Receive the number of texts encoded so far."""
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Receive the end of an embedding."""
+
+    def stalled(self, model: str, task: str, fold: int, seconds: float) -> None:
+        """Receive a job that has been running for so many seconds."""
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Receive the record of a finished job and the path of its log."""
+
+    def left(self, model: str, text: str) -> None:
+        """Receive a model that left a race, with when and why."""
+
+    def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
+        """Receive what was sent to an endpoint in this run."""
+
+    def ended(self) -> None:
+        """Receive the end of the run, finished or stopped."""
+
+
+class LineProgress(Progress):
+    """One line per event, for logs and pipes; only failed jobs, unless verbose.
+
+    Failures of a model with the same message are printed once and counted.
+    """
+
+    def __init__(self, verbose: bool = False) -> None:
+        self.verbose = verbose
+        self.jobs = self.done = 0
+        self.failures: Counter[tuple[str, str]] = Counter()
+        self.lost_tasks: set[tuple[str, str]] = set()
+        self.what, self.printed = "", 0.0
+
+    def started(self, title: str, jobs: int) -> None:
+        """Print the title."""
+        self.jobs = jobs
+        self._print(title)
+
+    def lost(self, model: str, task: str, reason: str) -> None:
+        """Print a lost task once for all models."""
+        if (task, reason) not in self.lost_tasks:
+            self.lost_tasks.add((task, reason))
+            reason = " ".join(reason.split())
+            self._print(f"  ✗ {task}   {reason}   (its jobs fail; other tasks run)")
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Remember what is being embedded."""
+        self.what, self.printed = f"{dataset} with {model}", time.monotonic()
+
+    def encoded(self, done: int, total: int) -> None:
+        """Print the number of encoded texts every few seconds."""
+        if done < total and time.monotonic() - self.printed >= PAUSE:
+            self.printed = time.monotonic()
+            self._print(f"embedding {self.what}: {done:,} of {total:,} texts")
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Print what was embedded."""
+        self._print(f"embedded {dataset} with {model} in {seconds:.1f} s")
+
+    def stalled(self, model: str, task: str, fold: int, seconds: float) -> None:
+        """Print the job and how to limit its time."""
+        self._print(
+            f"  {model} · {task} · fold {fold} has been running for {seconds / 60:.0f} min. Limit "
+            f"the time of jobs: --constraint NAME (karat list constraints), or stop with Ctrl-C "
+            f"and continue with --resume."
+        )
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Print a failed job, and every job when verbose."""
+        self.done += 1
+        if record["status"] in FAILURES:
+            key = (str(record["model"]), str(record["info"]))
+            self.failures[key] += 1
+            if self.verbose or self.failures[key] == 1:
+                self._print(failure_line(record, folder))
+        elif self.verbose:
+            self._print(f"{self.done} of {self.jobs}  {job_line(record)}")
+
+    def left(self, model: str, text: str) -> None:
+        """Print when and why a model left a race."""
+        self._print(f"  {model}   {text}")
+
+    def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
+        """Print the requests, tokens and price of a model in this run."""
+        cost = "" if price is None else f", {money(price)}"
+        self._print(f"sent to {model}: {requests:,} requests, {tokens:,.0f} tokens{cost}")
+
+    def ended(self) -> None:
+        """Print how many failures were not printed, by model."""
+        more: Counter[str] = Counter()
+        for (model, _), count in self.failures.items():
+            more[model] += 0 if self.verbose else count - 1
+        for model, count in more.items():
+            if count:
+                jobs = f"{count} more job{'' if count == 1 else 's'}"
+                self._print(f"  ✗ {model}   {jobs} failed with the same error")
+
+    def _print(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class LiveProgress(LineProgress):
+    """A live display on a terminal: a bar, the last finished job, and failures above it."""
+
+    def __init__(self, verbose: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        super().__init__(verbose)
+        # the current stream: jobs redirect sys.stderr to their logs
+        self.console = Console(file=sys.stderr, highlight=False)
+        self.bars = Bars(
+            TextColumn("  {task.fields[what]:<10}"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[count]}"),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def started(self, title: str, jobs: int) -> None:
+        """Print the title and start the bar."""
+        super().started(title, jobs)
+        self.bars.start()
+        self.bar = self.bars.add_task("", total=jobs, what="running", count=f"0 of {jobs}")
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Show what is being embedded; the bar pulses until the encoder reports a number."""
+        self.begun = self.bars.add_task(
+            f"{model}  {dataset}", total=None, what="embedding", count=f"{items:,} items"
+        )
+
+    def encoded(self, done: int, total: int) -> None:
+        """Move the bar."""
+        self.bars.update(
+            self.begun, completed=done, total=total, count=f"{done:,} of {total:,} texts"
+        )
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Remove the line."""
+        self.bars.remove_task(self.begun)
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Advance the bar; print a failed job above it."""
+        super().finished(record, folder)
+        failed = self.failures.total()
+        self.bars.update(
+            self.bar,
+            advance=1,
+            description=f"{record['model']}  {record['task']}  fold {record['fold']}",
+            count=f"{self.done} of {self.jobs}" + (f"   {failed} failed" if failed else ""),
+        )
+
+    def ended(self) -> None:
+        """Remove the display; print how many failures were not printed."""
+        self.bars.stop()
+        super().ended()
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, markup=False)
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    return f"{record['model']} · {record['task']} · fold {record['fold']}"
+
+
+def failure_line(record: Mapping[str, Any], folder: str) -> str:
+    """Return the line about a failed job, with the path of its log."""
+    kind = "" if record["status"] == "failed" else f"{record['status']}: "
+    return f"  ✗ {_name(record)}   {kind}{record['info']}   (log: {folder})"
+
+
+def job_line(record: Mapping[str, Any]) -> str:
+    """Return the line about a finished job."""
+    scores = record["views"][0]["scores"] if record["views"] else {}
+    value = scores.get(record["metric"])
+    shown = "–" if value is None else f"{value:.4g}"
+    seconds = f"{record['seconds']:.2f} s" if "seconds" in record else "–"
+    return f"{_name(record)}   {record['metric']} {shown}   {seconds}   {record['status']}"
+
+
+def choose_progress(quiet: bool = False, verbose: bool = False) -> Progress:
+    """Return the display: none when quiet, live on a terminal, lines elsewhere."""
+    if quiet:
+        return Progress()
+    return LiveProgress(verbose) if sys.stderr.isatty() else LineProgress(verbose)
+
+
+def shown_progress(given: Progress | bool | None) -> Progress:
+    """Return the display that ``evaluate`` was given; None shows it in interactive use only."""
+    if isinstance(given, Progress):
+        return given
+    # the interactive interpreter, IPython and notebooks set the prompt ps1
+    return choose_progress(quiet=not (hasattr(sys, "ps1") if given is None else given))
+
 
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "params")
@@ -583,6 +806,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+#: reads and parses the package's metadata, once per process
+_version = functools.cache(version)
+
+
 def _machine_facts() -> dict[str, Any]:
     """Return versions, platform, and the command line of ``karat`` or the user's script."""
     called, *rest = sys.argv or [""]
@@ -595,7 +822,7 @@ def _machine_facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "threads": 1,
-        "versions": {name: version(name) for name in LIBRARIES},
+        "versions": {name: _version(name) for name in LIBRARIES},
         "command": command,
     }
 

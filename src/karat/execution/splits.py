@@ -21,8 +21,8 @@ import pandas as pd
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset, sample_rows
 from karat.core.registry import build, splitter, splitters
-from karat.core.torch_random import MASTER, repetitions, shuffles
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
+from karat.probes.adamw import MASTER, repetitions, shuffles
 
 
 @dataclass(frozen=True)

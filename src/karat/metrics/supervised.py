@@ -612,6 +612,7 @@ class _Overlaps:
         return float(min(max(1.0 - left / whole, 0.0), 1.0))
 
 
+@shared
 def _overlaps(predictions: Predictions) -> _Overlaps:
     truth = np.unique(predictions.target, return_inverse=True)[1]
     clusters, answers = np.unique(predictions.predictions, return_inverse=True)

@@ -36,6 +36,7 @@ from karat.models.vector_text import (
     read_decompressed,
     read_table,
     read_text,
+    read_text_rows,
     strip_angle_brackets,
 )
 
@@ -588,11 +589,27 @@ class VectorFile(Lookup):
     @property
     def reads_rows(self) -> bool:
         """Whether single rows can be read without the rest of the file."""
-        return self.suffix in HDF5
+        return self.suffix in HDF5 or hasattr(self, "some_")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the file has one name and its numbers per line."""
+        own = self.format is not None and self.format not in VECTOR_FILE_FORMATS
+        return not own and VECTOR_FILE_READERS.get(self.suffix, read_text) is read_text
 
     def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
         """Use these vectors instead of reading the file."""
         self.known_ = VectorLookup(list(ids), vectors)
+
+    def read_only(self, names: Iterable[str]) -> None:
+        """Read only the vectors of these names from a text file; others are read when asked for."""
+        path, wanted = _existing(self.path), set(map(strip_angle_brackets, map(str, names)))
+        with _readable(path):
+            ids, vectors = read_text_rows(path, wanted)
+        _check_size(path, vectors, self.size)
+        # the last row is that of missing names
+        vectors = np.vstack([vectors, np.full((1, vectors.shape[1]), np.nan, dtype=np.float32)])
+        self.some_ = wanted, (pd.Index(ids, dtype=object), vectors)
 
     def unavailable(self) -> str:
         """Return the library missing to read the file, or an empty string."""
@@ -614,7 +631,9 @@ class VectorFile(Lookup):
     def _look_up(self, names: pd.Index) -> np.ndarray:
         # angle brackets are ignored in the file and in the data
         plain = [strip_angle_brackets(str(name)) for name in names]
-        if not self.reads_rows or hasattr(self, "known_"):
+        if hasattr(self, "some_") and self.some_[0].issuperset(plain):
+            return rows_of(pd.Index(plain, dtype=object), *self.some_[1])
+        if self.suffix not in HDF5 or hasattr(self, "known_"):
             return self._known().transform(plain)
         path = _existing(self.path)
         rows = read_hdf5_rows(path, plain)
@@ -654,10 +673,8 @@ def read_vectors(
     suffix = suffix or plain_suffix(path)
     own = suffix and not suffix.startswith(".")
     read = _own_reader(suffix, size) if own else VECTOR_FILE_READERS.get(suffix, read_text)
-    try:
+    with _readable(path):
         ids, vectors = read(path)
-    except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:
-        raise DataError(f"cannot read {path}: {error}.") from error
     _check_size(path, vectors, size)
     if read not in (read_text, read_table):  # these check every line
         _checked(pd.Index(ids), vectors, str(path))
@@ -666,6 +683,14 @@ def read_vectors(
             name = ids[int((~np.isfinite(vectors).all(axis=1)).argmax())]
             raise DataError(f'{path}: the vector of "{name}" contains NaN or infinity.')
     return ids, vectors
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (UnicodeDecodeError, OSError, EOFError, csv.Error, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}.") from error
 
 
 def _own_reader(name: str, size: int | None) -> Callable[[Path], Read]:

@@ -31,12 +31,7 @@ MAX_DIGITS = 18
 
 def read_text(path: Path) -> tuple[list[str], np.ndarray]:
     """Return names and float32 vectors; a DataError names the line that is wrong."""
-    blocks = _blocks(path)
-    first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
-    begin = list(itertools.islice(_lines(first, 1, path), 2))
-    header = begin.pop(0) if _is_header(begin) else (0, ["0", "0"])
-    rows = TextVectors(path, *_counts(header[1], path))
-    rows.width = rows.header_width or (len(begin[0][1]) - 1 if begin else 0)
+    first, blocks, header, rows = _opened(path)
     if rows.width:
         # estimated from the first block to avoid copies; a number takes at least two bytes
         size = path.stat().st_size
@@ -47,12 +42,54 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
         # a number takes at least two bytes: lines that are too short are not given any memory
         long_enough = 2 * rows.width * block.count(b"\n") <= len(block)
         if compiled is not None and rows.width and long_enough:
-            _read_compiled(rows, block, (number, header[0]), compiled)
+            _read_compiled(rows, block, (number, header), compiled)
         else:
             lines_of_block = _lines(block, number, path)
-            rows.extend(line for line in lines_of_block if line[0] != header[0])
+            rows.extend(line for line in lines_of_block if line[0] != header)
         number += block.count(b"\n")
     return rows.result()
+
+
+def read_text_rows(path: Path, wanted: Iterable[str]) -> tuple[list[str], np.ndarray]:
+    """Return the vectors of some names that the file has, as ``read_text`` does.
+
+    Of the other lines, names and the number of cells are checked, but numbers are not parsed.
+    """
+    first, blocks, header, rows = _opened(path)
+    needed, seen, number = set(wanted), TextVectors(path, rows.header_count), 0
+    found: dict[str, np.ndarray] = {}
+    for block in itertools.chain([first], blocks):
+        names, numbers = [], []
+        for raw in block.split(b"\n")[:-1]:
+            number += 1
+            line = raw.strip(b" \t\r")
+            if not line or number == header:
+                continue
+            before, tab, rest = line.partition(b"\t")
+            if not tab:
+                before, _, rest = line.partition(b" ")
+            name = strip_angle_brackets(_decoded(before, number, path))
+            cells = rest.count(b" ") + rest.count(b"\t") + 1
+            if name in needed or cells != rows.width:
+                values = rows.parse(number, _cells(_decoded(raw, number, path)))
+                if name in needed:
+                    found[name] = values
+            names.append(name)
+            numbers.append(number)
+        seen.add(names, numbers)
+    seen.result()
+    return list(found), np.array(list(found.values()), dtype=np.float32).reshape(-1, rows.width)
+
+
+def _opened(path: Path) -> tuple[bytes, Iterator[bytes], int, TextVectors]:
+    """Return the first block, the others, the number of the header line, and an empty matrix."""
+    blocks = _blocks(path)
+    first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
+    begin = list(itertools.islice(_lines(first, 1, path), 2))
+    header = begin.pop(0) if _is_header(begin) else (0, ["0", "0"])
+    rows = TextVectors(path, *_counts(header[1], path))
+    rows.width = rows.header_width or (len(begin[0][1]) - 1 if begin else 0)
+    return first, blocks, header[0], rows
 
 
 def _counts(header: list[str], path: Path) -> tuple[int, int]:

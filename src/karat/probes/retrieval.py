@@ -77,7 +77,7 @@ class Ranking:
                 unclear.append(rows[~decided])
             for rows, scores in self._exact(vectors, start, np.concatenate(unclear)):
                 self._hide_target(scores, start, rows)
-                ahead[rows] += _count(scores, self._target_scores[rows] - TIE)
+                ahead[rows] += _count(_reached(scores, self._target_scores[rows] - TIE))
         ranks = ahead + 1.0
         questions, places = self.out
         ranks[questions[self.target[questions] == places]] = np.inf
@@ -133,7 +133,8 @@ class Ranking:
         """Return how many candidates are certainly, and how many possibly, ahead of the target."""
         self._hide_target(scores, start, rows)
         line, slack = self._target_scores[rows] - TIE, self._slack(self._target_scores[rows])
-        return _count(scores, line + slack), _count(scores, line - slack)
+        certain, possible = (_reached(scores, line + each) for each in (slack, -slack))
+        return _count(certain), _count(possible)
 
     def _slack(self, scores: np.ndarray) -> np.ndarray:
         """Return the largest error of a 32-bit score; it grows with dimensions and score."""
@@ -174,17 +175,23 @@ class Ranking:
         return places[order] // WIDTH, questions[order], places[order]
 
 
-def _count(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Return how many scores of each row are at least its line.
+def _reached(scores: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """Return which scores of each row are at least its line, filled up to a multiple of eight."""
+    height, width = scores.shape
+    found = np.zeros((height, -(-width // 8) * 8), dtype=bool)
+    np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=found[:, :width])
+    return found
+
+
+def _count(reached: np.ndarray) -> np.ndarray:
+    """Return how many of each row are true.
 
     Eight booleans are added at once as 64-bit integers, at most 255 times, so that no byte
     overflows.
     """
-    height, width = scores.shape
-    reached = np.zeros((height, -(-width // 8) * 8), dtype=bool)
-    np.greater_equal(scores, lines.astype(scores.dtype)[:, None], out=reached[:, :width])
-    eights = np.add.reduceat(reached.view(np.uint64), np.arange(0, -(-width // 8), 255), axis=1)
-    return eights.view(np.uint8).sum(axis=1, dtype=np.intp)
+    eights = reached.view(np.uint64)
+    sums = np.add.reduceat(eights, np.arange(0, eights.shape[1], 255), axis=1)
+    return sums.view(np.uint8).sum(axis=1, dtype=np.intp)
 
 
 #: number of scores in memory, unless there are so many candidates that it is less than MOST rows
@@ -512,7 +519,8 @@ class _Cosines(_Ranker):
         found = np.empty(len(items))
         for begin in range(0, len(items), HEIGHT):
             part = slice(begin, begin + HEIGHT)
-            one = self.vectors.units(queries[part], np.float64, query=True)
+            distinct, which = np.unique(queries[part], return_inverse=True)
+            one = self.vectors.units(distinct, np.float64, query=True)[which]
             other = self.vectors.units(items[part], np.float64)
             found[part] = np.einsum("ij,ij->i", one, other)
         if self.candidates.starts is None or not len(places):
@@ -588,24 +596,23 @@ class _TiledSearch:
         """Read the scores of a tile."""
         tile.hide(self.hidden)
         highest = tile.groups.max(axis=0)
-        tops, floor = highest.max(axis=0), self.floor[tile.queries].copy()
+        tops, floor = highest.max(axis=0), self.floor[tile.queries]
         self._lead(tile, highest, tops)
         tile.hide(self.answers)
         # some groups show how many queries count each score; those with the lowest lines are first
         some = highest[::GROUP] >= floor
         dense = np.count_nonzero(np.count_nonzero(some, axis=0) * DENSE > len(some))
-        floor[:dense] = np.inf
-        rows, places, scores = tile.reaching(highest, floor)
+        rows, places, scores = tile.reaching(highest, floor[dense:], slice(dense, None))
         lines, near = self.scale.add(tile.first + rows, scores)
         self._decide(tile, lines, rows[near], places[near])
         self._count(tile, tops[:dense])
 
     def _lead(self, tile: _Tile, highest: np.ndarray, tops: np.ndarray) -> None:
         """Update the first candidates by the highest scores of groups and of queries."""
-        near = (tops >= self.peak[tile.queries] - self.slack) & (tops > -np.inf)
-        if near.any():
-            floor = np.where(near, tops - np.float32(2 * self.slack), np.float32(np.inf))
-            rows, places, _ = tile.reaching(highest, floor)
+        near = np.flatnonzero((tops >= self.peak[tile.queries] - self.slack) & (tops > -np.inf))
+        if len(near):
+            floor = tops[near] - np.float32(2 * self.slack)
+            rows, places, _ = tile.reaching(highest, floor, near)
             order = np.lexsort((places, rows))
             self._follow(tile, rows[order], places[order])
 
@@ -636,17 +643,15 @@ class _TiledSearch:
             chosen = np.flatnonzero((begin + number < end) & (end - begin <= FEW))
             chosen = chosen[tops[chosen] >= self.low[begin[chosen] + number]]
             if len(chosen):
-                self._reach(tile, chosen, columns[chosen], begin[chosen] + number)
+                scores = columns if len(chosen) == len(columns) else columns[chosen]
+                self._reach(tile, chosen, scores, begin[chosen] + number)
 
     def _reach(self, tile: _Tile, rows: np.ndarray, scores: np.ndarray, lines: np.ndarray) -> None:
         """Count the scores of some queries that reach one line each."""
-        low, high = self.low[lines], self.high[lines]
-        certain, possible = _count(scores, high), _count(scores, low)
-        self.ahead[lines] += certain
-        unclear = np.flatnonzero(certain < possible)
-        values = scores[unclear]
-        row, place = np.nonzero((values >= low[unclear, None]) & (values < high[unclear, None]))
-        self._decide(tile, lines[unclear[row]], rows[unclear[row]], place)
+        certain, possible = (_reached(scores, each[lines]) for each in (self.high, self.low))
+        self.ahead[lines] += _count(certain)
+        row, place = np.divmod(np.flatnonzero(certain ^ possible), certain.shape[1])
+        self._decide(tile, lines[row], rows[row], place)
 
     def _decide(self, tile: _Tile, lines: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
         """Count those candidates of a tile that reach a line in 64 bits, many at once."""
@@ -699,17 +704,19 @@ class _Tile:
         return self.scores.reshape(GROUP, -1, self.scores.shape[1])
 
     def reaching(
-        self, highest: np.ndarray, floor: np.ndarray
+        self, highest: np.ndarray, floor: np.ndarray, queries: slice | np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the queries, places and values of the scores that reach a query's floor.
 
-        ``highest`` are the highest scores of the groups.
+        ``highest`` are the highest scores of the groups; ``queries`` are those of the floors.
         """
-        hits = np.flatnonzero(highest >= floor)
+        hits = np.flatnonzero(highest[:, queries] >= floor)
         group, row = np.divmod(hits, len(floor))
-        values = self.groups.reshape(GROUP, -1).take(hits, axis=1)
-        member, hit = np.nonzero(values >= floor[row])
-        return row[hit], member * len(highest) + group[hit], values[member, hit]
+        query = np.arange(highest.shape[1])[queries][row]
+        values = self.groups.reshape(GROUP, -1).take(group * highest.shape[1] + query, axis=1)
+        found = np.flatnonzero(values >= floor[row])
+        member, hit = np.divmod(found, len(hits))
+        return query[hit], member * len(highest) + group[hit], values.take(found)
 
     def columns(self, count: int) -> np.ndarray:
         """Return a copy of the scores of the first queries, one query per row."""

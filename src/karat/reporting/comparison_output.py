@@ -17,7 +17,10 @@ from rich.text import Text
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.cheapest import Cheapest, cheapest_rows
 from karat.analysis.comparison import Comparison, overall_lines, task_table
-from karat.analysis.formatting import (
+from karat.analysis.history import History
+from karat.analysis.items import ItemComparison
+from karat.analysis.slices import SliceComparison
+from karat.core.formatting import (
     count,
     format_answer,
     format_p,
@@ -29,14 +32,12 @@ from karat.analysis.formatting import (
     short,
     signed,
 )
-from karat.analysis.history import History
-from karat.analysis.items import ItemComparison
-from karat.analysis.slices import SliceComparison
 from karat.corruptions.view import CLEAN
 from karat.errors import KaratError
 from karat.reporting.formats import (
     DOCUMENTS,
     MAX_LETTERS,
+    SIGNS,
     Cell,
     Column,
     Table,
@@ -46,7 +47,6 @@ from karat.reporting.formats import (
     text_column,
 )
 from karat.reporting.leaderboard_output import wrap
-from karat.reporting.notes import SIGNS
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
 from karat.stats.ranking import FEWEST_TASKS

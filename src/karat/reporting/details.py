@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import count, plain, short
 from karat.core.files import safe_name
+from karat.core.formatting import count, plain, short
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
 from karat.results.run import Run

@@ -37,9 +37,9 @@ from karat.analysis.checks import (
     render_page,
     rule_of,
 )
-from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.leaderboard import GROUP
 from karat.analysis.leaderboard import leaderboard as _leaderboard
+from karat.core.formatting import count, plain, rounded, short
 from karat.reporting.formats import (
     Cell,
     Column,

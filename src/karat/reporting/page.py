@@ -29,13 +29,13 @@ from karat.analysis.all_pairs import (
 )
 from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
-from karat.analysis.formatting import count, middle_cut, plain, rounded, short
 from karat.analysis.item_tests import CORRECTED, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
 from karat.analysis.race import Race, follow_races, race_rows
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.core.files import write_atomic
+from karat.core.formatting import count, middle_cut, plain, rounded, short
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -50,9 +50,11 @@ from karat.reporting.details import (
     to_json,
 )
 from karat.reporting.formats import (
+    SIGNS,
     Cell,
     Column,
     Table,
+    eliminated_notes,
     format_rank,
     make_tables,
     metric_label,
@@ -60,7 +62,6 @@ from karat.reporting.formats import (
     to_html,
 )
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.notes import SIGNS, eliminated_notes
 from karat.reporting.verdict import (
     Evidence,
     command_text,

@@ -25,7 +25,6 @@ from karat.analysis.all_pairs import (
     separate,
 )
 from karat.analysis.cheapest import MARGIN, ModelDifferences
-from karat.analysis.formatting import count, plain, rounded, short
 from karat.analysis.leaderboard import connected, leaderboard
 from karat.analysis.leaderboard import pareto as front_of
 from karat.analysis.robustness import curves as severity_curves
@@ -37,9 +36,9 @@ from karat.analysis.score_matrix import (
     check_rule,
 )
 from karat.core.files import write_atomic
+from karat.core.formatting import count, plain, rounded, short
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
-from karat.reporting.formats import metric_label
-from karat.reporting.notes import SIGNS
+from karat.reporting.formats import SIGNS, metric_label
 from karat.results.load import Cells, Gathered, gather_scores, learning_curves, make_cells
 from karat.stats.ranking import rank_each, ranked_on_few
 

@@ -13,8 +13,7 @@ All numbers are those of the report. The pages need no server and no JavaScript,
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from karat.analysis.formatting import count, plain, rounded
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import safe_names, write_atomic
+from karat.core.formatting import count, plain, rounded
 from karat.errors import DataError
 from karat.reporting.details import clean, to_json
 from karat.reporting.formats import (
@@ -120,8 +119,8 @@ class _Site:
     def __init__(self, bundle: Mapping[str, Any]) -> None:
         self.bundle = bundle
         self.models, self.tasks = bundle["models"], bundle["tasks"]
-        self.model_files = _file_names(model["name"] for model in self.models)
-        self.task_files = _file_names(task["name"] for task in self.tasks)
+        self.model_files = safe_names(model["name"] for model in self.models)
+        self.task_files = safe_names(task["name"] for task in self.tasks)
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the content of every file."""
@@ -277,8 +276,8 @@ class _Site:
         for t in run:
             value, spread = self.bundle["scores"][t][0][m], self.bundle["spread"][t][m]
             state = self._state(t, m)
-            first = self._order(t)[0] if self._order(t) else None
             place = self._places[t].get(m)
+            first = m if place == 1 else next(iter(self._order(t)), None)
             known = Cell("" if value is None else rounded(value), place == 1)
             scores.append(Cell(state, faint=True) if value is None else known)
             spreads.append("" if spread is None or value is None else f"± {rounded(spread)}")
@@ -389,24 +388,6 @@ class _Site:
             if each["model"] == m
         ]
         return _pairs_table(found, ("task", "fold", "info"))
-
-
-def _file_names(names: Iterable[str]) -> list[str]:
-    """Return file names that differ also where upper and lower case are the same.
-
-    >>> _file_names(["a/b", "Model", "model"])
-    ['a_b-c14cddc033f6', 'Model', 'model-9372c470eead']
-    """
-    found: list[str] = []
-    taken: set[str] = set()
-    for name in names:
-        made = safe_name(name)
-        if made.lower() in taken:
-            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-            made = f"{made}-{digest[:12]}"
-        taken.add(made.lower())
-        found.append(made)
-    return found
 
 
 def _head(title: str, up: str) -> str:

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
-from karat.analysis.formatting import count, fixed, plain, rounded, short, signed
 from karat.analysis.leaderboard import fold_ratios, split_groups
 from karat.analysis.robustness import robustness
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule
+from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
 from karat.reporting.formats import duration, metric_label
 from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs

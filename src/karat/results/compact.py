@@ -3,7 +3,7 @@
 ``scores/jobs.columns`` holds the records by column. Each column has the distinct patterns of its
 values, in which fractional numbers are left out, the pattern of each record, and the numbers. The
 file is a line of JSON with the patterns, followed by the arrays, little-endian; nothing in it is
-executed. It is used if the number, times and total size of the records are those that it was made
+executed. It is used if the number, times and total size of their files are those that it was made
 from, and if its checksum is right; otherwise it is made again.
 """
 
@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,13 +118,31 @@ class Column:
             codes.append(code)
         return cls(patterns, np.array(codes, dtype=np.uint32), np.array(numbers, dtype=float))
 
+    @classmethod
+    def joined(cls, columns: Sequence[Column]) -> Column:
+        """Return columns as one, the rows of the first one first."""
+        places: dict[Any, int] = {}
+        patterns: list[Any] = []
+        codes: list[np.ndarray] = []
+        for column in columns:
+            own = np.empty(len(column.patterns), dtype=np.uint32)
+            for code, pattern in enumerate(column.patterns):
+                nested = isinstance(pattern, dict | list)
+                key = json.dumps(pattern) if nested else (type(pattern), pattern)
+                own[code] = places.setdefault(key, len(places))
+                if len(places) > len(patterns):
+                    patterns.append(pattern)
+            codes.append(own[column.codes])
+        numbers = np.concatenate([column.numbers for column in columns])
+        return cls(patterns, np.concatenate(codes), numbers)
+
     @cached_property
     def _starts(self) -> np.ndarray:
         """The place of the first number of each row, and the number of all."""
+        if not {dict, list} & set(map(type, self.patterns)):
+            return np.zeros(len(self.codes) + 1, dtype=np.int64)
         nested = {
-            code: each
-            for code, each in enumerate(self.patterns)
-            if isinstance(each, dict | list)
+            code: each for code, each in enumerate(self.patterns) if isinstance(each, dict | list)
         }
         widths = np.zeros(len(self.patterns), dtype=np.int64)
         widths[list(nested)] = [_count_numbers(each) for each in nested.values()]
@@ -338,6 +356,36 @@ class Compact:
         ]
         return cls(groups, [np.array(places, dtype=np.uint32) for places in rows.values()])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Compact], keys: Sequence[str]) -> Compact:
+        """Return these keys of several runs as one, the records of the first one first."""
+        starts = np.cumsum([0, *map(len, parts)])
+        alike: dict[tuple[str, ...], list[tuple[dict[str, Column], np.ndarray]]] = {}
+        for start, part in zip(starts.tolist(), parts, strict=False):
+            for columns, places in zip(part.groups, part.places, strict=True):
+                there = tuple(key for key in keys if key in columns)
+                alike.setdefault(there, []).append((columns, places.astype(np.int64) + start))
+        return cls(
+            [
+                {key: Column.joined([columns[key] for columns, _ in same]) for key in there}
+                for there, same in alike.items()
+            ],
+            [np.concatenate([places for _, places in same]) for same in alike.values()],
+        )
+
+    def renamed(self, key: str, rename: Callable[[Any], Any]) -> Compact:
+        """Return the records with other values of a key, which are no fractional numbers."""
+        groups = []
+        for columns in self.groups:
+            own = columns[key]
+            renamed = Column(list(map(rename, own.patterns)), own.codes, own.numbers)
+            groups.append({**columns, key: renamed})
+        return Compact(groups, self.places)
+
+    def count_numbers(self, *keys: str) -> int:
+        """Return how many fractional numbers the values of some keys have."""
+        return sum(len(columns[key].numbers) for columns in self.groups for key in keys)
+
     def __len__(self) -> int:
         return sum(map(len, self.places))
 
@@ -353,6 +401,8 @@ class Compact:
 
     def column(self, key: str) -> list[Any]:
         """Return a value of every record, None where it has none."""
+        if not any(key in columns for columns in self.groups):
+            return [None] * len(self)
         found = np.full(len(self), None, dtype=object)
         for columns, places in zip(self.groups, self.places, strict=True):
             if key in columns:
@@ -369,14 +419,20 @@ class Compact:
 
     def coverage(self) -> list[Any]:
         """Return the coverage of the first view of every record, else that of the job."""
-        jobs = self.column("coverage")
         found = np.full(len(self), None, dtype=object)
         for columns, places in zip(self.groups, self.places, strict=True):
             _fill(found, places, columns["views"].coverages())
+        if not any("coverage" in columns for columns in self.groups):
+            return found.tolist()
+        jobs = self.column("coverage")
         return [job if own is None else own for own, job in zip(found.tolist(), jobs, strict=True)]
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per score."""
+        return self.placed_scores()[0]
+
+    def placed_scores(self) -> tuple[pd.DataFrame, np.ndarray]:
+        """Return the table of all scores, and the place of each row's record."""
         parts = [
             part
             for columns, places in zip(self.groups, self.places, strict=True)
@@ -384,12 +440,13 @@ class Compact:
         ]
         if not parts:
             table = pd.DataFrame(columns=list(SCORE_COLUMNS))
-            return table.astype({"value": float, "severity": float})
+            return table.astype({"value": float, "severity": float}), np.zeros(0, np.int64)
         place = np.concatenate([part.pop("place") for part in parts])
         table = pd.DataFrame({name: _joined([p[name] for p in parts]) for name in SCORE_COLUMNS})
         if (np.diff(place) < 0).any():
-            table = table.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
-        return table
+            order = np.argsort(place, kind="stable")
+            table, place = table.iloc[order].reset_index(drop=True), place[order]
+        return table, place
 
     def is_valid(self) -> bool:
         """Return whether ``check_record`` finds nothing; each distinct value is checked once.
@@ -421,7 +478,12 @@ class Compact:
             }
             for columns, places in zip(self.groups, self.places, strict=True)
         ]
-        facts = {"version": VERSION, "stamp": stamp, "sum": zlib.crc32(body.content)}
+        facts = {
+            "version": VERSION,
+            "stamp": stamp,
+            "count": len(self),
+            "sum": zlib.crc32(body.content),
+        }
         head = json.dumps({**facts, "groups": groups}, separators=(",", ":")).encode()
         head += b" " * (-(len(head) + 1) % _ALIGNED) + b"\n"
         return head + bytes(body.content)
@@ -438,28 +500,26 @@ def _joined(parts: list[pd.Series]) -> pd.Series:
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
-def _scores_of_group(
-    columns: Mapping[str, Column], places: np.ndarray
-) -> Iterator[dict[str, Any]]:
+def _scores_of_group(columns: Mapping[str, Column], places: np.ndarray) -> Iterator[dict[str, Any]]:
     """Yield columns of the table of scores, one part per pattern of views and history."""
-    nested = columns["history"], columns["views"]
-    pairs = np.stack([column.codes for column in nested], axis=1)
-    kinds, which = np.unique(pairs, axis=0, return_inverse=True)
-    for kind, pair in enumerate(kinds):
-        rows = np.flatnonzero(which.ravel() == kind)
-        lines, numbers = _lines_of_pattern(nested, pair.tolist(), rows)
+    history, views = nested = columns["history"], columns["views"]
+    pairs = history.codes.astype(np.int64) * len(views.patterns) + views.codes
+    order = np.argsort(pairs, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1):
+        codes = (int(history.codes[rows[0]]), int(views.codes[rows[0]]))
+        lines, numbers = _lines_of_pattern(nested, codes, rows)
         if lines:
             each = np.repeat(rows, len(lines))
             jobs = {name: _taken(columns[name], each) for name in SCORE_COLUMNS[:4]}
-            views = {
+            values = {
                 name: _repeated(list(cells), numbers, floats=name in ("severity", "value"))
                 for name, cells in zip(SCORE_COLUMNS[4:], zip(*lines, strict=True), strict=True)
             }
-            yield {**jobs, **views, "place": places[each].astype(np.int64)}
+            yield {**jobs, **values, "place": places[each].astype(np.int64)}
 
 
 def _lines_of_pattern(
-    nested: tuple[Column, Column], codes: list[int], rows: np.ndarray
+    nested: tuple[Column, Column], codes: tuple[int, int], rows: np.ndarray
 ) -> tuple[list[tuple[Any, ...]], np.ndarray]:
     """Return the scores of one job, with places for numbers, and the numbers of each row."""
     history, views = nested
@@ -473,8 +533,10 @@ def _lines_of_pattern(
 
 def _taken(column: Column, rows: np.ndarray) -> pd.Series:
     """Return the values of rows, of which few are distinct."""
-    used, codes = np.unique(column.codes[rows], return_inverse=True)
-    return _take([column.patterns[code] for code in used], codes)
+    codes = column.codes[rows]
+    used = np.bincount(codes, minlength=len(column.patterns)) > 0
+    values = [column.patterns[code] for code in np.flatnonzero(used)]
+    return _take(values, (np.cumsum(used) - 1)[codes])
 
 
 def _take(values: list[Any], codes: np.ndarray) -> pd.Series:
@@ -498,22 +560,26 @@ def _repeated(cells: list[Any], numbers: np.ndarray, *, floats: bool) -> pd.Seri
 
 
 def stamp_records(folder: Path) -> list[int]:
-    """Return the number, the sum of the times and the total size of the records of a run."""
+    """Return the number, the sum of the times and the total size of the files of records."""
     count = times = size = 0
     with contextlib.suppress(OSError), os.scandir(folder / "jobs") as entries:
         for entry in entries:
-            lines = entry.name == IMPORTED
-            if lines or entry.name.endswith(".json"):
+            if entry.name == IMPORTED or entry.name.endswith(".json"):
                 stat = entry.stat()
-                count += _count_lines(entry.path) if lines else 1
+                count += 1
                 times += stat.st_mtime_ns
                 size += stat.st_size
     return [count, times, size]
 
 
-def _count_lines(path: str) -> int:
-    with open(path, "rb", buffering=0) as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(2**16), b""))
+def _count_records(folder: Path, files: int) -> int:
+    """Return the number of records in this number of files; imported ones are lines of a file."""
+    try:
+        with open(folder / "jobs" / IMPORTED, "rb", buffering=0) as file:
+            blocks = iter(lambda: file.read(2**16), b"")
+            return files - 1 + sum(block.count(b"\n") for block in blocks)
+    except OSError:
+        return files
 
 
 class _Body:
@@ -553,7 +619,7 @@ def make_compact(records: Sequence[Mapping[str, Any]]) -> Compact | None:
 
 def write_compact(folder: Path, stamp: list[int], made: Compact | None) -> None:
     """Write the file of a run; ``stamp`` is that of the records when they were read."""
-    if made is not None and stamp[0] == len(made):
+    if made is not None and _count_records(folder, stamp[0]) == len(made):
         # with a read-only folder or a full disk, the records are read again
         with contextlib.suppress(OSError, RecursionError):
             write_atomic(folder / "scores" / FILE, made.to_bytes(stamp))
@@ -574,7 +640,7 @@ def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None
         body = _Body(rest)
         groups = [_read_group(group["columns"], body) for group in content["groups"]]
         found = Compact(groups, [body.read(group["places"]) for group in content["groups"]])
-        return found if _is_whole(found, content["stamp"][0]) else None
+        return found if _is_whole(found, content.get("count", now[0])) else None
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return None  # damaged
 

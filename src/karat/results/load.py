@@ -36,7 +36,6 @@ from karat.results.compact import (
     stamp_records,
     write_compact,
 )
-from karat.results.cross_validation import score_tables
 from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
 from karat.results.run import Run, about_stamp, newest_first, open_runs
 from karat.results.tables import (
@@ -58,11 +57,11 @@ JOBS = (
 class Gathered:
     """Final scores on clean data, jobs, and facts about the tasks.
 
-    ``metrics`` holds each task's primary metric, ``kinds``, ``datasets`` and ``languages`` its groups,
-    ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the number of test
-    rows that also occur in training, and of all test rows, ``positive`` the positive classes,
-    ``modalities`` what the items are ("table", "text" or "entity"), ``prompts`` the prompts of
-    models by role.
+    ``metrics`` holds each task's primary metric, ``kinds``, ``datasets`` and ``languages`` its
+    groups, ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the
+    number of test rows that also occur in training, and of all test rows, ``positive`` the
+    positive classes, ``modalities`` what the items are ("table", "text" or "entity"),
+    ``prompts`` the prompts of models by role.
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
     that could not run. ``planned`` is the number of folds planned by model and task. ``repeated``
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
@@ -162,6 +161,8 @@ def gather_scores(runs: Any, pool: str = "variant") -> Gathered:
     if isinstance(runs, pd.DataFrame):
         return _of_table(runs)
     if isinstance(runs, Mapping):
+        from karat.results.importing import score_tables
+
         table, jobs = score_tables(runs)
         return replace(_of_table(table), jobs=jobs.reindex(columns=list(JOBS)))
     return _gathered(as_runs(runs), pool)[0]
@@ -294,6 +295,9 @@ def _opened(folder: str | Path) -> list[Run]:
 
 #: a table of more rows is filtered before it is joined to those of other runs, to save memory
 MANY_ROWS = 50_000
+#: runs whose records have so many numbers in all are read at once
+MANY_NUMBERS = 1_000_000
+_SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
 #: facts about tasks and models that are collected from all runs
 _FACTS = (
     *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
@@ -307,13 +311,11 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
     Unless ``final``, the table has scores on corrupted data and of earlier epochs too.
     """
     pooled = pool_runs(runs, pool)
-    scores: list[pd.DataFrame] = []
     facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
     added: dict[str, int] = {}
     for named in pooled:
-        table = _read(named, facts, added)
-        scores.append(_final(table) if final and len(table) > MANY_ROWS else table)
-    joined = _joined(scores)
+        _read_facts(named, facts, added)
+    joined = _joined(list(_score_tables(pooled, final)))
     joined = _final(joined).reset_index(drop=True) if final else joined
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
     counted = count_jobs(pooled, joined, _job_table(pooled))
@@ -347,18 +349,10 @@ def _exits(pooled: Sequence[PooledRun]) -> dict[str, dict[str, Any]]:
     return {model: found for model, found in newest.items() if found}
 
 
-def _read(
-    named: PooledRun, facts: dict[str, dict[Any, Any]], added: dict[str, int]
-) -> pd.DataFrame:
-    """Return the scores of a run under its names, and add its facts; ``added`` are the tasks."""
+def _read_facts(named: PooledRun, facts: dict[str, dict[Any, Any]], added: dict[str, int]) -> None:
+    """Add the facts of a run under its names; ``added`` are the tasks."""
     run, label = named.run, named.labels
-    table, columns = run.scores(), columns_of(run)
-    if named.model != run.model:
-        table = table.assign(model=named.model)
-    if any(task != called for task, called in label.items()):
-        codes, tasks = pd.factorize(table["task"])
-        shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
-        table = table.assign(task=shown.take(codes).array)
+    columns = columns_of(run)
     for row in columns.rows_with("lacks"):
         record = columns.records[row]
         why = (str(record["lacks"]), str(record["info"]))
@@ -371,16 +365,70 @@ def _read(
         if id(task) != added.get(called):  # runs of one plan share their tasks
             _add_facts(facts, called, task)
             added[called] = id(task)
+
+
+def _score_tables(pooled: Sequence[PooledRun], final: bool) -> Iterator[pd.DataFrame]:
+    """Yield the scores under their names, of several runs at once, with the place of the run."""
+    for places in _batches(pooled):
+        parts = [part for place in places if (part := _named_columns(pooled[place])) is not None]
+        if parts:
+            table, record = Compact.joined(parts, _SCORE_KEYS).placed_scores()
+            ends = np.cumsum([len(part) for part in parts])
+            table = table.assign(run=places[0] + np.searchsorted(ends, record, side="right"))
+        else:
+            table = _named_table(pooled[places[0]]).assign(run=places[0])
+        yield _final(table) if final and len(table) > MANY_ROWS else table
+
+
+def _batches(pooled: Sequence[PooledRun]) -> Iterator[list[int]]:
+    """Yield the places of runs that are read together; a run without stored columns is alone."""
+    batch: list[int] = []
+    size = 0
+    for place, named in enumerate(pooled):
+        columns = columns_of(named.run)
+        alone = isinstance(columns, Listed)
+        own = 0 if isinstance(columns, Listed) else columns.count_numbers("history", "views")
+        if batch and (alone or size + own > MANY_NUMBERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(place)
+        size += own
+        if alone:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _named_columns(named: PooledRun) -> Compact | None:
+    """Return the stored columns of a run under its names; None if it has none."""
+    columns, labels = columns_of(named.run), named.labels
+    if isinstance(columns, Listed):
+        return None
+    if named.model != named.run.model:
+        columns = columns.renamed("model", lambda _: named.model)
+    if any(task != called for task, called in labels.items()):
+        columns = columns.renamed("task", lambda task: labels.get(task, task))
+    return columns
+
+
+def _named_table(named: PooledRun) -> pd.DataFrame:
+    """Return the scores of a run under its names."""
+    table, label = named.run.scores(), named.labels
+    if named.model != named.run.model:
+        table = table.assign(model=named.model)
+    if any(task != called for task, called in label.items()):
+        codes, tasks = pd.factorize(table["task"])
+        shown = pd.Series([label.get(task, task) for task in tasks], dtype=table["task"].dtype)
+        table = table.assign(task=shown.take(codes).array)
     return table
 
 
 def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """Return the tables of all runs as one, with the place of each row's run."""
-    sizes = [len(table) for table in tables]
+    """Return the tables of all runs as one."""
     # columns of an empty table have no types and would change those of the others
     filled = [table for table in tables if len(table)] or tables[:1]
-    table = pd.concat(filled, ignore_index=True)
-    return table.assign(run=np.repeat(np.arange(len(tables)), sizes))
+    return pd.concat(filled, ignore_index=True)
 
 
 def _planned(pooled: Sequence[PooledRun]) -> dict[tuple[str, str], int]:
@@ -442,18 +490,21 @@ def _jobs(named: PooledRun) -> dict[str, list[Any]]:
     found = {name: columns.column(key) for name, key in _JOB_KEYS.items()}
     found["coverage"] = columns.coverage()
     _add_embedding(named.run, columns, found)
-    pairs = list(zip(found["dimensions"], found["precision"], strict=True))
-    known = {
-        (width, each): vector_size({"dimensions": width, "precision": each})
-        for width, each in set(pairs)
-    }
-    sizes = zip(*(known[pair] for pair in pairs), strict=True) if pairs else ((), ())
-    found["precision"], found["vector_bytes"] = map(list, sizes)
+    found["vector_bytes"] = [None] * len(found["task"])
+    if not any(set(found["dimensions"])):
+        found["precision"] = found["vector_bytes"]
+    else:
+        pairs = list(zip(found["dimensions"], found["precision"], strict=True))
+        known = {
+            (width, each): vector_size({"dimensions": width, "precision": each})
+            for width, each in set(pairs)
+        }
+        sizes = zip(*(known[pair] for pair in pairs), strict=True)
+        found["precision"], found["vector_bytes"] = map(list, sizes)
     ended = {status: simplified_status(status) for status in set(found["status"])}
-    found["status"] = [ended[status] for status in found["status"]]
-    questions = list(zip(found["train"], found["test"], strict=True))
-    if not all(train and test for train, test in set(questions)):
-        for row, (train, test) in enumerate(questions):
+    found["status"] = list(map(ended.__getitem__, found["status"]))
+    if not all(map(all, set(zip(found["train"], found["test"], strict=True)))):
+        for row, (train, test) in enumerate(zip(found["train"], found["test"], strict=True)):
             if not (train and test):
                 found["train"][row] = found["test"][row] = None
     if (rows := expanded_rows(named.run, columns)) is not None:
@@ -470,10 +521,12 @@ def _add_embedding(run: Run, columns: Compact | Listed, found: dict[str, list[An
 
     Their time is added to that of the job; their tokens and price are those of all its jobs.
     """
+    if not (rows := columns.rows_with("embed_seconds")):
+        return
     data = {task["name"]: task.get("fingerprint") for task in run.about["tasks"]}
     embedded, seconds = set(), columns.column("embed_seconds")
     shared = columns.column("embed_tokens")
-    for row in columns.rows_with("embed_seconds"):
+    for row in rows:
         tokens, price = found["tokens"][row], found["price"][row]
         if data.get(found["task"][row]) not in embedded:
             embedded.add(data.get(found["task"][row]))

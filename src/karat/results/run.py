@@ -27,6 +27,7 @@ import io
 import itertools
 import json
 import os
+import pickle
 import platform
 import shutil
 import warnings
@@ -265,7 +266,7 @@ class Run:
         self.unmark_running(record)
 
     def write_not_run(self, record: dict[str, Any], reason: str, lacks: str | None) -> None:
-        """Write the record of a task that was declined, or, without ``lacks``, whose data is lost."""
+        """Write the record of a task that was declined or, without ``lacks``, lost its data."""
         info = " ".join(encodable(reason).split())
         if lacks is None:
             failed = {"status": "failed", "info": f"DataError: {info}", "repeat": 0}
@@ -315,8 +316,8 @@ class Run:
         dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
         lines = [dump(record) + "\n" for record in self._sorted(records)]
         write_atomic(self.folder / "jobs" / IMPORTED, "".join(lines), durable=True)
-        for record in records:
-            self._record(record).unlink(missing_ok=True)
+        for name in set(map(_file_name, records)) & set(os.listdir(self.folder / "jobs")):
+            (self.folder / "jobs" / name).unlink()
         self.finish()
 
     def write_records(self, records: Sequence[dict[str, Any]]) -> None:
@@ -438,9 +439,7 @@ class Run:
         last = len(order)
         found = list(records)
         found += eliminated_records(self.about, found)
-        return sorted(
-            found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0)
-        )
+        return sorted(found, key=lambda r: (order.get(r["task"], last), r["task"], r["fold"] or 0))
 
     def scores(self) -> pd.DataFrame:
         """Return the tidy table of all scores, one row per score, built from the records."""
@@ -704,6 +703,22 @@ def _without_surrogates(value: Any) -> Any:
 
 
 PICKLES = (".pkl", ".pickle", ".joblib")
+#: modules of heads in ``karat.probes.heads``, where earlier versions had them, and the present ones
+MOVED = {
+    "model_tree": "decision_tree",
+    "nested_selection": "estimators",
+    "stacked_training": "adamw",
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Finds the classes of heads that an earlier version has stored."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        package, _, last = module.rpartition(".")
+        if package == "karat.probes.heads":
+            module = f"karat.probes.{MOVED.get(last, last)}"
+        return super().find_class(module, name)
 
 
 def load_artifact(
@@ -737,9 +752,7 @@ def _load(path: Path, allow_pickle: bool) -> Any:
                 f"{path} is a pickle, and loading it executes code; pass allow_pickle=True if you "
                 f"trust the run."
             )
-        import cloudpickle
-
-        return cloudpickle.loads(raw)
+        return _Unpickler(io.BytesIO(raw)).load()
     if path.suffix == ".csv":
         return pd.read_csv(io.BytesIO(raw))
     if path.suffix == ".json":

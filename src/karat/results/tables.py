@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.core.columns import ITEM_TYPES, item_text
 from karat.core.dataset import Dataset
 from karat.core.embeddings import BITS, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.predictions import as_text
-from karat.core.columns import ITEM_TYPES, item_text
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -218,13 +218,13 @@ def _of_views(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> d
 
 
 def csv_text(columns: Mapping[str, Sequence[Any]], whole: Collection[str] = ()) -> str:
-    """Return the text that pandas writes for columns of texts, numbers and None.
+    r"""Return the text that pandas writes for columns of texts, numbers and None.
 
     Each distinct text is quoted once. A column of integers and None has decimal points, as in
     pandas, unless it is one of ``whole``.
 
     >>> csv_text({"a,b": ["x", None], "n": [1, None], "v": [0.5, float("nan")]}, whole=["n"])
-    '"a,b",n,v\\nx,1,0.5\\n,,\\n'
+    '"a,b",n,v\nx,1,0.5\n,,\n'
     """
     cells = [_csv_cells(values, name in whole) for name, values in columns.items()]
     header = ",".join(_csv_cells(list(columns)))
@@ -316,7 +316,9 @@ def _first_wrong(value: Mapping[str, Any], checks: Mapping[str, Check], needed: 
     for key in needed:
         if key not in value:
             return key
-    return next((key for key, check in checks.items() if key in value and not check(value[key])), "")
+    return next(
+        (key for key, check in checks.items() if key in value and not check(value[key])), ""
+    )
 
 
 def _is_any_text(value: Any) -> bool:
@@ -518,7 +520,13 @@ GROUP, LENGTH, ANSWER = "group", "characters", "answer"
 #: parts of a license that forbid copies of the data
 FORBIDDEN = (
     *("non-redistribut", "not redistribut", "no redistribut", "not be redistribut"),
-    *("proprietary", "confidential", "all rights reserved", "the copyright of", "competition's rules"),
+    *(
+        "proprietary",
+        "confidential",
+        "all rights reserved",
+        "the copyright of",
+        "competition's rules",
+    ),
 )
 #: rows from which the size of a table is estimated
 _SAMPLE = 500
@@ -585,9 +593,7 @@ def copying_forbidden(about: Mapping[str, str]) -> bool:
     return any(part in terms for part in FORBIDDEN)
 
 
-def make_item_table(
-    data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTES
-) -> ItemTable:
+def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTES) -> ItemTable:
     """Return the table of the questions at some positions, or why there is none."""
     if copying_forbidden(data.about):
         return ItemTable(of=len(tested), reason="the license of the data forbids copies")
@@ -643,8 +649,8 @@ def _cells(data: Dataset) -> pd.DataFrame:
         texts = {name: _texts(data, name) for name in data.fields}
         found = {name: _written(pd.Series(each, dtype=object)) for name, each in texts.items()}
         if data.modality == "text":
-            lengths = zip(*(map(len, each) for each in texts.values()), strict=True)
-            found.setdefault(LENGTH, np.array([sum(each) for each in lengths]))
+            lengths = [np.fromiter(map(len, each), np.int64) for each in texts.values()]
+            found.setdefault(LENGTH, np.sum(lengths, axis=0))
     if data.kind == "items" and data.target is not None:
         answers = data.items.index.get_indexer(pd.Index(data.target, tupleize_cols=False))
         found.setdefault(ANSWER, _written(pd.Series(_named(data, answers), dtype=object)))
@@ -678,13 +684,16 @@ def _written(column: pd.Series) -> Any:
     cells = column.astype(object).tolist()
     if _is_plain(cells):
         return np.array(cells, dtype=object)
-    texts = [None if lost else cut(encodable(str(cell))) for lost, cell in zip(missing, cells, strict=True)]
+    texts = [
+        None if lost else cut(encodable(str(cell)))
+        for lost, cell in zip(missing, cells, strict=True)
+    ]
     return np.array(texts, dtype=object)
 
 
 def _is_plain(cells: Sequence[Any]) -> bool:
     """Return whether all cells are texts that need not be changed."""
-    if not all(type(cell) is str for cell in cells):
+    if set(map(type, cells)) - {str}:
         return False
     return "".join(cells).isascii() and max(map(len, cells), default=0) <= TEXT_LENGTH
 

@@ -20,7 +20,7 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 
-from karat.serve.settings import ApiError, Settings, client_key, host_name
+from karat.serve.server import ApiError, Settings, client_key, host_name
 from karat.serve.snapshots import (
     POLICY,
     BundleCache,

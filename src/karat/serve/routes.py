@@ -60,7 +60,7 @@ from karat.serve.guard import (
     internal_error,
 )
 from karat.serve.screens import example_values, make_api_page, make_form
-from karat.serve.settings import ApiError, Settings
+from karat.serve.server import ApiError, Settings
 from karat.serve.snapshots import (
     BundleCache,
     CheckedRecord,
@@ -106,7 +106,8 @@ class Service:
         self.bundles = BundleCache()
         self.names = DefinedNames(settings)
         self.uploads = Uploads(settings)
-        self.evaluations = Evaluations(settings, self.uploads)
+        #: the progress of an ended evaluation comes from a scan after its end
+        self.evaluations = Evaluations(settings, self.uploads, self.watcher.rescan)
         #: a client has one wrong token at a time answered, which limits how many it can try
         self.guesses = Turns(total=1000, each=1)
         #: run folders are unpacked one at a time
@@ -140,13 +141,14 @@ class Service:
 
     def describe(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the public fields of an evaluation, and the progress of its runs."""
+        fields = self.evaluations.describe(evaluation)  # before the scan: see the constructor
         if isinstance(evaluation.order, GevalOrder):
             facts = self.evaluations.geval.describe(evaluation.id)
-            return {**self.evaluations.describe(evaluation), "runs": [], "models": [], **facts}
+            return {**fields, "runs": [], "models": [], **facts}
         runs = evaluation.order.find_runs(self.watcher.snapshot().runs, self.settings.constraint)
         models = sorted({run.model for run in runs.values()})
         progress = {"runs": list(runs), "models": models, "progress": count_jobs(runs)}
-        return {**self.evaluations.describe(evaluation), **progress}
+        return {**fields, **progress}
 
 
 # -- requests -------------------------------------------------------------------------------

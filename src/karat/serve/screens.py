@@ -24,7 +24,7 @@ from karat import __version__
 from karat.errors import KaratError
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES
 from karat.reporting.page import ICON, page_files, policy
-from karat.serve.settings import MEGABYTE, ApiError, Settings
+from karat.serve.server import MEGABYTE, ApiError, Settings
 from karat.serve.snapshots import POLICY, ServedRun, Snapshot
 
 #: pages in the order of the navigation

@@ -33,7 +33,7 @@ from karat.errors import FAILURES, DataError, KaratError
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import is_job_file, read_job_file
 from karat.results.tables import scores_table
-from karat.serve.settings import ApiError, Limits
+from karat.serve.server import ApiError, Limits
 
 #: seconds between two scans of the folder
 SCAN_INTERVAL = 0.5

@@ -23,7 +23,7 @@ import threading
 import time
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,7 @@ from karat.data.download import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
-from karat.serve.settings import MEGABYTE, TOKEN_VARIABLE, ApiError, Settings
+from karat.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, Settings
 from karat.serve.snapshots import ServedRun
 
 #: allowed names of uploads: a single path component that is not hidden
@@ -516,11 +516,17 @@ class Evaluation(BaseModel):
 
 
 class Evaluations:
-    """A bounded queue, and a thread that runs one child process at a time."""
+    """A bounded queue, and a thread that runs one child process at a time.
 
-    def __init__(self, settings: Settings, uploads: Uploads) -> None:
+    ``before_end`` is called after the child process has exited and before the status changes.
+    """
+
+    def __init__(
+        self, settings: Settings, uploads: Uploads, before_end: Callable[[], None] = lambda: None
+    ) -> None:
         self.settings = settings
         self.uploads = uploads
+        self.before_end = before_end
         self.folder = settings.uploads / "evaluations"
         self._changed = threading.Condition()
         self._known: dict[str, Evaluation] = {}
@@ -699,6 +705,7 @@ class Evaluations:
         return arguments, {"env": environment, "cwd": folder}
 
     def _end(self, evaluation: Evaluation, status: str) -> None:
+        self.before_end()
         evaluation.status, evaluation.ended, evaluation.child = status, _utc(time.time()), []
         self._write(evaluation)
 

@@ -353,14 +353,6 @@ def average_ranks(values: Any) -> np.ndarray:
     return frame.rank().to_numpy()
 
 
-def mean_ranks(values: np.ndarray) -> np.ndarray:
-    """Return the mean rank of each model over its tasks (1 is best); NaN if it has none.
-
-    Tasks with a value of one model only are ignored.
-    """
-    return mean_of(rank_tasks(values))
-
-
 def rank_tasks(values: np.ndarray) -> np.ndarray:
     """Return models × tasks: the rank of each value in its task; NaN where it is the only one.
 

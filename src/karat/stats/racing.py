@@ -4,7 +4,8 @@ A task gives one value per pair of models: the mean, over the folds of its block
 the difference of their scores. Tasks are drawn in random order from a population. The null
 hypothesis of model i and opponent j is that j wins at most as often as it loses against i: the
 expected value is at most 0, given the tasks before. The wealth of a gambler who bets on j is then
-a supermartingale that starts at 1, an e-process, and may be read after every task.
+a supermartingale that starts at 1, an e-process, and may be read after every task. So may an
+e-process of bounded paired differences, after every item.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -287,3 +289,30 @@ def _log_wealth(values: np.ndarray) -> np.ndarray:
 
 def _wealth(logs: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(np.minimum(logs, MOST)).mean(axis=0))
+
+
+#: shares of the wealth that are bet on a loss; the e-process is the mean over them
+LOSS_BETS = np.geomspace(0.005, 0.9, 20)
+
+
+def loss_e_process(differences: Any, margin: float) -> np.ndarray:
+    """Return the evidence after each item that the mean difference is below ``-margin``.
+
+    Differences lie in [-1, 1]. As long as each has a conditional mean of ``-margin`` or more, given
+    the items before it, the result is a supermartingale that starts at 1: the probability that it
+    ever reaches 1 / level is at most the level (Ville's inequality), whenever one stops. It is the
+    wealth of a gambler who bets a share of it on a loss at every item (Waudby-Smith and Ramdas
+    2024), averaged over several shares.
+
+    >>> loss_e_process([0.0, 0.0], margin=0.01).round(4).tolist()
+    [0.9981, 0.9963]
+    >>> bool(loss_e_process([-1.0] * 20, margin=0.01)[-1] > 100)
+    True
+    """
+    given = np.asarray(differences, dtype=float)
+    if given.size and np.abs(given).max() > 1:
+        raise ValueError("differences must lie in [-1, 1].")
+    # at most 0.9 × (1 + margin) can be lost, so that the wealth stays positive
+    bets = LOSS_BETS / (1 + margin)
+    logs = np.log1p(-bets * (given[:, None] + margin)).cumsum(axis=0)
+    return np.asarray(np.exp(logs).mean(axis=1))

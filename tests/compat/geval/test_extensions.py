@@ -29,8 +29,7 @@ from karat.compat.geval.extensions import (
     RegressionDataManager,
     vector_table,
 )
-from karat.compat.geval.gold import lower_is_better
-from karat.compat.geval.parameters import Parameters
+from karat.compat.geval.gold import Parameters, lower_is_better
 from karat.core import registry
 from karat.errors import DataError, DefinitionError
 

@@ -13,7 +13,7 @@ import karat
 from karat import open_runs
 from karat.compat.geval import FrameworkManager
 from karat.compat.geval import manager as command
-from karat.compat.geval.parameters import Parameters
+from karat.compat.geval.gold import Parameters
 from karat.errors import DataError, DefinitionError, KaratWarning
 
 from .geval_gold import (

@@ -19,7 +19,7 @@ if not all(map(find_spec, ("fastapi", "uvicorn", "httpx"))):
 
 from karat.compat.geval import FrameworkManager
 from karat.compat.geval.served import GevalServer
-from karat.serve.settings import ApiError, Settings
+from karat.serve.server import ApiError, Settings
 from karat.serve.submissions import Evaluation, GevalOrder, geval_arguments
 
 from .geval_gold import run_geval, vectors, write_gold, write_hdf5, write_text

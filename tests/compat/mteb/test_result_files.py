@@ -89,7 +89,7 @@ def test_main_score_without_a_karat_metric(tmp_path):
 
 
 def test_nested_measures(tmp_path):
-    pairs = {"accuracy": 0.9, "accuracy_threshold": 0.7, "ap": 0.75, "f1": 0.625}
+    pairs = {"accuracy": 0.9, "accuracy_threshold": 0.7, "ap": 0.75, "f1": 0.625, "recall": 0.5}
     entry = {"cosine": pairs, "dot": {"ap": 0.5}, "max": {"ap": 0.8}, "main_score": 0.8}
     content = {"task_name": "CDSC-E", "scores": {"test": [{**entry, "hf_subset": "default"}]}}
     (run,) = karat.import_results(put(tmp_path / "m" / "x.json", content), tmp_path / "out").runs
@@ -97,6 +97,7 @@ def test_nested_measures(tmp_path):
         ("CDSC-E", "acc_best"): 0.9,
         ("CDSC-E", "pr_auc"): 0.75,
         ("CDSC-E", "f1_best"): 0.625,
+        ("CDSC-E", "f1_best_recall"): 0.5,
         ("CDSC-E", "max_ap"): 0.8,
     }
     assert firsts(run) == {"CDSC-E": "max_ap"}
@@ -152,11 +153,11 @@ def test_leaderboard_of_a_checkout(tmp_path):
     board = karat.leaderboard(checkout(tmp_path, tasks=16))
     assert len(board) == 12 and board.index[0] in ("org/m00", "org/m01")
     assert board.attrs["metrics"] == {f"T{t}": "spearman" for t in range(16)}
-    # neighbors of equal skill share a letter, others do not
-    ties = board["tie"].to_dict()
-    for m in range(0, 12, 2):
-        assert set(ties[f"org/m{m:02d}"]) & set(ties[f"org/m{m + 1:02d}"])
-    assert not set(ties["org/m00"]) & set(ties["org/m10"])
+    ties = [set(board["tie"][f"org/m{m:02d}"]) for m in range(12)]
+    # models of different skill never shared a letter with 360 seeds
+    assert not any(ties[m] & ties[m + 2] for m in range(10))
+    # at most one of the six pairs of equal skill was set apart by chance, with 14 of these seeds
+    assert sum(bool(ties[m] & ties[m + 1]) for m in range(0, 12, 2)) >= 5
 
 
 @pytest.mark.parametrize(
@@ -266,6 +267,17 @@ def test_export_of_names_that_are_no_file_names(tmp_path):
         assert len(file.relative_to(tmp_path / "out").parts) == 4
     (again,) = karat.import_results(tmp_path / "out", tmp_path / "again").runs
     assert again.model == "../<script> x" and scores(again) == scores(run)
+
+
+def test_export_of_models_that_differ_in_case_only(tmp_path):
+    path = put(tmp_path / "x" / "t.json", LATER)
+    names = ["org/m", "org/M", "org__m"]
+    for name in names:
+        karat.import_results(path, tmp_path / "runs", model=name)
+    files = export_results(tmp_path / "runs", "mteb", tmp_path / "out")
+    assert len({str(file).lower() for file in files}) == len(files) == 6
+    again = karat.import_results(tmp_path / "out", tmp_path / "again").runs
+    assert {run.model for run in again} == {"org/m", "org/M"}  # mteb reads __ as a slash
 
 
 def test_mteb_reads_what_is_exported(tmp_path):

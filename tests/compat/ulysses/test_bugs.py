@@ -21,7 +21,7 @@ from .test_evaluator import alone
 
 # mistake 1
 def test_hidden_layer_of_f3_is_not_used_in_later_tasks(senteval, monkeypatch):
-    from karat.probes.heads import adamw
+    from karat.probes import adamw
 
     made = []
     fit = adamw.AdamW.fit

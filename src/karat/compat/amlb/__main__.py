@@ -18,8 +18,7 @@ from karat.config.catalog import Catalog
 from karat.core.task import Suite, Task
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
-from karat.execution.progress import choose_progress
-from karat.execution.runner import Stopped
+from karat.execution.runner import Stopped, choose_progress
 from karat.models.model import Model
 from karat.reporting.terminal import show_runs
 

@@ -20,10 +20,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from karat.compat.geval.gold import COMPARED, GOLD_STANDARDS, Gold, GoldTrial, Trial
-from karat.compat.geval.parameters import ALL, TASKS, Parameters
-from karat.config.catalog import Catalog
-from karat.config.components import default_metrics
+from karat.compat.geval.gold import (
+    ALL,
+    COMPARED,
+    GOLD_STANDARDS,
+    TASKS,
+    Gold,
+    GoldTrial,
+    Parameters,
+    Trial,
+)
+from karat.config.catalog import Catalog, default_metrics
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.registry import Registry, build

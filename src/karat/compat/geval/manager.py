@@ -17,25 +17,23 @@ import pandas as pd
 
 from karat.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.compat.geval.gold import (
+    ALL,
     METRICS,
     NONE,
+    TASKS,
     Coverage,
     Gold,
     GoldTrial,
+    Parameters,
     annotated_entities,
     comparison_text,
+    extensions_of,
+    from_xml,
     load_gold,
     lower_is_better,
     ranking,
-    trials,
-)
-from karat.compat.geval.parameters import (
-    ALL,
-    TASKS,
-    Parameters,
-    extensions_of,
-    from_xml,
     task_names,
+    trials,
     truth,
 )
 from karat.compat.geval.result_files import (
@@ -47,6 +45,7 @@ from karat.compat.geval.result_files import (
     result_tables,
     stem_of,
 )
+from karat.core.dataset import Dataset
 from karat.errors import (
     FAILURES,
     DataError,
@@ -59,12 +58,11 @@ from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
 from karat.execution.job import ObjectStore
 from karat.execution.plan import make_plan
-from karat.execution.progress import LineProgress, Progress, choose_progress
-from karat.execution.runner import Stopped
+from karat.execution.runner import LineProgress, Progress, Stopped, choose_progress
 from karat.execution.workers import available_cores
 from karat.models.adapters import adapt
 from karat.models.model import object_identity
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile
+from karat.models.vector_files import HDF5, VECTOR_FILE_SUFFIXES, VectorFile
 from karat.models.vector_text import plain_suffix
 from karat.results.run import Run
 
@@ -191,13 +189,14 @@ class _Evaluation:
         store = Store(root)
         store.check(self.params.compare_with)  # type: ignore[arg-type]
         self.begun = datetime.now()
-        encoder = self._encoder()
+        encoder, identity = self._encoder()
         self.format = encoder.suffix.removeprefix(".")
-        self.size = encoder.vocabulary()[1].shape[1] if not encoder.reads_rows else 0
         self.own = extensions_of(self.params)
-        self._check_size()
         managers = self.own.managers(self.params.tasks)
-        found = [self._covered(gold, encoder) for gold in self._chosen(bool(managers))]
+        loaded = [*filter(None, map(self._loaded, self._chosen(bool(managers))))]
+        self._convert(encoder, identity, [] if managers else [data for _, data, _ in loaded])
+        self._check_size()
+        found = [self._covered(*each, encoder) for each in loaded]
         covered = [each for each in found if each is not None]
         if not covered and not managers:
             message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
@@ -248,8 +247,8 @@ class _Evaluation:
                 f"another metric, such as cosine."
             )
 
-    def _encoder(self) -> VectorFile:
-        """Return the vector file, converted into the cache."""
+    def _encoder(self) -> tuple[VectorFile, str]:
+        """Return the vector file and its identity."""
         params = self.params
         # a file suffix that determines the format overrides the default "txt"
         by_suffix = plain_suffix(Path(params.vector_filename)) in VECTOR_FILE_SUFFIXES
@@ -260,13 +259,21 @@ class _Evaluation:
         self.model = adapt(encoder, Path(params.vector_filename).name)
         if self.model.unavailable:
             raise DataError(self.model.unavailable)
+        return encoder, object_identity(encoder) or ""
+
+    def _convert(self, encoder: VectorFile, identity: str, used: Sequence[Dataset]) -> None:
+        """Convert the vector file into the cache, or read only the vectors that these data use."""
+        # analogies are searched in all vectors, and worker processes read the converted file
+        some = used and not self._workers() and all(data.kind != "items" for data in used)
+        names = [name for data in used for name in data.items.index] if some else None
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
             place = Path(scratch)
             stage = VectorStage(ObjectStore(place / "shelf"), self.progress, True, place)
-            stage.convert(encoder, object_identity(encoder) or "", self.model)
-        return encoder
+            stage.convert(encoder, identity, self.model, names)
+        self.size = 0 if encoder.suffix in HDF5 else encoder.transform([]).shape[1]
 
-    def _covered(self, gold: Gold, encoder: VectorFile) -> Coverage | None:
+    def _loaded(self, gold: Gold) -> tuple[Gold, Dataset, Sequence[str]] | None:
+        """Return a gold standard with its data and the entities of annotations, if it is found."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -274,11 +281,15 @@ class _Evaluation:
                 own = isinstance(gold, OwnGold)
                 data = gold.load() if isinstance(gold, OwnGold) else load_gold(gold, folder)
                 documents = gold.task == "DocumentSimilarity" and not own
-                mentions = annotated_entities(gold, folder) if documents else []
+                return gold, data, annotated_entities(gold, folder) if documents else []
         except (DataError, Unavailable) as error:
             self.problems.append(f"{gold.task}, {gold.name}: left out: {error}")
             self.left_out.append(f"{gold.task} {gold.name}")
             return None
+
+    def _covered(
+        self, gold: Gold, data: Dataset, mentions: Sequence[str], encoder: VectorFile
+    ) -> Coverage | None:
         coverage = Coverage.of(gold, data, encoder, mentions)
         if not coverage.questions.any():
             self.problems.append(

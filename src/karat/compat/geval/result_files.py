@@ -17,6 +17,7 @@ import pandas as pd
 
 from karat.compat.geval.gold import (
     ADDED,
+    ALL,
     COMPARED,
     METRICS,
     NONE,
@@ -24,13 +25,13 @@ from karat.compat.geval.gold import (
     TOP_K,
     Coverage,
     GoldTrial,
+    Parameters,
     Trial,
     comparison_text,
     ranking,
     trial_of,
 )
-from karat.compat.geval.parameters import ALL, Parameters
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import safe_names, write_atomic
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -220,8 +221,8 @@ def geval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         for row in compared_rows(repeats)
     )
     values = pd.DataFrame(compared, columns=list(COMPARED)).dropna(subset=["score_value"])
-    for name, repeats in found.items():
-        folder = f"{safe_name(name)}/" if len(found) > 1 else ""
+    for made, (name, repeats) in zip(safe_names(found), found.items(), strict=True):
+        folder = f"{made}/" if len(found) > 1 else ""
         for file, table in result_tables(repeats).items():
             yield folder + file, table
         ranks = ranking(values, name).iloc[:, :-3]

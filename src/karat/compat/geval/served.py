@@ -16,8 +16,16 @@ from typing import Any
 import pandas as pd
 
 from karat.compat.geval.extensions import Extensions
-from karat.compat.geval.gold import GOLD_STANDARDS, Gold, lower_is_better, ranking
-from karat.compat.geval.parameters import ALL, PROTOCOLS, TASKS, task_names
+from karat.compat.geval.gold import (
+    ALL,
+    GOLD_STANDARDS,
+    PROTOCOLS,
+    TASKS,
+    Gold,
+    lower_is_better,
+    ranking,
+    task_names,
+)
 from karat.compat.geval.result_files import Store, compared
 from karat.config.catalog import Catalog
 from karat.core import registry
@@ -25,7 +33,7 @@ from karat.data.download import is_local
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.models.vector_files import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure, names
-from karat.serve.settings import ApiError, Settings
+from karat.serve.server import ApiError, Settings
 from karat.serve.snapshots import ServedRun, count_jobs
 from karat.serve.submissions import RESULT, GevalOrder
 

@@ -3,7 +3,6 @@
 ``suite("STSBenchmark")`` returns tasks of mteb, ``Encoder(model)`` is an encoder for mteb.
 """
 
-from karat.compat.mteb.encoder import Encoder
-from karat.compat.mteb.mteb_tasks import suite
+from karat.compat.mteb.mteb_tasks import Encoder, suite
 
 __all__ = ["Encoder", "suite"]

@@ -2,22 +2,38 @@
 
 ``mteb:STSBenchmark`` and ``mteb:MTEB(eng, v2)`` are names of suites. Each subset and split of a
 task of mteb is one task, named as in imported results: ``STS17 (en-en)``.
+
+Splitters and probes evaluate as MTEB does: its few-shot draws, and its clustering, reranking, pairs
+and bitext mining; mteb itself is not needed for them. ``Encoder`` is a model of Karat as an encoder
+of mteb.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from karat.compat.mteb.task_data import LOADERS, MtebData, abstract_class, quiet
-from karat.core.dataset import DOCUMENT, QUERY
-from karat.core.registry import suite_source
+from karat.config.catalog import Catalog
+from karat.core.dataset import DOCUMENT, QUERY, Dataset
+from karat.core.embeddings import Vectors, embed
+from karat.core.predictions import Predictions
+from karat.core.registry import probe, splitter, suite_source
 from karat.core.task import Suite, Task
-from karat.errors import DefinitionError, did_you_mean
-from karat.models.model import import_extra
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.execution.splits import Fold
+from karat.models.model import encoder_identity, import_extra
+from karat.probes.retrieval import Nearest
+from karat.probes.similarity import Similarity
+from karat.probes.trained import need_fields
 
 PREFIX = "mteb:"
 #: metrics of a task besides its main score, by type
@@ -230,3 +246,274 @@ def _roles(task: Any) -> tuple[str, ...]:
     types = [getattr(task, f"input{i}_prompt_type", None) for i in (1, 2)]
     roles = tuple(str(each.value) if each is not None else kind for each in types)
     return roles if kind in ("STS", "PairClassification", "Summarization") else roles[:1]
+
+
+SEED = 42
+
+
+class Encoder:
+    """A model of Karat as an encoder for ``mteb.evaluate``.
+
+    mteb's prompt type becomes the role of the texts (``"query"`` or ``"document"``); without one,
+    the role is the type of the task, such as ``"STS"``. Encoders with prompts use that of the role.
+
+    Parameters
+    ----------
+    model
+        A model as ``karat.evaluate`` takes it: a name, a file of vectors, an object, a function.
+    name
+        The name of the model in mteb's results. Default: that of the model.
+    fit_on
+        Texts on which an encoder that is not pretrained, such as ``"tfidf"``, is fitted.
+    """
+
+    def __init__(
+        self, model: Any, name: str | None = None, *, fit_on: Sequence[str] | None = None
+    ) -> None:
+        mteb = import_extra("mteb", "mteb")
+        self.model = found = Catalog().model(model)
+        if found.role != "encoder" or found.variant is not None:
+            what = "a variant" if found.variant is not None else f"a {found.role}"
+            raise DefinitionError(f"{found.name}: mteb needs an encoder, this is {what}.")
+        if found.unavailable:
+            raise DefinitionError(f"{found.name}: {found.unavailable}.")
+        if found.takes is not None and "text" not in found.takes:
+            raise DefinitionError(f"{found.name}: mteb needs an encoder of texts.")
+        self.encoder = found.fresh(SEED, "classification")
+        if not found.stateless:
+            if fit_on is None:
+                raise DefinitionError(
+                    f"{found.name} is not pretrained: pass the texts to fit it on, "
+                    f"Encoder({found.name!r}, fit_on=texts)."
+                )
+            self.encoder = self.encoder.fit(pd.Series(list(fit_on), dtype=object))
+        self.mteb_model_meta = _metadata(mteb, name or found.name, encoder_identity(found, model))
+
+    def encode(
+        self,
+        inputs: Any,
+        *,
+        task_metadata: Any,
+        hf_split: str,
+        hf_subset: str,
+        prompt_type: Any = None,
+        **_: Any,
+    ) -> np.ndarray:
+        """Return one row per text of a data loader of mteb."""
+        texts = pd.Series([text for batch in inputs for text in batch["text"]], dtype=object)
+        role = str(getattr(prompt_type, "value", None) or task_metadata.type)
+        rows = pd.DataFrame({"text": texts.index})
+        data = Dataset(
+            "texts", texts, rows, np.zeros(len(texts)), "regression", "text", roles=(role,)
+        )
+        vectors = embed(self.encoder, data, self.model.name).of(data, "text")
+        unknown = np.isnan(vectors[:, 0])
+        if unknown.any():
+            warnings.warn(
+                f"{self.model.name} has no vector for {unknown.sum()} of {len(texts)} texts; mteb "
+                f"gets zeros.",
+                stacklevel=2,
+            )
+        return np.nan_to_num(vectors)
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """Return the cosines of all pairs of vectors."""
+        cosines = import_extra("mteb.similarity_functions", "mteb").cos_sim
+        return cosines(embeddings1, embeddings2)
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """Return the cosines of the vectors in the same rows."""
+        cosines = import_extra("mteb.similarity_functions", "mteb").pairwise_cos_sim
+        return cosines(embeddings1, embeddings2)
+
+
+def _metadata(mteb: Any, name: str, identity: str | None) -> Any:
+    """Return the metadata of a model for mteb; the revision is a hash of the model."""
+    models = import_extra("mteb.models.model_meta", "mteb")
+    named = name if "/" in name else f"karat/{name}"  # mteb wants an organization
+    return models.ModelMeta.create_empty(
+        overwrites={
+            "name": named,
+            "revision": (identity or "no_revision_available")[:40],
+            "modalities": ["text"],
+            "similarity_fn_name": models.ScoringFunction.COSINE,
+        }
+    )
+
+
+#: the measures that mteb compares pairs with
+PAIR_MEASURES = ("cosine", "dot", "euclidean", "manhattan")
+
+
+@splitter("few-shot")
+def few_shot(
+    data: Dataset, samples: int = 8, repeats: int = 10, folds: int = 0, seed: int = SEED
+) -> Iterator[Fold]:
+    """Train on a few rows of each class, in each repeat on others; test on the test part.
+
+    ``samples`` is the number of train rows per class. With ``folds``, the data are cut into so many
+    folds, each of which is tested once, and there are no repeats. The draws are those of mteb and
+    do not depend on the seed of the run.
+    """
+    if data.kind != "classification" or data.target is None:
+        raise DefinitionError(f"{data.name}: split few-shot requires classes, got {data.kind}.")
+    from sklearn.model_selection import KFold
+    from sklearn.utils import check_random_state
+
+    labels = np.asarray(data.target)
+    rows = np.arange(len(data))
+    if folds:
+        sides = list(KFold(folds, shuffle=True, random_state=seed).split(rows))
+    elif data.part is None:
+        raise DataError(f"{data.name}: split few-shot requires a train and a test part.")
+    else:
+        sides = [(rows[data.part == "train"], rows[data.part == "test"])] * repeats
+    order: list[int] | None = None
+    for number, (train, test) in enumerate(sides):
+        order = list(range(len(train))) if order is None else order
+        # each draw shuffles the order of the one before with the same seed
+        check_random_state(seed).shuffle(order)
+        places = pd.Series(order)
+        turn = places.groupby(labels[train][order]).cumcount()
+        drawn = train[places[turn < samples].to_numpy()]
+        yield Fold(drawn, test, 0 if folds else number)
+
+
+@splitter("each-group")
+def each_group(data: Dataset) -> Iterator[Fold]:
+    """Every group is a fold in which nothing is held out, in the order of the data."""
+    if data.group is None:
+        raise DefinitionError(f"{data.name}: split each-group requires groups.")
+    codes, names = pd.factorize(data.group)
+    for number in range(len(names)):
+        rows = np.flatnonzero(codes == number)
+        yield Fold(rows, rows, number)
+
+
+@probe("mteb-clustering")
+class Clustering:
+    """Mini-batch k-means with the settings of mteb.
+
+    A class is written ``"SET: LABEL"``; the number of clusters is that of the labels of the set.
+    """
+
+    def __init__(self, batch_size: int = 512, seed: int = SEED) -> None:
+        self.batch_size = batch_size
+        self.seed = seed
+        self.notes: list[str] = []
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which questions have an item with a vector."""
+        need_fields(data, "mteb-clustering", "classification")
+        return vectors.answerable(data)
+
+    def fit(self, train: Dataset, vectors: Vectors) -> None:
+        """Do nothing: the probe is stateless."""
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the cluster of each question."""
+        from sklearn.cluster import MiniBatchKMeans
+
+        target = np.asarray(test.target)
+        own = str(target[0]).partition(": ")[0]
+        count = sum(str(label).partition(": ")[0] == own for label in test.classes)
+        head = MiniBatchKMeans(count, batch_size=self.batch_size, n_init=1, random_state=self.seed)
+        clusters = head.fit_predict(vectors.of(test, test.fields[0]))
+        return Predictions(clusters, target, answers="clusters", truths="classes")
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return a separate cluster per question."""
+        apart = -1 - np.arange(len(test))
+        return Predictions(apart, np.asarray(test.target), answers="clusters", truths="classes")
+
+
+@probe("mteb-pairs")
+class Pairs(Similarity):
+    """The similarity of pairs by four measures: one row per measure, which is the group, and pair.
+
+    The metrics ``max_ap``, ``max_f1`` and so on are the highest of the measures.
+    """
+
+    one_answer_each = False
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the similarities by each measure in turn."""
+        found = [Similarity(measure).answer(test, vectors) for measure in PAIR_MEASURES]
+        count = len(found)
+        return replace(
+            found[0],
+            predictions=np.concatenate([each.predictions for each in found]),
+            target=np.tile(found[0].target, count),
+            group=np.repeat(PAIR_MEASURES, len(test)),
+            question=np.tile(np.arange(len(test)), count),
+        )
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Refuse: pairs without vectors have no similarity."""
+        raise DefinitionError("probe: mteb-pairs cannot penalize; set missing: ignore.")
+
+
+@probe("candidates")
+class Candidates(Similarity):
+    """Rank the given candidates of each query by cosine.
+
+    A question is a query and a candidate, the group is the query, the target the relevance. A
+    candidate without a vector is never found. Of equal scores, the highest item id is first.
+    """
+
+    def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
+        """Return which candidates, and their queries, have a vector."""
+        if data.group is None or data.kind != "regression":
+            raise DefinitionError(
+                f"probe: candidates needs relevances and the query of each as its group; "
+                f"{data.name} has {data.kind}."
+            )
+        return super().answerable(data, vectors)
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the rank of each candidate among those of its query."""
+        scores = super().answer(test, vectors).predictions
+        ids = test.questions[test.fields[1]].to_numpy()
+        table = pd.DataFrame({"group": np.asarray(test.group), "score": scores, "id": ids})
+        table = table.sort_values(["score", "id"], ascending=False, kind="stable")
+        rank = table.groupby("group", sort=False).cumcount().sort_index().to_numpy() + 1.0
+        return self._ranked(test, rank)
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return ranks behind all candidates."""
+        return self._ranked(test, np.full(len(test), np.inf))
+
+    def _ranked(self, test: Dataset, rank: np.ndarray) -> Predictions:
+        ids = test.questions[test.fields[1]].to_numpy()
+        sizes = pd.Series(np.asarray(test.group)).map(pd.Series(test.group).value_counts())
+        return Predictions(
+            predictions=ids,
+            target=ids,
+            answers="items",
+            truths="items",
+            group=test.group,
+            rank=rank,
+            candidates=sizes.to_numpy(),
+            gain=np.asarray(test.target, dtype=float),
+        )
+
+
+@probe("bitext")
+class Bitext(Nearest):
+    """The nearest candidate of each query by cosine, as the predicted one of many classes."""
+
+    def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
+        """Return the nearest candidate of each query."""
+        return _as_classes(super().answer(test, vectors))
+
+    def unanswered(self, test: Dataset) -> Predictions:
+        """Return no candidate."""
+        return _as_classes(super().unanswered(test))
+
+
+def _as_classes(found: Predictions) -> Predictions:
+    kinds: dict[str, Any] = {"answers": "classes", "truths": "classes"}
+    return Predictions(found.predictions, found.target, **kinds)

@@ -18,9 +18,10 @@ from typing import Any
 import pandas as pd
 
 from karat.compat.mteb.task_data import part_name
-from karat.core.files import safe_name
+from karat.core.files import hashed_name, safe_name
 from karat.core.registry import result_folder
 from karat.errors import DataError, KaratError
+from karat.metrics.metric import MTEB
 from karat.results.importing import (
     ImportLog,
     ModelResults,
@@ -37,16 +38,7 @@ from karat.results.run import Run
 LOOKS = 'JSON with the keys "task_name" and "scores", or "mteb_dataset_name" and "test"'
 META = "model_meta.json"
 #: Karat's names of metrics; MTEB's f1 of a classification is the macro average
-OURS = {
-    "accuracy": "acc",
-    "f1": "f1_macro",
-    "ap": "pr_auc",
-    "cosine_spearman": "spearman",
-    "cosine_pearson": "pearson",
-    "cosine_ap": "pr_auc",
-    "cosine_f1": "f1_best",
-    "cosine_accuracy": "acc_best",
-}
+OURS = {**MTEB, "f1": "f1_macro"}
 MAIN = "main_score"
 #: the metric of the main score, if several have its value or there is no main score
 ORDER = ("ndcg@10", "map", "v_measure", "spearman", "pr_auc", "acc", "f1_macro", "max_ap")
@@ -341,6 +333,7 @@ NO_REVISION = "no_revision_available"
 
 def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of MTEB's result files: those of each task, and of each model."""
+    models: dict[str, str] = {}
     for run, model, _ in exported_runs(runs):
         revision = str(run.about.get("version") or "") or NO_REVISION
         names = [re.sub("[^A-Za-z0-9._@-]+", "_", n.replace("/", "__")) for n in (model, revision)]
@@ -349,6 +342,8 @@ def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:
             n if n == o.replace("/", "__") and n.strip(".") else safe_name(o)
             for n, o in zip(names, (model, revision), strict=True)
         ]
+        if models.setdefault(kept[0].lower(), model) != model:  # "a/B" and "a/b", or "a__b"
+            kept[0] = hashed_name(model)
         folder, results = "/".join(["results", *kept]), dict(_task_results(run))
         for task, content in results.items():
             plain = re.fullmatch("[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*", task)

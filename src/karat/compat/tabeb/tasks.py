@@ -35,7 +35,7 @@ from karat.core.dataset import Dataset
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import accepts, build, heads
 from karat.errors import ContractError, DataError, DefinitionError, KaratError, did_you_mean
-from karat.execution.solvers import ProbeSolver
+from karat.execution.job import ProbeSolver
 from karat.execution.workers import one_thread
 from karat.metrics.metric import get_metric, score
 from karat.probes.retrieval import Duplicates, SameClass

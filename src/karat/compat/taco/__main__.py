@@ -28,8 +28,7 @@ from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.core.task import KEPT
 from karat.errors import DefinitionError, KaratError
-from karat.execution.progress import choose_progress
-from karat.execution.runner import Stopped
+from karat.execution.runner import Stopped, choose_progress
 from karat.execution.splits import split
 from karat.execution.workers import available_cores
 

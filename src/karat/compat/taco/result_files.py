@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.formatting import rounded
 from karat.analysis.robustness import curves
 from karat.core.files import safe_name, write_atomic
+from karat.core.formatting import rounded
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
 from karat.reporting.formats import metric_label
@@ -252,7 +252,7 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
         figure, ((axes,),) = make_figure(size=(WIDTH, 4))
         for corruption, group in table.groupby("corruption", sort=False):
             name = str(corruption)
-            axes.clear()
+            _remove_artists(axes)
             if "+" in name:
                 _draw_points(axes, group, models)
             else:
@@ -260,6 +260,14 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
             axes.set_xlabel(f"severity of {cut_name(name)}")
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
+
+
+def _remove_artists(axes: Any) -> None:
+    """Remove what was plotted and keep the ticks, which ``axes.clear()`` would make again."""
+    for artist in [*axes.lines, *axes.collections]:
+        artist.remove()
+    axes.containers.clear()
+    axes.relim()
 
 
 def _compositions(part: pd.DataFrame) -> pd.DataFrame:

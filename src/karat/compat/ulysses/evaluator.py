@@ -29,7 +29,6 @@ from karat.core.embeddings import check_vectors, distinct_texts
 from karat.core.files import safe_name, write_atomic
 from karat.core.registry import accepts, build
 from karat.core.task import Suite, Task
-from karat.core.torch_random import MASTER, bootstrap_seed
 from karat.data.download import fetch_first
 from karat.data.load_dataset import load_dataset
 from karat.errors import (
@@ -41,10 +40,9 @@ from karat.errors import (
     did_you_mean,
 )
 from karat.execution.evaluation import evaluate
-from karat.execution.progress import choose_progress
-from karat.execution.runner import Stopped
+from karat.execution.runner import Stopped, choose_progress
 from karat.models.model import Model, StatelessEncoder, object_identity
-from karat.probes.heads.adamw import AdamW
+from karat.probes.adamw import MASTER, AdamW, bootstrap_seed
 from karat.probes.trained import concat, interaction, single
 from karat.results.run import Run
 

@@ -1,0 +1,135 @@
+"""Names, numbers and tables as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat.core.files import write_atomic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: maximum length of a name, and of an answer
+NAME_WIDTH, ANSWER_WIDTH = 32, 24
+#: from here on, numbers have an exponent
+LARGE = 1e15
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "model"), count(1200, "model")
+    ('1 model', '1,200 models')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def plain(name: object) -> str:
+    r"""Return a name on one line, without control characters.
+
+    >>> plain("a\nb\x1b[1m")
+    'a b�[1m'
+    """
+    line = " ".join(str(name).split())
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
+
+
+def short(name: object, width: int = NAME_WIDTH) -> str:
+    """Return a name on one line, cut if it is long."""
+    text = plain(name)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def middle_cut(name: str, width: int = NAME_WIDTH) -> str:
+    """Return a name cut in the middle, because runs of one model differ at the end."""
+    text, half = plain(name), width // 2
+    return text if len(text) <= width else f"{text[: half - 1]}…{text[-half:]}"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(0.0123), signed(-123.456), signed(0.0)
+    ('+0.012', '-123.5', '0.000')
+    """
+    if math.isnan(value):
+        return "–"
+    text = rounded(abs(value))
+    return text if not float(text.replace(",", "")) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def fixed(value: float, digits: int) -> str:
+    """Return a value with some decimals, a half rounded up; zero has no sign.
+
+    >>> fixed(1.25, 1), fixed(-0.0001, 3), fixed(1125000.0, 0)
+    ('1.3', '0.000', '1,125,000')
+    """
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
+    unit = Decimal(1).scaleb(-digits)
+    number = Decimal(value).quantize(unit, ROUND_HALF_UP, Context(prec=400))
+    return f"{number if number else abs(number):,}"
+
+
+def rounded(value: float) -> str:
+    """Return a value with three decimals, from 10 on with fewer: four digits, or a whole number.
+
+    >>> rounded(0.12345), rounded(-8.4e-5), rounded(54.916), rounded(1125000.0), rounded(2e20)
+    ('0.123', '0.000', '54.92', '1,125,000', '2.000e20')
+    """
+    size = abs(value)
+    if LARGE <= size < math.inf:
+        return f"{value:.3e}".replace("e+", "e")
+    return fixed(value, 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0)
+
+
+def format_answer(value: Any) -> str:
+    """Return a number, or a text cut in the middle, because ids differ at the end.
+
+    >>> format_answer(0.12345), format_answer("http://dbpedia.org/resource/Canada")
+    ('0.123', 'http://dbpe…ource/Canada')
+    """
+    return middle_cut(value, ANSWER_WIDTH) if isinstance(value, str) else rounded(float(value))
+
+
+def format_p(p: float) -> str:
+    """Return p with three decimals.
+
+    >>> format_p(0.0301), format_p(0.00002), format_p(1.0)
+    ('0.030', '< 0.001', '1.000')
+    """
+    return "–" if math.isnan(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def chance(p: float) -> str:
+    """Return a probability estimated by sampling, which is never shown as 0 or 1.
+
+    >>> chance(0.97), chance(1.0), chance(0.0)
+    ('0.970', '> 0.999', '< 0.001')
+    """
+    return "> 0.999" if p > 0.9995 else format_p(p)
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """Return a difference with its interval, if it has one."""
+    return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table; missing and infinite values are None."""
+    rows = table.astype(object).where(table.notna(), None).to_dict(orient="records")
+    return [
+        {str(k): None if v in (math.inf, -math.inf) else v for k, v in row.items()} for row in rows
+    ]
+
+
+def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write tables as ``prefix_name.csv`` into a folder, and return the files."""
+    paths = [Path(folder) / f"{prefix}_{name}.csv" for name in tables]
+    for path, table in zip(paths, tables.values(), strict=True):
+        write_atomic(path, table.to_csv(index=False, lineterminator="\n"))
+    return paths

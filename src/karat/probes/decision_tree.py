@@ -1,0 +1,301 @@
+"""Decision trees of scikit-learn, grown by compiled loops that give the same, and model trees."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import check_random_state
+
+#: numbers of train vectors for which scikit-learn takes about as long as loading numba
+PATIENCE = 2**19
+#: integers up to this size are exact as float64
+EXACT = 2**53
+_seen = [0]
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The nodes of a tree, in the attributes of scikit-learn's ``tree_``."""
+
+    feature: np.ndarray
+    children_left: np.ndarray
+    children_right: np.ndarray
+    n_node_samples: np.ndarray
+    threshold: np.ndarray
+    impurity: np.ndarray
+    value: np.ndarray
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes."""
+        return len(self.feature)
+
+
+class ClassTree(DecisionTreeClassifier):
+    """A tree that predicts classes and their shares in one pass."""
+
+    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> ClassTree:
+        """Grow the tree; weighted rows by scikit-learn."""
+        classes, codes = np.unique(np.asarray(y), return_inverse=True)
+        grown = None if sample_weight is not None else _grown(self, X, codes, len(classes))
+        if grown is None:
+            return super().fit(X, y, sample_weight)
+        self.tree_, self.classes_, self.n_features_in_ = grown, classes, np.shape(X)[1]
+        return self
+
+    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the most frequent class of each row's leaf, and the shares of all."""
+        shares = self.tree_.value[leaves(self.tree_, X), 0]
+        return self.classes_[shares.argmax(axis=1)], shares
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the classes."""
+        return self.predict_both(X)[0]
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the shares of all classes."""
+        return self.predict_both(X)[1]
+
+
+class NumberTree(DecisionTreeRegressor):
+    """A tree that predicts the mean of each row's leaf."""
+
+    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> NumberTree:
+        """Grow the tree; weighted rows and sums that are not exact by scikit-learn."""
+        y = np.asarray(y, dtype=np.float64)
+        exact = np.array_equal(y, np.rint(y)) and np.dot(y, y) * len(y) < EXACT
+        usual = exact and sample_weight is None and self.criterion == "squared_error"
+        grown = _grown(self, X, y, 0) if usual else None
+        if grown is None:
+            return super().fit(X, y, sample_weight)
+        self.tree_, self.n_features_in_ = grown, np.shape(X)[1]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the means."""
+        return np.asarray(self.tree_.value[leaves(self.tree_, X), 0, 0])
+
+
+def leaves(tree: Any, X: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
+    """Return the leaf of each row; ``ends`` are the leaves after pruning."""
+    X = np.asarray(X, dtype=np.float32)
+    ends = tree.feature < 0 if ends is None else ends
+    place = np.zeros(len(X), dtype=np.intp)
+    moving = np.flatnonzero(~ends[place])
+    while len(moving):
+        node = place[moving]
+        left = X[moving, tree.feature[node]] <= tree.threshold[node]
+        place[moving] = np.where(left, tree.children_left[node], tree.children_right[node])
+        moving = moving[~ends[place[moving]]]
+    return place
+
+
+def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | None:
+    """Return the tree that scikit-learn would grow, or None if it has to."""
+    with np.errstate(over="ignore"):
+        columns = np.asarray(X, dtype=np.float32).T.copy()
+    loops = _loops(columns.size)
+    if loops is None or classes == 1 or not np.isfinite(columns).all():
+        return None
+    size, width = len(y), classes or 2
+    rule = {"gini": loops.GINI, "entropy": loops.ENTROPY}.get(tree.criterion, loops.SQUARES)
+    counts = np.arange(size + 1.0)
+    parts, scale, shift = counts**2, 1 / np.maximum(counts, 1), np.zeros(size + 1)
+    if rule == loops.ENTROPY:
+        parts = shift = counts * np.log2(np.maximum(counts, 1))
+        scale = np.ones(size + 1)
+    nodes, numbers = np.full((2 * size, 4), -1), np.full((2 * size, 2), -2.0)
+    sums = np.zeros((2 * size, width))
+    # the seed of the order in which scikit-learn tries the features; its generator replaces 0
+    seed = int(check_random_state(tree.random_state).randint(0, 2**31 - 1)) or 1
+    made = loops.grow(
+        columns,
+        np.argsort(columns, axis=1).astype(np.int32),
+        (y.astype(np.float64), y.astype(np.int64), rule),
+        (tree.min_samples_leaf, tree.max_depth or size, seed),
+        (parts, np.diff(parts), scale, shift),
+        (nodes, numbers, sums),
+    )
+    feature, left, right, rows = nodes[:made].T.copy()
+    threshold, impurity = numbers[:made].T.copy()
+    shares = sums[:made, None, : classes or 1] / rows[:, None, None]
+    return Grown(feature, left, right, rows, threshold, impurity, shares)
+
+
+def _loops(size: int) -> Any:
+    """Return the module of compiled loops once their start pays, or None."""
+    _seen[0] += size
+    if "numba" not in sys.modules and _seen[0] < PATIENCE:
+        return None
+    try:
+        from karat.probes import heads_numba
+    except ImportError:
+        return None
+    return heads_numba
+
+
+#: a node is not split if its standard deviation is below this share of that of all rows
+CALM = 0.05
+#: errors that differ by less than this share of the standard deviation count as equal
+EQUAL = 1e-9
+#: relative size below which a column counts as linearly dependent on the others
+RANK = 1e-10
+
+
+@dataclass(frozen=True)
+class Line:
+    """A linear model: weights of some dimensions, and its mean absolute error."""
+
+    terms: np.ndarray
+    weights: np.ndarray
+    offset: float
+    error: float
+
+    @property
+    def parameters(self) -> int:
+        """The number of fitted parameters."""
+        return len(self.weights) + 1
+
+    def dense(self, width: int) -> np.ndarray:
+        """Return the weights of all dimensions, followed by the offset."""
+        whole = np.zeros(width + 1)
+        whole[self.terms] = self.weights
+        whole[-1] = self.offset
+        return whole
+
+
+@dataclass(eq=False)
+class ModelTree:
+    """A tree whose leaves are linear models; the order of the train rows does not matter."""
+
+    min_samples_leaf: int = 4
+    smoothing: float = 15.0
+
+    def fit(self, X: np.ndarray, y: Any) -> ModelTree:
+        """Grow, model, prune and smooth."""
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        order = np.lexsort([*X.T, y])  # makes sums independent of the order of rows
+        X, y = X[order], y[order]
+        leaf = min(self.min_samples_leaf, len(y))
+        self.grown_ = NumberTree(min_samples_leaf=leaf, random_state=0).fit(X, y).tree_
+        self._spread = float(y.std())
+        #: smoothed weights of every leaf after pruning, by its node number in the grown tree
+        self.leaves_: dict[int, np.ndarray] = {}
+        self._prune(X, y)
+        width = X.shape[1]
+        tree, k = self.grown_, self.smoothing
+        waiting: list[tuple[int, list[tuple[int, np.ndarray]]]] = [(0, [])]
+        while waiting:
+            node, above = waiting.pop()
+            mixed = self.lines_[node].dense(width)
+            if not self._is_leaf[node]:
+                kids = (int(tree.children_left[node]), int(tree.children_right[node]))
+                waiting += [(kid, [*above, (node, mixed)]) for kid in kids]
+                continue
+            count = int(tree.n_node_samples[node])
+            for parent, weights in reversed(above):
+                mixed = (count * mixed + k * weights) / (count + k)
+                count = int(tree.n_node_samples[parent])
+            self.leaves_[node] = mixed
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the prediction of the smoothed model of each row's leaf."""
+        X = np.asarray(X, dtype=np.float64)
+        predicted = np.empty(len(X))
+        ends = np.zeros(self.grown_.node_count, dtype=bool)
+        ends[list(self.leaves_)] = True
+        place = leaves(self.grown_, X, ends)
+        for leaf in np.unique(place):
+            here = place == leaf
+            weights = self.leaves_[int(leaf)]
+            predicted[here] = X[here] @ weights[:-1] + weights[-1]
+        return predicted
+
+    def _prune(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Fit every node from the bottom up; prune subtrees that are not better than its model."""
+        tree, equal = self.grown_, EQUAL * self._spread
+        X32, reached = X.astype(np.float32), {0: np.arange(len(X))}
+        for node in np.flatnonzero(tree.feature >= 0).tolist():  # parents come before children
+            rows = reached[node]
+            left = X32[rows, tree.feature[node]] <= tree.threshold[node]
+            reached[int(tree.children_left[node])] = rows[left]
+            reached[int(tree.children_right[node])] = rows[~left]
+        self.lines_: dict[int, Line] = {}
+        #: for every node: whether it is a leaf now, the dimensions split below it, and the mean
+        #: absolute error and number of parameters of its subtree, where a split counts as one
+        self._is_leaf: dict[int, bool] = {}
+        tested: dict[int, np.ndarray] = {}
+        subtree: dict[int, tuple[float, int]] = {}
+        for node in reversed(range(tree.node_count)):  # children come after their parents
+            rows = reached[node]
+            kids = [int(tree.children_left[node]), int(tree.children_right[node])]
+            calm = kids[0] < 0 or np.sqrt(max(0.0, tree.impurity[node])) < CALM * self._spread
+            below = [] if calm else [*(tested[kid] for kid in kids), tree.feature[[node]]]
+            tested[node] = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *below]))
+            line = _line(X[rows][:, tested[node]], y[rows], tested[node], equal)
+            self.lines_[node] = line
+            self._is_leaf[node], subtree[node] = True, (line.error, line.parameters)
+            if not calm:
+                error = sum(subtree[kid][0] * tree.n_node_samples[kid] for kid in kids) / len(rows)
+                parameters = sum(subtree[kid][1] for kid in kids) + 1
+                split = adjusted(error, len(rows), parameters)
+                if adjusted(line.error, len(rows), line.parameters) > split + equal:
+                    self._is_leaf[node], subtree[node] = False, (error, parameters)
+
+
+def _line(X: np.ndarray, y: np.ndarray, terms: np.ndarray, equal: float) -> Line:
+    """Return the least-squares model without the terms that do not reduce the adjusted error."""
+    center, mean = X.mean(axis=0), float(y.mean())
+    chosen = _select_columns(X - center, y - mean, equal)
+    weights = np.linalg.lstsq(X[:, chosen] - center[chosen], y - mean, rcond=None)[0]
+    offset = mean - float(center[chosen] @ weights)
+    rest = y - mean - (X[:, chosen] - center[chosen]) @ weights
+    return Line(terms[chosen], weights, offset, _mean_error(rest))
+
+
+def _select_columns(X: np.ndarray, y: np.ndarray, equal: float) -> np.ndarray:
+    """Remove the weakest columns, one by one, while the adjusted error does not rise."""
+    from scipy.linalg import qr, solve_triangular
+
+    if not X.shape[1]:
+        return np.arange(0)
+    q, r, order = qr(X, mode="economic", pivoting=True)
+    size = np.abs(r.diagonal())
+    rank = int((size > RANK * size[0]).sum())
+    inverse = solve_triangular(r[:rank, :rank], np.eye(rank))
+    spread, weights = inverse @ inverse.T, inverse @ (q[:, :rank].T @ y)
+    chosen, rest = order[:rank], y - q[:, :rank] @ (q[:, :rank].T @ y)
+    error = adjusted(_mean_error(rest), len(y), rank + 1)
+    while len(chosen):
+        weak = int(np.argmin(weights**2 / spread.diagonal()))
+        # without this column, the weights of the others change by what they share with it
+        change = spread[:, weak] * (weights[weak] / spread[weak, weak])
+        without = rest + X[:, chosen] @ change
+        fewer = adjusted(_mean_error(without), len(y), len(chosen))
+        if fewer > error + equal:
+            break
+        spread = spread - np.outer(spread[:, weak], spread[weak]) / spread[weak, weak]
+        left = np.delete(np.arange(len(chosen)), weak)
+        spread, weights, chosen = spread[np.ix_(left, left)], (weights - change)[left], chosen[left]
+        rest, error = without, fewer
+    return np.sort(chosen)
+
+
+def adjusted(error: float, rows: int, parameters: int) -> float:
+    """Return an error adjusted for the number of fitted parameters; infinite for too many.
+
+    >>> adjusted(1.0, rows=3, parameters=1)
+    2.0
+    """
+    if rows <= parameters:
+        return float(np.inf)
+    return error * (rows + parameters) / (rows - parameters)
+
+
+def _mean_error(rest: np.ndarray) -> float:
+    return float(np.abs(rest).mean())

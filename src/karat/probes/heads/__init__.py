@@ -1,1 +1,0 @@
-"""Heads: small models that turn vectors into answers; scikit-learn estimators made by name."""

@@ -1,0 +1,401 @@
+"""Numba loops for the training of heads (``pip install "karat[fast]"``).
+
+Those of AdamW compute the same as the NumPy code of ``adamw`` with fewer passes over memory.
+Decision trees are those of scikit-learn, with the same order of features, thresholds and tie
+breaks. It sorts every feature in every node; here each feature is sorted once, and divided with
+the rows.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from karat.probes.adamw import BLOCK
+
+F = np.float32
+
+
+def _compiled(function: Any, fast: Any = frozenset({"reassoc", "contract", "arcp"})) -> Any:
+    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy"}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # numba finds no writable cache folder
+        return njit(**options)(function)
+
+
+def _as_numpy(function: Any) -> Any:
+    """Compile a function so that it rounds as NumPy does."""
+    return _compiled(function, ())
+
+
+@_compiled
+def update(weights, moments, gradients, change, memory, scale):
+    """Make an AdamW step; ``change``, ``memory`` and ``scale`` have one value per head."""
+    for part in range(weights.shape[0]):
+        for head in range(weights.shape[1]):
+            w, g = weights[part, head], gradients[part, head]
+            first, second = moments[0, part, head], moments[1, part, head]
+            shrink, move, small = change[0, head], change[1, head], change[2, head]
+            keep1, keep2 = memory[0, head], memory[1, head]
+            by = scale[head]
+            add1, add2 = memory[2, head] * by, memory[3, head] * by * by
+            for j in range(w.shape[0]):
+                m = keep1 * first[j] + add1 * g[j]
+                v = keep2 * second[j] + add2 * g[j] * g[j]
+                first[j] = m
+                second[j] = v
+                w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+
+
+@_as_numpy
+def _adjust(w, g, moments, memory, change):
+    """Make an AdamW step of a vector of weights in the order of operations of NumPy."""
+    (first, second), (keep1, keep2, add1, add2), (shrink, by, small) = moments, memory, change
+    for j in range(w.shape[0]):
+        m = first[j] * keep1 + g[j] * add1
+        v = second[j] * keep2 + g[j] * g[j] * add2
+        first[j] = m
+        second[j] = v
+        w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * by
+
+
+@_as_numpy
+def step(state, change, memory, squares, limits):
+    """Make the step of ``Descent._step`` with the same digits; ``squares`` are sums per head."""
+    (weights, moments, gradients), (clip, size) = state, limits
+    for part in range(weights.shape[0]):
+        for head in range(weights.shape[1]):
+            w, g = weights[part, head], gradients[part, head]
+            first, second = moments[0, part, head], moments[1, part, head]
+            shrink, move, small = change[0, head], change[1, head], change[2, head]
+            keep1, keep2 = memory[0, head], memory[1, head]
+            norm = np.sqrt(squares[head]) / size
+            by = min(F(1), clip / (norm + F(1e-6))) / size
+            add1, add2 = memory[2, head] * by, memory[3, head] * by * by
+            _adjust(w, g, (first, second), (keep1, keep2, add1, add2), (shrink, move, small))
+
+
+@_as_numpy
+def move(weights, moments, gradients, change, memory):
+    """Make the AdamW step of ``_move`` for one head, with the same digits."""
+    shrink, by, small = F(change[0]), F(change[1]), F(change[2])
+    factors = F(memory[0]), F(memory[1]), F(memory[2]), F(memory[3])
+    for part in range(weights.shape[0]):
+        own = moments[0, part], moments[1, part]
+        _adjust(weights[part], gradients[part], own, factors, (shrink, by, small))
+
+
+@_compiled
+def _to_errors(wrong, wanted, at, logits):
+    """Record logits, and turn them into probabilities minus targets, in place."""
+    outputs, rows = wrong.shape
+    for row in range(rows):
+        # one output is the logit of the second class; that of the first is 0
+        top = max(wrong[0, row], F(0)) if outputs == 1 else wrong[0, row]
+        for k in range(outputs):
+            logits[k, at + row] = wrong[k, row]
+            top = max(top, wrong[k, row])
+        total = np.exp(-top) if outputs == 1 else F(0)
+        for k in range(outputs):
+            wrong[k, row] = np.exp(wrong[k, row] - top)
+            total += wrong[k, row]
+        for k in range(outputs):
+            wrong[k, row] = wrong[k, row] / total - wanted[k, at + row]
+
+
+@_compiled
+def epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
+    """Train one head for an epoch, four rows at a time."""
+    (outputs, width), size = w.shape, len(order) // len(changes)
+    g, wrong = np.empty((outputs, width), F), np.empty((outputs, BLOCK), F)
+    for step in range(len(changes)):
+        g[:] = 0
+        for at in range(step * size, (step + 1) * size, BLOCK):
+            a, b, c, d = order[at], order[at + 1], order[at + 2], order[at + 3]
+            for k in range(outputs):
+                za = zb = zc = zd = F(0)
+                for j in range(width):
+                    za, zb = za + w[k, j] * X[a, j], zb + w[k, j] * X[b, j]
+                    zc, zd = zc + w[k, j] * X[c, j], zd + w[k, j] * X[d, j]
+                wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3] = za, zb, zc, zd
+            _to_errors(wrong, wanted, at, logits)
+            for k in range(outputs):
+                za, zb, zc, zd = wrong[k, 0], wrong[k, 1], wrong[k, 2], wrong[k, 3]
+                for j in range(width):
+                    g[k, j] += za * X[a, j] + zb * X[b, j] + zc * X[c, j] + zd * X[d, j]
+        total = F(0)
+        for k in range(outputs):
+            for j in range(width):
+                total += g[k, j] * g[k, j]
+        scale = min(F(1), clip / (np.sqrt(total) / F(size) + F(1e-6))) / F(size)
+        add1, add2 = memory[2] * scale, memory[3] * scale * scale
+        shrink, move, small = changes[step, 0], changes[step, 1], changes[step, 2]
+        for k in range(outputs):
+            for j in range(width):
+                m = memory[0] * moments[0, k, j] + add1 * g[k, j]
+                v = memory[1] * moments[1, k, j] + add2 * g[k, j] * g[k, j]
+                moments[0, k, j], moments[1, k, j] = m, v
+                w[k, j] = w[k, j] * shrink - move * m / (np.sqrt(v) + small)
+
+
+@_compiled
+def shuffle(order, steps):
+    """Swap each place of the order with the one that many steps after it."""
+    for place in range(len(steps)):
+        other = place + steps[place]
+        held = order[place]
+        order[place] = order[other]
+        order[other] = held
+
+
+@_compiled
+def normalize(normal, gain, shift, statistics, small):
+    """Normalize columns in place; return them scaled, shifted and rectified.
+
+    The means, variances and factors are written to ``statistics``.
+    """
+    rows, columns = normal.shape
+    mean, variance, scale = statistics[0], statistics[1], statistics[2]
+    mean[:] = 0
+    variance[:] = 0
+    for i in range(rows):
+        for j in range(columns):
+            mean[j] += normal[i, j]
+    for j in range(columns):
+        mean[j] /= F(rows)
+    for i in range(rows):
+        for j in range(columns):
+            normal[i, j] -= mean[j]
+            variance[j] += normal[i, j] * normal[i, j]
+    for j in range(columns):
+        variance[j] /= F(rows)
+        scale[j] = F(1) / np.sqrt(variance[j] + small)
+    out = np.empty_like(normal)
+    for i in range(rows):
+        for j in range(columns):
+            normal[i, j] *= scale[j]
+            out[i, j] = max(normal[i, j] * gain[j] + shift[j], F(0))
+    return out
+
+
+@_compiled
+def denormalize(back, normal, out, slope, to_gain, to_shift):
+    """Backpropagate through a layer, in place; ``slope`` is gain times scale."""
+    rows, columns = back.shape
+    to_gain[:] = 0
+    to_shift[:] = 0
+    for i in range(rows):
+        for j in range(columns):
+            if out[i, j] <= 0:
+                back[i, j] = 0
+            to_shift[j] += back[i, j]
+            to_gain[j] += back[i, j] * normal[i, j]
+    per = F(1) / F(rows)
+    for i in range(rows):
+        for j in range(columns):
+            rest = back[i, j] - per * (to_shift[j] + normal[i, j] * to_gain[j])
+            back[i, j] = rest * slope[j]
+
+
+# -- decision trees -----------------------------------------------------------------------------
+
+#: values that are closer are not separated; a node with a smaller impurity is a leaf
+NEAR, PURE = np.float32(1e-7), np.finfo(np.float64).eps
+#: generous bound of the relative rounding error of an estimated gain
+ROUNDING = 1e-9
+GINI, ENTROPY, SQUARES = 0, 1, 2
+LOG_2 = np.log(2.0)
+
+
+@_as_numpy
+def _add(sums, rows, begin, end, y):
+    """Set the counts of classes, or the sum and the sum of squares, of some rows."""
+    numbers, codes, rule = y
+    sums[:] = 0.0
+    for p in range(begin, end):
+        if rule == SQUARES:
+            sums[0] += numbers[rows[p]]
+            sums[1] += numbers[rows[p]] * numbers[rows[p]]
+        else:
+            sums[codes[rows[p]]] += 1.0
+
+
+@_as_numpy
+def _impurity(sums, count, rule):
+    if rule == SQUARES:
+        mean = sums[0] / count
+        return sums[1] / count - mean * mean
+    found = 0.0
+    for each in sums:
+        if rule == GINI:
+            found += each * each
+        elif each > 0:
+            share = each / count
+            found -= share * (np.log(share) / LOG_2)
+    return 1.0 - found / (count * count) if rule == GINI else found
+
+
+@_as_numpy
+def _best_of_numbers(column, span, y, tables, best, total):
+    """Return the best position in the order of a feature and its gain, if above ``best``."""
+    values, rows = column
+    begin, end, leaf = span
+    scale, position, size = tables[2], 0, end - begin
+    left, right = 0.0, total[0]
+    for p in range(1, size):
+        before = rows[begin + p - 1]
+        left += y[0][before]
+        right -= y[0][before]
+        # estimated without a division first
+        guess = left * left * scale[p] + right * right * scale[size - p]
+        if guess + ROUNDING * guess > best and p >= leaf and size - p >= leaf:
+            if values[rows[begin + p]] > values[before] + NEAR:
+                gain = left * left / p + right * right / (size - p)
+                if gain > best:
+                    best, position = gain, p
+    return position, best
+
+
+@_as_numpy
+def _best_of_classes(column, span, y, tables, best, counts):
+    """Return the same from the counts of classes: of all rows, left and right."""
+    values, rows = column
+    begin, end, leaf = span
+    parts, steps, scale, shift = tables
+    codes, rule = y[1], y[2]
+    left, right, position, size = counts[1], counts[2], 0, end - begin
+    own, other, slack = 0.0, 0.0, ROUNDING * size - (size if rule == GINI else 0)
+    for k in range(len(left)):
+        left[k], right[k] = 0, counts[0, k]
+        other += parts[right[k]]
+    for p in range(1, size):
+        before = rows[begin + p - 1]
+        k = codes[before]
+        own += steps[left[k]]
+        left[k] += 1
+        right[k] -= 1
+        other -= steps[right[k]]
+        # estimated without divisions and logarithms first
+        guess = own * scale[p] + other * scale[size - p] - shift[p] - shift[size - p]
+        if guess + slack > best and p >= leaf and size - p >= leaf:
+            if values[rows[begin + p]] > values[before] + NEAR:
+                gain = -(size - p) * _impurity(right, size - p, rule) - p * _impurity(left, p, rule)
+                if gain > best:
+                    best, position = gain, p
+    return position, best
+
+
+@_as_numpy
+def _random(state, low, high):
+    """Advance the 32-bit xorshift generator, and return an integer below ``high``."""
+    drawn = state[0]
+    drawn = (drawn ^ (drawn << 13)) & 0xFFFFFFFF
+    drawn ^= drawn >> 17
+    state[0] = drawn = (drawn ^ (drawn << 5)) & 0xFFFFFFFF
+    return low + (drawn & 0x7FFFFFFF) % (high - low)
+
+
+@_as_numpy
+def _best_split(columns, span, y, tables, drawn, total):
+    """Return feature, position and the number of constant features; draw features at random.
+
+    ``drawn`` are all features in their present order, those known to be constant and how many.
+    """
+    (begin, end, _), (features, constant, known, state) = span, drawn
+    counts = np.zeros((3, len(total)), dtype=np.int64)
+    counts[0] = total
+    chosen, position, best, left, found, passed = -1, 0, -np.inf, len(features), 0, 0
+    while left > known + found:
+        j = _random(state, passed, left - found)
+        if j < known:
+            features[passed], features[j] = features[j], features[passed]
+            passed += 1
+            continue
+        j += found
+        feature = features[j]
+        values, rows = columns[0][feature], columns[1][feature]
+        if values[rows[end - 1]] <= values[rows[begin]] + NEAR:
+            features[j], features[known + found] = features[known + found], feature
+            found += 1
+            continue
+        left -= 1
+        features[left], features[j] = feature, features[left]
+        if chosen >= 0 and (end - begin == 2 or (y[2] != SQUARES and best == 0.0)):
+            continue  # no split can be better
+        if y[2] == SQUARES:
+            at, best = _best_of_numbers((values, rows), span, y, tables, best, total)
+        else:
+            at, best = _best_of_classes((values, rows), span, y, tables, best, counts)
+        if at:
+            chosen, position = feature, at
+    features[:known] = constant[:known]
+    constant[known : known + found] = features[known : known + found]
+    return chosen, position, known + found
+
+
+@_as_numpy
+def _is_worse(total, left, n, n_left, count, rule):
+    """Return whether a split increases the impurity, which rounding errors can do."""
+    n_right = n - n_left
+    change = _impurity(total, n, rule) - n_right / n * _impurity(total - left, n_right, rule)
+    return n / count * (change - n_left / n * _impurity(left, n_left, rule)) + PURE < 0.0
+
+
+@_as_numpy
+def _divide(order, span, feature, count, is_left, spare):
+    """Move the rows left of a split to the front of the orders of the first features."""
+    begin, middle, end = span
+    for p in range(begin, end):
+        is_left[order[feature, p]] = p < middle
+    for each in range(count):
+        rows, at, rest = order[each], begin, 0
+        for p in range(begin, end):
+            row = rows[p]
+            rows[at] = row
+            spare[rest] = row
+            at += is_left[row]
+            rest += 1 - is_left[row]
+        for p in range(rest):
+            rows[at + p] = spare[p]
+
+
+@_as_numpy
+def grow(X, order, y, settings, tables, out):
+    """Fill nodes (feature, left, right, rows), numbers (threshold, impurity) and their sums.
+
+    ``X`` and ``order``, which is changed, have one row per feature. Returns the number of nodes.
+    """
+    (leaf, depth, seed), (nodes, numbers, sums) = settings, out
+    width, count = order.shape
+    features, constant, state = np.arange(width), np.empty(width, dtype=np.int64), np.array([seed])
+    is_left, spare = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32)
+    left, waiting = np.empty(sums.shape[1]), np.zeros((count + 1, 5), dtype=np.int64)
+    waiting[0, 1], waiting[0, 4], last, made = count, -1, 0, 0
+    while last >= 0:
+        begin, end, level, known, parent = waiting[last]
+        last -= 1
+        if parent >= 0:  # the left child comes right after its parent
+            nodes[parent, 1 if parent == made - 1 else 2] = made
+        size, total = end - begin, sums[made]
+        _add(total, order[0], begin, end, y)
+        nodes[made, 3], numbers[made, 1] = size, _impurity(total, size, y[2])
+        if level < depth and size >= max(2, 2 * leaf) and numbers[made, 1] > PURE:
+            drawn = (features, constant, known, state)
+            feature, at, known = _best_split(
+                (X, order), (begin, end, leaf), y, tables, drawn, total
+            )
+            middle, rows, values = begin + at, order[feature], X[feature]
+            _add(left, rows, begin, middle, y)
+            if at and not _is_worse(total, left, size, at, count, y[2]):
+                nodes[made, 0], divided = feature, width if size > 2 else 1
+                numbers[made, 0] = values[rows[middle - 1]] / 2.0 + values[rows[middle]] / 2.0
+                _divide(order, (begin, middle, end), feature, divided, is_left, spare)
+                waiting[last + 1] = middle, end, level + 1, known, made
+                waiting[last + 2] = begin, middle, level + 1, known, made
+                last += 2
+        made += 1
+    return made

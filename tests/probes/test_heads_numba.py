@@ -1,0 +1,153 @@
+"""The compiled loops of AdamW on numbers computed by hand, and of trees against scikit-learn."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from karat.probes import decision_tree
+from karat.probes.decision_tree import ClassTree, Grown, NumberTree
+
+numba = pytest.importorskip("numba")
+
+from karat.probes import heads_numba as loops  # noqa: E402
+
+
+def floats(*values):
+    return np.array(values, dtype=np.float32)
+
+
+def test_shuffle_swaps_each_place_with_a_later_one():
+    order = np.arange(4)
+    loops.shuffle(order, np.array([2, 0, 1], dtype=np.uint32))
+    assert order.tolist() == [2, 1, 3, 0]
+
+
+def epoch(X, wanted, clip=10.0):
+    """One step over four rows with rate 0.1, no decay and betas of 0: the sign of the gradient."""
+    outputs, width = len(wanted), X.shape[1]
+    weights = np.zeros((outputs, width), dtype=np.float32)
+    moments = np.zeros((2, outputs, width), dtype=np.float32)
+    logits = np.full((outputs, len(X)), 9, dtype=np.float32)
+    changes, memory = floats([1, 0.1, 0]), floats(0, 0, 1, 1)
+    order = np.arange(len(X))
+    clip = np.float32(clip)
+    loops.epoch(X, wanted, order, changes, weights, moments, memory, clip, logits)
+    return weights, moments, logits
+
+
+def test_epoch_of_two_classes():
+    # probabilities are 0.5, so that the errors are -0.5 for the first two rows, 0.5 for the others
+    X = floats([4, 0], [0, 2], [0, 4], [0, 4])
+    weights, moments, logits = epoch(X, floats([1, 1, 0, 0]))
+    assert np.array_equal(logits, np.zeros((1, 4)))
+    assert np.allclose(moments[0], [[-0.5, 0.75]])  # mean of error times row
+    assert np.allclose(moments[1], [[0.25, 0.5625]])
+    assert np.allclose(weights, [[0.1, -0.1]])
+
+
+def test_epoch_of_three_classes():
+    X = floats([3], [0], [0], [6])
+    wanted = floats([1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1])
+    weights, moments, _ = epoch(X, wanted)
+    # probabilities are 1/3: (-2/3 · 3 + 1/3 · 6) / 4, (3 + 6) / 12, (1/3 · 3 - 2/3 · 6) / 4
+    assert np.allclose(moments[0].ravel(), [0, 0.75, -0.75], atol=1e-7)
+    assert np.allclose(weights[1:].ravel(), [-0.1, 0.1])
+
+
+def test_gradients_are_clipped_by_their_norm():
+    X = floats([12, 0], [0, 16], [0, 0], [0, 0])
+    _, moments, _ = epoch(X, floats([0, 0, 0, 0]), clip=1.0)
+    assert np.allclose(moments[0], [[0.6, 0.8]])  # of 1.5 and 2, whose norm is 2.5
+
+
+def test_large_logits_do_not_overflow():
+    X = floats([1], [1], [1], [1])
+    logits, moments = np.empty((1, 4), np.float32), np.zeros((2, 1, 1), np.float32)
+    for weight, gradient in ((-200.0, 0.0), (200.0, 1.0)):
+        weights = floats([weight])
+        changes, memory = floats([1, 0, 1]), floats(0, 0, 1, 1)
+        wanted = floats([0, 0, 0, 0])
+        given = weights, moments, memory, np.float32(10), logits
+        loops.epoch(X, wanted, np.arange(4), changes, *given)
+        assert moments[0, 0, 0] == gradient
+
+
+def test_normalize_and_denormalize():
+    normal, statistics = floats([1, 0], [3, 0]), np.empty((3, 2), np.float32)
+    out = loops.normalize(normal, floats(2, 1), floats(-1, 1), statistics, np.float32(0.0))
+    assert statistics[:2].tolist() == [[2, 0], [1, 0]] and statistics[2, 0] == 1
+    assert normal[:, 0].tolist() == [-1, 1] and out[:, 0].tolist() == [0, 1]
+    back, to_gain, to_shift = floats([5], [4]), np.empty(1, np.float32), np.empty(1, np.float32)
+    column = np.ascontiguousarray(normal[:, :1]), np.ascontiguousarray(out[:, :1])
+    loops.denormalize(back, *column, floats(2), to_gain, to_shift)
+    # the first row is cut off by ReLU; what is left is explained by the mean and the spread
+    assert to_gain.tolist() == [4] and to_shift.tolist() == [4]
+    assert back.ravel().tolist() == [0, 0]
+
+
+def test_compiled_loops_are_kept_in_a_writable_folder():
+    folder = Path(loops.epoch.stats.cache_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    assert os.access(folder, os.W_OK)
+
+
+def test_loops_are_compiled_where_no_folder_is_writable(monkeypatch):
+    def refuse(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(loops, "njit", refuse)
+    add = loops._compiled(lambda a, b: a + b)
+    assert add(2, 3) == 5
+
+
+# -- trees: node for node those of scikit-learn
+
+ARRAYS = ("feature", "children_left", "children_right", "n_node_samples", "threshold", "impurity")
+
+
+def points(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors with ties, equal rows or constant dimensions, and integers as targets."""
+    rng = np.random.default_rng(len(kind))
+    X = rng.standard_normal((150, 12))
+    X[100:130] = X[:30]  # rows of one entity
+    if kind == "ties":
+        X = np.round(X, 1)
+    if kind == "constant":
+        X[:, ::3] = 1
+        X[:120, 4] = 0
+        X[:, 5] = 1 + 1e-8 * X[:, 5]
+    return X, rng.integers(0, 4, len(X))
+
+
+@pytest.mark.parametrize("kind", ["distinct", "ties", "constant"])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "settings"),
+    [
+        (ClassTree, DecisionTreeClassifier, {"criterion": "gini"}),
+        (ClassTree, DecisionTreeClassifier, {"criterion": "entropy", "random_state": 5}),
+        (ClassTree, DecisionTreeClassifier, {"min_samples_leaf": 4, "max_depth": 5}),
+        (NumberTree, DecisionTreeRegressor, {}),
+        (NumberTree, DecisionTreeRegressor, {"min_samples_leaf": 4, "random_state": 3}),
+        (NumberTree, DecisionTreeRegressor, {"max_depth": 3}),
+    ],
+)
+def test_trees_are_scikit_learns(monkeypatch, kind, ours, theirs, settings):
+    monkeypatch.setattr(decision_tree, "PATIENCE", 0)
+    (X, y), settings = points(kind), {"random_state": 0, **settings}
+    y = y * 37 - 50 if ours is NumberTree else np.array(list("dacb"))[y]
+    found, wanted = ours(**settings).fit(X, y), theirs(**settings).fit(X, y)
+    assert isinstance(found.tree_, Grown)
+    for name in (*ARRAYS, "value"):
+        # scikit-learn marks missing features by -2
+        expected = np.maximum(getattr(wanted.tree_, name), -1) if name == "feature" else None
+        expected = getattr(wanted.tree_, name) if expected is None else expected
+        assert np.array_equal(getattr(found.tree_, name), expected), name
+    asked = X + 0.1
+    assert np.array_equal(found.predict(asked), wanted.predict(asked))
+    if ours is ClassTree:
+        assert np.array_equal(found.predict_proba(asked), wanted.predict_proba(asked))
