@@ -17,7 +17,7 @@ import pytest
 
 from karat.errors import DataError
 from karat.results.run import Run
-from karat.serve import submissions
+from karat.serve import snapshots, submissions
 from karat.serve.server import ApiError, Settings
 from karat.serve.snapshots import ServedRun
 from karat.serve.submissions import (
@@ -371,12 +371,17 @@ def waiting(folder):
 # -- a whole evaluation ---------------------------------------------------------------------
 
 
-def test_evaluate_an_uploaded_vector_file(web, tools):
-    """The vectors separate the two classes, so that every prediction is right."""
+def test_evaluate_an_uploaded_vector_file(web, tools, monkeypatch):
+    """The vectors separate the two classes, so that every prediction is right.
+
+    The folder is scanned before the first job and after the end, not in between.
+    """
+    monkeypatch.setattr(snapshots, "SCAN_INTERVAL", 1e9)
     vectors = "".join(f"{i} {-1.0 if i < 10 else 1.0} 1.0\n" for i in range(20)).encode()
     assert send(web, "vectors", "mine.txt", vectors).status_code == 201
     data = ended(web, start(web, suite="texts", models=["upload:mine.txt"]), tools)
     assert (data["status"], data["code"]) == ("finished", 0), data["output"]
+    assert data["progress"] == {"done": 2, "running": [], "failed": 0, "left": 0}
     (row,) = tools.wait_until(lambda: web.get(f"{API}/board").json().get("items"))
     assert (row["model"], row["texts"], row["failed"]) == ("mine.txt", 1.0, 0)
     (run,) = web.get(f"{API}/runs").json()["items"]
@@ -384,7 +389,6 @@ def test_evaluate_an_uploaded_vector_file(web, tools):
     (model,) = tools.wait_until(lambda: web.get(f"{API}/bundle").json()["models"])
     assert model["model"] == "mine.txt"
     assert (data["models"], data["runs"]) == (["mine.txt"], [run["id"]])
-    assert data["progress"] == {"done": 2, "running": [], "failed": 0, "left": 0}
 
 
 def test_the_events_of_an_evaluation_end_with_it(web, tools):
