@@ -73,8 +73,8 @@ def test_models_without_prompts_share_one_note(made):
 @pytest.mark.parametrize(
     ("task", "found"),
     [
-        ({"twins": [10, 1000]}, ["KRT001"]),
-        ({"twins": [9, 1000]}, []),
+        ({"duplicate_rows": [10, 1000]}, ["KRT001"]),
+        ({"duplicate_rows": [9, 1000]}, []),
         ({"entities": [10, 1000, "patient"]}, ["KRT002"]),
         ({"entities": [9, 1000, "patient"]}, []),
         # entities do not matter to untrained probes
@@ -91,7 +91,10 @@ def test_facts_of_a_task(made, task, found):
 
 
 def test_of_several_runs_the_largest_counts_are_used(made):
-    few, many = ({"twins": [0, 100], "tested": 100}, {"twins": [9, 500], "tested": 500})
+    few, many = (
+        {"duplicate_rows": [0, 100], "tested": 100},
+        {"duplicate_rows": [9, 500], "tested": 500},
+    )
     for tasks in ((few, many), (many, few)):
         runs = [made(name, [0.5], task=task) for name, task in zip("ab", tasks, strict=True)]
         (message,) = messages(runs, "KRT001")
@@ -367,7 +370,7 @@ def test_names_are_those_of_the_leaderboard(made):
 
 
 def test_the_most_severe_come_first(made):
-    task = {"twins": [1, 1]}
+    task = {"duplicate_rows": [1, 1]}
     runs = [made("m", [0.8, 0.8], task=task), made("m", [0.9, 0.9], task=task)]
     runs += [made("onehot", [0.9, 0.9], task=task)]
     levels = [finding.level for finding in check_runs(runs)]
@@ -376,12 +379,12 @@ def test_the_most_severe_come_first(made):
 
 
 def test_silenced_by_code_by_prefix_and_by_the_task(made):
-    run = made("m", [0.5], task={"twins": [1, 1], "give_away": ["x", 1.0]})
+    run = made("m", [0.5], task={"duplicate_rows": [1, 1], "give_away": ["x", 1.0]})
     assert codes(run) == ["KRT001", "KRT003"]
     assert codes(run, ignore=["krt003"]) == ["KRT001"]
     found = check_runs(run, ignore=["KRT0"])
     assert (found, dict(found.silenced)) == ([], {"KRT001": 1, "KRT003": 1})
-    own = made("n", [0.5], task={"twins": [1, 1], "ignore": ["KRT001"]})
+    own = made("n", [0.5], task={"duplicate_rows": [1, 1], "ignore": ["KRT001"]})
     assert (codes(own), dict(check_runs(own).silenced)) == ([], {"KRT001": 1})
 
 

@@ -265,7 +265,7 @@ def test_rows_and_columns_that_came_or_went_are_counted():
     X = mixed_table()
     assert changed_share(X, X[1:]) == 0.25
     assert changed_share(X, X.iloc[[0, 1, 2, 3, 3]]) == 0.25
-    assert changed_share(X, X.iloc[[0, 0, 2, 3]]) == 0.5  # one is gone, another stands twice
+    assert changed_share(X, X.iloc[[0, 0, 2, 3]]) == 0.5  # one is missing, another occurs twice
     assert changed_share(X, X.iloc[[3, 2, 1, 0]]) == 0  # in another order
     assert changed_share(X, X[1:].assign(n=[2, 9, 4])) == 0.5  # one is gone, one is changed
     assert changed_share(X, X.iloc[[0] * 20]) == 1

@@ -48,7 +48,7 @@ GATE = """
     import os, pathlib, time
 
     class Gate:
-        '''Wait at the door of the folder this file stands in, in the second fold.'''
+        '''Wait for a file in the folder of this module, in the second fold.'''
         def __init__(self, random_state=None):
             self.random_state = random_state
         def fit(self, items, y=None):
@@ -70,7 +70,12 @@ def write_run(output: Path, model: str, scores: dict[str, list[float]] | None = 
     tasks = [
         {
             **{"name": task, "kind": "classification", "metrics": ["acc"], "dataset": task},
-            **{"folds": list(range(len(values))), "fingerprint": "", "about": {}, "twins": [0, 0]},
+            **{
+                "folds": list(range(len(values))),
+                "fingerprint": "",
+                "about": {},
+                "duplicate_rows": [0, 0],
+            },
             "higher_is_better": {"acc": True},
         }
         for task, values in scores.items()

@@ -468,9 +468,9 @@ def test_a_stream_ends_after_the_last_event(quick):
 
     async def follow():
         events = Events(lambda topic: last, Limits())
-        told = [part async for part in events.follow("id", "me")]
+        received = [part async for part in events.follow("id", "me")]
         assert (events.topics, events.clients.total()) == ({}, 0)
-        return told
+        return received
 
     assert asyncio.run(follow())[1:] == [last.encode(), b"event: end\ndata: {}\n\n"]
 

@@ -397,7 +397,7 @@ def test_the_events_of_an_evaluation_end_with_it(web, tools):
     assert (fields["event"], data["id"], data["status"]) == ("evaluation", name, "finished")
     assert data["progress"] == {"done": 2, "running": [], "failed": 0, "left": 0}
     assert (end, rest) == ("event: end\ndata: {}", "")
-    # a browser that connects again is told to stop
+    # a browser that connects again is asked to stop
     known = {"last-event-id": fields["id"]}
     assert web.get(path, params={"evaluation": name}, headers=known).status_code == 204
     web.post(f"{location}/resume")

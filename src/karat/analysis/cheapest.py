@@ -238,7 +238,7 @@ def _against(found: Pairing) -> _Against:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The model that the others are compared with: the best ``of`` so many, or 1."""
+    """The model that the others are compared with: the best of ``of`` models, or a given one."""
 
     model: str
     about: str

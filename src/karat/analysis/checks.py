@@ -278,7 +278,7 @@ class Facts:
 def _merge(known: dict[str, Any], task: Mapping[str, Any]) -> None:
     """Add the facts of another run about a task; of counts, those of the most questions."""
     for name, value in task.items():
-        if name in ("twins", "entities") and value:
+        if name in ("duplicate_rows", "entities") and value:
             value = max(known.get(name) or value, value, key=lambda counts: counts[1])
         elif name == "tested":
             value = max(known.get(name, 0), value)
@@ -443,7 +443,7 @@ UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
     "Drop duplicates, or give the dataset a group so that equal rows stay together.",
 )
 def _duplicates(facts: Facts) -> Iterator[Hit]:
-    for task, leaked, tested, _ in facts.counted("twins"):
+    for task, leaked, tested, _ in facts.counted("duplicate_rows"):
         if leaked >= LEAKED * tested:
             yield Hit(
                 f"{leaked / tested:.0%} of the test rows of {task} also occur in the training rows "

@@ -66,7 +66,7 @@ SURE = 0.01
 CLOCK = timedelta(hours=24)
 #: seconds and share by which measured times may differ from each other
 SLACK_SECONDS, SLACK_SHARE = 5.0, 0.05
-#: no processor is so many times faster; shorter new runs than these seconds are not compared
+#: no processor is this many times faster; shorter new runs than these seconds are not compared
 FASTER, FEWEST_SECONDS = 20, 0.2
 #: libraries that can compute on a GPU, whose CPU time cannot be compared
 GPU = ("torch", "tensorflow", "jax")

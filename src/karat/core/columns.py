@@ -250,7 +250,7 @@ def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
     if valid.mean() >= 0.5 and not valid.all() and labels > 20:
         warnings.warn(
             f'{where} has {labels} distinct labels, mostly numbers, but "{column[~valid].iloc[0]}" '
-            f'is none; taken as "classification". Set kind="classification" or correct the cells.',
+            f'is not; taken as "classification". Set kind="classification" or correct the cells.',
             stacklevel=4,
         )
     return column

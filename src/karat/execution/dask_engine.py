@@ -121,11 +121,11 @@ def check_cluster(scheduler: str | None) -> None:
 def execute_on_dask(
     jobs: Sequence[Job],
     work: str,
-    shelf: ObjectStore,
+    store: ObjectStore,
     scheduler: str | None = None,
     workers: int = 1,
 ) -> Generator[tuple[Job, Any]]:
-    """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
+    """Yield each job with the result of ``work(job, store)``, in the order in which they finish.
 
     Without a scheduler a cluster of ``workers`` processes is started on this machine. The result
     of a job that could not finish is a WorkerDied.
@@ -133,9 +133,9 @@ def execute_on_dask(
     if not jobs:
         return
     with pickle_user_modules():
-        save(shelf)
+        save(store)
     with _connected(scheduler, workers) as client:
-        submitter = _Submitter(client, JobPacker(shelf, work))
+        submitter = _Submitter(client, JobPacker(store, work))
         try:
             yield from submitter.run(jobs)
         finally:
@@ -435,8 +435,8 @@ def pickle_user_modules() -> Iterator[None]:
 class JobPacker:
     """Adds the files of jobs to them; each file is hashed once."""
 
-    def __init__(self, shelf: ObjectStore, work: str) -> None:
-        self.shelf = shelf
+    def __init__(self, store: ObjectStore, work: str) -> None:
+        self.store = store
         self.work = work
         self.session = uuid.uuid4().hex
         self._hashed: dict[Path, RemoteFile] = {}
@@ -444,7 +444,7 @@ class JobPacker:
     def pack(self, job: Job) -> RemoteJob:
         """Return a job with its files and their paths on the worker."""
         keys = ("parts", job.model, job.source, job.task, job.dataset)
-        files = {f"shelf/{key}.pickle": self._file(self.shelf.file(key)) for key in keys}
+        files = {f"store/{key}.pickle": self._file(self.store.file(key)) for key in keys}
         folders: dict[str, tuple[str, ...]] = {}
         for name in ("vectors", "vocabulary", "stages"):
             value = getattr(job, name)
@@ -590,7 +590,7 @@ class Depot:
             moved[name] = paths if name == "stages" else paths[0]
         if getattr(job, "stage", None):
             moved["stage"] = (str(root / "scratch"), job.stage[1])
-        child = self.acquire(remote, root / "shelf")
+        child = self.acquire(remote, root / "store")
         try:
             return child.worker.ask(dataclasses.replace(job, **moved))
         except WorkerDied as died:
@@ -598,7 +598,7 @@ class Depot:
         finally:
             self.release(child)
 
-    def acquire(self, remote: RemoteJob, shelf: Path) -> _Child:
+    def acquire(self, remote: RemoteJob, store: Path) -> _Child:
         """Return an idle child process of the session, or a new one."""
         with self._lock:
             for session, children in self._children.items():
@@ -613,7 +613,7 @@ class Depot:
                     child.busy = True
                     return child
             slot, lock = _reserve_slot()
-            children.append(_Child(Worker(remote.work, shelf, slot), remote.session, lock))
+            children.append(_Child(Worker(remote.work, store, slot), remote.session, lock))
             return children[-1]
 
     def release(self, child: _Child) -> None:

@@ -168,7 +168,7 @@ SYSTEMS = (
 )
 #: small bundles of a model are joined, so that a plan has about this number of bundles
 MOST_BUNDLES = 1000
-#: jobs of an encoder and a dataset are split if they take so many times as long as the vectors
+#: jobs of an encoder and a dataset are split if they take this many times as long as the vectors
 SPLIT_RATIO = 4.0
 #: parts keep models together unless that makes the longest part longer by more than this factor
 TOLERANCE = 1.1

@@ -417,11 +417,11 @@ def one_thread() -> Iterator[None]:
 def execute(
     jobs: Sequence[Any],
     work: str,
-    shelf: ObjectStore,
+    store: ObjectStore,
     workers: int = 0,
     report: Report = lambda job, event: None,
 ) -> Generator[tuple[Any, Any]]:
-    """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
+    """Yield each job with the result of ``work(job, store)``, in the order in which they finish.
 
     ``work`` is a ``"package.module:name"``. With 0 workers, jobs without limits run in this
     process. If a worker dies, the result is a WorkerDied. ``report`` receives events, such as that
@@ -432,14 +432,14 @@ def execute(
         with one_thread(), _StallWatch(report) as watch:
             for job in jobs:
                 with restored_process(), watch.job(job):
-                    answer = function(job, shelf)
+                    answer = function(job, store)
                 yield job, answer
         return
-    save(shelf)
+    save(store)
     waiting = _JobQueue(jobs)
     done: queue.SimpleQueue[tuple[Worker, Any, Any]] = queue.SimpleQueue()
     slots = range(max(1, min(workers, len(jobs))))
-    pool = [Worker(work, shelf.folder, slot, report) for slot in slots]
+    pool = [Worker(work, store.folder, slot, report) for slot in slots]
     for worker in pool:
         threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
     try:
@@ -518,11 +518,11 @@ def _model(job: Any) -> Any:
     return getattr(job, "encoder", "") or getattr(job, "model", None)
 
 
-def save(shelf: ObjectStore) -> None:
-    """Write the shelf and the user's registered components for other processes."""
-    shelf.put("parts", user_components())
+def save(store: ObjectStore) -> None:
+    """Write the store and the user's registered components for other processes."""
+    store.put("parts", user_components())
     try:
-        shelf.save()
+        store.save()
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise DefinitionError(
             f"a component cannot be pickled to send it to worker processes ({error}); use "
@@ -710,15 +710,15 @@ def serve() -> None:
     # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    place, work, store, slot = pickle.load(jobs)
+    place, work, folder, slot = pickle.load(jobs)
     _enter(*place)
     clock = Clock()
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
-    shelf = ObjectStore(Path(store))
-    register_user_components(shelf.get("parts"))
+    store = ObjectStore(Path(folder))
+    register_user_components(store.get("parts"))
     list(map(importlib.import_module, PRELOADED))
     _send(answers, "ready")
-    shelf.put("report", lambda event: _send(answers, event))
+    store.put("report", lambda event: _send(answers, event))
     with one_thread(), contextlib.suppress(EOFError):
         while True:
             job = pickle.load(jobs)
@@ -726,7 +726,7 @@ def serve() -> None:
             limits = limits_enforced(getattr(job, "limits", None), slot)
             try:
                 with limits, clock.job(), restored_process():
-                    answer = function(job, shelf)
+                    answer = function(job, store)
             except BaseException as error:  # no such module, a full disk, a late TimedOut
                 status = "memory" if isinstance(error, MemoryError) else "failed"
                 cause = f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -480,7 +480,7 @@ VECTOR_FILE_READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] =
     ".safetensors": read_safetensors,
 }
 VECTOR_FILE_SUFFIXES = tuple(VECTOR_FILE_READERS)
-#: values of the parameter ``format``, and the suffix each stands for
+#: values of the parameter ``format``, and the suffix of each
 VECTOR_FILE_FORMATS = {
     "hdf5": ".h5",
     **{end: f".{end}" for end in ("txt", "csv", "npz", "bin", "parquet", "feather", "safetensors")},

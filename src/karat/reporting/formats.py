@@ -98,7 +98,9 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from eliminated_notes(board.attrs.get("eliminated", {}))
     yield from _of_lacking(board.attrs.get("lacking", {}))
     yield from _of_coverage(board.attrs.get("coverage", {}))
-    for task, (duplicates, tested) in list(board.attrs.get("twins", {}).items())[:MAX_NOTES]:
+    for task, (duplicates, tested) in list(board.attrs.get("duplicate_rows", {}).items())[
+        :MAX_NOTES
+    ]:
         yield f"{plain(task)}: {duplicates:,} of {tested:,} test rows also occur in training data."
     for task, label in list(board.attrs.get("positive", {}).items())[:MAX_NOTES]:
         metric = board.attrs["metrics"][task]

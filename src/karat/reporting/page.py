@@ -360,7 +360,7 @@ def _tasks(
             "higher": metrics.higher[t],
             "folds": int(cells.tried[t].any(axis=0).sum()),
             "questions": evidence.items.get(task),
-            "twins": given.twins.get(task),
+            "duplicate_rows": given.duplicate_rows.get(task),
         }
         for t, task in enumerate(cells.tasks)
     ]

@@ -228,7 +228,7 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
         print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
         complete &= _show_reasons(console, plan.skipped_corruptions, verbose)
     for planned in plan.tasks:
-        duplicates, tested = planned.twins
+        duplicates, tested = planned.duplicate_rows
         if duplicates:
             text = f"{duplicates} of {tested} test rows also occur in the training data"
             print_lines(console, f"\n {planned.task.name}: {text}")

@@ -33,7 +33,7 @@ IMPORTED = "imported.jsonl"
 VERSION = 2
 #: runs of fewer jobs are read from their records
 FEWEST_JOBS = 100
-#: values are arranged by form if each form has so many of them on average
+#: values are arranged by form if each form has this many of them on average
 FEWEST_ROWS = 16
 #: the key of an object that holds the place of a number in a pattern
 _NUMBER = "\x00"

@@ -646,6 +646,8 @@ def _renamed(about: dict[str, Any]) -> dict[str, Any]:
             continue
         if isinstance(task.get("about"), dict):
             task["about"] = {_KEYS.get(key, key): value for key, value in task["about"].items()}
+        if "twins" in task:
+            task["duplicate_rows"] = task.pop("twins")
         if task.get("missing") == "penalise":
             task["missing"] = "penalize"
         probe = task.get("probe")

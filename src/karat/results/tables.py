@@ -445,7 +445,7 @@ _TASK: dict[str, Check] = {
     "metrics": lambda value: bool(value) and _list_of(_is_text)(value),
     "folds": _list_of(_is_count),
     "higher_is_better": _object_of(lambda each: isinstance(each, bool)),
-    "twins": _list_of(_is_count, 2),
+    "duplicate_rows": _list_of(_is_count, 2),
     "entities": _is_shared,
     "give_away": _is_give_away,
     "classes": _object_of(_is_count),

@@ -110,7 +110,7 @@ class CheckedTask(Checked):
     kind: Text = ""
     fingerprint: Text = ""
     higher_is_better: dict[str, bool] = {}
-    twins: Annotated[list[int], Field(min_length=2, max_length=2)] = [0, 0]
+    duplicate_rows: Annotated[list[int], Field(min_length=2, max_length=2)] = [0, 0]
     about: dict[str, Any] = {}
 
 

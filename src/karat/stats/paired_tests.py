@@ -615,7 +615,7 @@ def needed_signs(spread: float, difference: float) -> int:
 
 
 def detectable_difference(spread: float, pairs: int) -> float:
-    """Return the mean difference that so many pairs detect in 80 % of cases; see above.
+    """Return the mean difference that this number of pairs detects in 80 % of cases; see above.
 
     >>> round(detectable_difference(0.1, 34), 3)
     0.049

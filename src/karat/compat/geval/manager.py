@@ -268,7 +268,7 @@ class _Evaluation:
         names = [name for data in used for name in data.items.index] if some else None
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
             place = Path(scratch)
-            stage = VectorStage(ObjectStore(place / "shelf"), self.progress, True, place)
+            stage = VectorStage(ObjectStore(place / "store"), self.progress, True, place)
             stage.convert(encoder, identity, self.model, names)
         self.size = 0 if encoder.suffix in HDF5 else encoder.transform([]).shape[1]
 

@@ -351,9 +351,9 @@ def few_shot(
 ) -> Iterator[Fold]:
     """Train on a few rows of each class, in each repeat on others; test on the test part.
 
-    ``samples`` is the number of train rows per class. With ``folds``, the data are cut into so many
-    folds, each of which is tested once, and there are no repeats. The draws are those of mteb and
-    do not depend on the seed of the run.
+    ``samples`` is the number of train rows per class. With ``folds``, the data are cut into this
+    many folds, each of which is tested once, and there are no repeats. The draws are those of mteb
+    and do not depend on the seed of the run.
     """
     if data.kind != "classification" or data.target is None:
         raise DefinitionError(f"{data.name}: split few-shot requires classes, got {data.kind}.")

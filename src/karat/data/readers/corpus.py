@@ -255,7 +255,7 @@ def read_corpus(files: Files, spec: DataSpec) -> Dataset:
     option ``questions`` names the table with the columns ``question``, ``file`` and, if it is
     graded, ``relevance``; default: the only one. The id of a document is its path.
 
-    ``passages`` splits documents into passages of so many words, of which ``overlap`` are shared;
+    ``passages`` splits documents into passages of this many words, of which ``overlap`` are shared;
     a document has the score of its best passage. ``titles: drop`` leaves titles out.
     """
     spec.check_options(*_OPTIONS)
