@@ -1,6 +1,7 @@
 """The package: its public names."""
 
 import inspect
+import re
 import typing
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,21 @@ def test_public_names_are_sorted_and_listed():
 def test_every_public_name_resolves_and_is_documented(name):
     value = getattr(karat, name)
     assert callable(value) and inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_of_a_public_name_is_typed_and_documented(name):
+    value = getattr(karat, name)
+    if inspect.isclass(value) and issubclass(value, Exception | karat.Leaderboard):
+        return  # the constructors of Python and pandas
+    documented = set()
+    for line in inspect.getdoc(value).splitlines():
+        if re.fullmatch(r"\w+(, \w+)*( : .+)?", line):
+            documented.update(re.findall(r"\w+", line.partition(" : ")[0]))
+    parameters = inspect.signature(value).parameters
+    assert set(parameters) - documented == set()
+    assert [name for name, each in parameters.items() if each.annotation is each.empty] == []
+    assert "VAR_KEYWORD" not in {each.kind.name for each in parameters.values()}
 
 
 def test_no_public_name_is_that_of_a_subpackage_or_module():

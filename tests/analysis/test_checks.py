@@ -16,7 +16,7 @@ from karat.analysis.checks import RULES, Finding, Findings, check_runs, render_p
 from karat.errors import DefinitionError
 from karat.execution import diagnostics
 from karat.reporting import leaderboard_output
-from karat.reporting.leaderboard_output import finding_lines, summary
+from karat.reporting.leaderboard_output import finding_lines, summarize_findings
 
 from ..score_data import make_view, score_table
 
@@ -466,15 +466,19 @@ def found(code, model, task, level="note"):
 
 def test_many_findings_of_a_check_are_one_line():
     many = [found("KRT102", m, t) for m in "ab" for t in ("t1", "t2", "t3", "t4")]
-    line = summary(many)
+    line = summarize_findings(many)
     assert line.startswith("No better than raw features") and "t1, t2, t3" in line
     assert "t4" not in line
-    assert summary([found("KRT301", None, t) for t in "xy"]).startswith("Saturated task: x, y")
+    assert summarize_findings([found("KRT301", None, t) for t in "xy"]).startswith(
+        "Saturated task: x, y"
+    )
     # runs of one model are listed once
     runs = [found("KRT102", f"a (20261116T0959{i}0)", t) for i in range(3) for t in "tu"]
-    assert "a on t, u" in summary(runs)
+    assert "a on t, u" in summarize_findings(runs)
     # control characters are removed
-    assert not {"\x1b", "\n", "\x07"} & set(summary([found("KRT102", "a\x1b[1m\nb", "t\x07")]))
+    assert not {"\x1b", "\n", "\x07"} & set(
+        summarize_findings([found("KRT102", "a\x1b[1m\nb", "t\x07")])
+    )
 
 
 @pytest.mark.parametrize("show", ["lint", "below"])

@@ -34,7 +34,7 @@ from karat.execution.diagnostics import (
     unmatched_names,
     vector_facts,
 )
-from karat.execution.job import Job, ObjectStore, run
+from karat.execution.job import Job, ObjectStore, run_job
 from karat.execution.splits import Fold, split
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
@@ -373,7 +373,7 @@ def go(folder, task, fold=0):
     store.put("model", adapt(OneHotTable()))
     store.put("task", task)
     store.put("data", task.dataset)
-    return run(Job("model", "task", "data", fold, 42, "spec", ""), store)
+    return run_job(Job("model", "task", "data", fold, 42, "spec", ""), store)
 
 
 def test_a_job_records_statistics_in_its_first_fold(tmp_path, two_classes):

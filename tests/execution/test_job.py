@@ -29,7 +29,7 @@ from karat.execution.job import (
     ObjectStore,
     PredictorSolver,
     ProbeSolver,
-    run,
+    run_job,
 )
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
@@ -50,7 +50,7 @@ def outcome(tmp_path):
         store.put("model", adapt(model))
         store.put("task", task)
         store.put("data", task.dataset)
-        return run(Job("model", "task", "data", fold, seed, "spec", "", **changes), store)
+        return run_job(Job("model", "task", "data", fold, seed, "spec", "", **changes), store)
 
     return go
 

@@ -17,7 +17,7 @@ import pytest
 
 from karat.execution.evaluation import evaluate
 from karat.results.run import Run
-from karat.serve.server import Settings
+from karat.serve.server import ServerSettings
 
 #: without the libraries of the extra there is nothing to test
 LIBRARIES = ("fastapi", "uvicorn", "httpx")
@@ -152,7 +152,7 @@ def opened(folder: Path, **changes: Any) -> Iterator[Any]:
 
         from karat.serve.routes import make_app
 
-    app = make_app(Settings(folder, **changes))
+    app = make_app(ServerSettings(folder, **changes))
     with TestClient(app, base_url="http://localhost", follow_redirects=False) as client:
         client.service = app.service
         yield client

@@ -18,7 +18,7 @@ import pytest
 from karat.errors import DataError
 from karat.results.run import Run
 from karat.serve import submissions
-from karat.serve.server import ApiError, Settings
+from karat.serve.server import ApiError, ServerSettings
 from karat.serve.snapshots import ServedRun
 from karat.serve.submissions import (
     DefinedNames,
@@ -526,7 +526,7 @@ def test_names(web):
 
 
 def test_arguments_of_karat_run(tmp_path):
-    settings = Settings(tmp_path, constraint="small", define=(Path("my.yaml"),), workers=2)
+    settings = ServerSettings(tmp_path, constraint="small", define=(Path("my.yaml"),), workers=2)
     uploads = Uploads(settings)
     uploads.vectors.mkdir(parents=True)
     (uploads.vectors / "a.txt").touch()
@@ -543,10 +543,10 @@ def test_arguments_of_karat_run(tmp_path):
 
 def test_a_constraint_without_limits_is_refused(defined):
     for name in ("endless", "default"):
-        settings = Settings(defined, constraint=name, define=(defined / "my.yaml",))
+        settings = ServerSettings(defined, constraint=name, define=(defined / "my.yaml",))
         with pytest.raises(Exception, match="no max_runtime_seconds and no max_mem_size_mb"):
             DefinedNames(settings).check_constraint()
-    DefinedNames(Settings(defined)).check_constraint()
+    DefinedNames(ServerSettings(defined)).check_constraint()
 
 
 # -- after the server ends ------------------------------------------------------------------
@@ -556,7 +556,7 @@ def test_a_constraint_without_limits_is_refused(defined):
 def queue(tmp_path, monkeypatch):
     """A queue whose thread does not work."""
     monkeypatch.setattr(Evaluations, "_work", lambda self: None)
-    settings = Settings(tmp_path, queue=1000)
+    settings = ServerSettings(tmp_path, queue=1000)
     return Evaluations(settings, Uploads(settings))
 
 

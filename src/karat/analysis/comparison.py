@@ -34,14 +34,7 @@ from karat.core.formatting import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
-from karat.results.load import (
-    NOT_RUN,
-    OK,
-    choose_metric,
-    frozen_runs,
-    gather_scores,
-    make_cells,
-)
+from karat.results.load import NOT_RUN, OK, choose_metric, frozen_runs, gather_scores, make_cells
 from karat.results.pooling import question_difference
 from karat.results.run import Run
 from karat.results.selection import (

@@ -17,13 +17,7 @@ from karat.analysis.score_matrix import apply_missing_rule
 from karat.config.catalog import Catalog
 from karat.core.formatting import count, fixed, plain, records, write_tables
 from karat.errors import FAILURES, DataError, DefinitionError
-from karat.execution.evaluation import (
-    Files,
-    Tasks,
-    find_models_and_suite,
-    make_options,
-    plan_suite,
-)
+from karat.execution.evaluation import Files, Tasks, find_models_and_suite, make_options, plan_suite
 from karat.execution.race_session import (
     FollowedRace,
     RaceOptions,
@@ -77,6 +71,8 @@ class Race:
     trace
         One row per task that was used, in order: the ``jobs`` so far, the number of ``models`` that
         ran it, the evidence ``needed``, and the evidence against each model until it left.
+    tasks, tasks_used
+        The number of tasks, and of those that were run.
     jobs, full_jobs
         The number of jobs, and that of all models on all folds of all tasks.
     notes
@@ -433,6 +429,8 @@ class RaceReplay:
 
     Attributes
     ----------
+    goal, confidence, margin, folds_per_task
+        The options of the races.
     orders
         One row per order: the share of ``jobs``, the number of ``tasks`` used, the models that
         ``remain``, whether the ``best_kept``, whether all of the top group remain (``top_kept``),
@@ -440,6 +438,10 @@ class RaceReplay:
     models
         One row per model: its rank on all results, whether it is in the ``top`` group, the share of
         orders in which it was eliminated, and after how many tasks on average.
+    tasks, full_jobs
+        The number of tasks, and of jobs without a race.
+    notes
+        What was left out and why.
     """
 
     goal: str

@@ -38,10 +38,18 @@ def plain(name: object) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
 
 
+def cut_text(text: str, width: int) -> str:
+    """Return a text of at most some characters.
+
+    >>> cut_text("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def short(name: object, width: int = NAME_WIDTH) -> str:
     """Return a name on one line, cut if it is long."""
-    text = plain(name)
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return cut_text(plain(name), width)
 
 
 def middle_cut(name: str, width: int = NAME_WIDTH) -> str:

@@ -95,7 +95,7 @@ class MissingFiles:
     files: tuple[RemoteFile, ...]
 
 
-def versions() -> tuple[str, str]:
+def _versions() -> tuple[str, str]:
     """Return the versions of Karat and Python, which must match to read pickles."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
 
@@ -197,7 +197,7 @@ def _check_versions(client: Any) -> None:
     """Raise an error if the cluster's versions of Python and libraries differ from ours."""
     messages = []
     python = client.run(platform.python_version)
-    ours = versions()[1]
+    ours = _versions()[1]
     for place, theirs in python.items():
         if ".".join(theirs.split(".")[:2]) != ours:
             messages.append(f"Dask worker {place} has Python {theirs}, this process {ours}")
@@ -280,7 +280,9 @@ class _Submitter:
         key, share = f"karat-{uuid.uuid4().hex}", self._cluster.share(job)
         try:
             remote = self.packer.pack(job)
-            future = self.client.submit(perform, remote, key=key, pure=False, resources=share)
+            future = self.client.submit(
+                perform_remote, remote, key=key, pure=False, resources=share
+            )
         except (OSError, RuntimeError) as error:  # raised by a client without a scheduler
             if self.client.status == "running":
                 raise
@@ -453,7 +455,7 @@ class JobPacker:
                 at = "-".join(["vectors", *(file.sha256 for file in inside.values())])
                 folders[name] = (*folders.get(name, ()), at)
                 files |= {f"{at}/{each}": file for each, file in inside.items()}
-        return RemoteJob(job, self.work, self.session, files, folders, versions())
+        return RemoteJob(job, self.work, self.session, files, folders, _versions())
 
     def _file(self, path: Path) -> RemoteFile:
         if path not in self._hashed:
@@ -465,13 +467,13 @@ class JobPacker:
 # -- Dask workers -------------------------------------------------------------------------------
 
 
-def perform(remote: RemoteJob) -> Any:
+def perform_remote(remote: RemoteJob) -> Any:
     """Run a job on this Dask worker; return its result, a WorkerDied or MissingFiles."""
     from distributed import get_worker
 
     worker = get_worker()
-    if remote.versions != versions():
-        theirs, ours = (" and Python ".join(pair) for pair in (versions(), remote.versions))
+    if remote.versions != _versions():
+        theirs, ours = (" and Python ".join(pair) for pair in (_versions(), remote.versions))
         raise DefinitionError(
             f"Dask worker {worker.address} has karat {theirs}, the run has karat {ours}; install "
             f"the same versions."

@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A cached matrix: its folder, its facts and its size on disk."""
 
     folder: Path
@@ -215,7 +215,7 @@ class VectorCache:
                 # a damaged entry is replaced
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[CacheEntry]:
         """Yield the entries in the order of their keys, without drafts of other writers."""
         for folder in sorted(self.root.glob("??/*")):
             if folder.name.startswith("."):
@@ -226,7 +226,7 @@ class VectorCache:
                 continue  # partly removed or damaged
             if isinstance(about, dict):
                 unknown = {"model": "?", "dataset": "?", "shape": []}
-                yield Entry(folder, {**unknown, **about}, _bytes_in(folder))
+                yield CacheEntry(folder, {**unknown, **about}, _bytes_in(folder))
 
     def clear(self) -> int:
         """Remove all vectors and return the number of freed bytes."""

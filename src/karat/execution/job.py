@@ -33,6 +33,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Keep, Vectors, embed, fit_embed, vector_bytes
 from karat.core.files import encodable, fingerprint, safe_name
+from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.task import Task
@@ -455,7 +456,7 @@ class Outcome:
     artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
-def run(job: Job, store: ObjectStore) -> Outcome:
+def run_job(job: Job, store: ObjectStore) -> Outcome:
     """Run a job and return its outcome; every error becomes a record with a message."""
     attempt = _Attempt(job, store)
     record, output = attempt.record, OutputLog()
@@ -863,8 +864,7 @@ def _now() -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(encodable(text).split())
-    return line if len(line) <= INFO_LENGTH else line[: INFO_LENGTH - 1] + "…"
+    return cut_text(" ".join(encodable(text).split()), INFO_LENGTH)
 
 
 class OutputLog(io.TextIOBase):

@@ -45,12 +45,7 @@ from karat.errors import (
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
-from karat.models.model import (
-    Model,
-    encoder_identity,
-    sklearn_tags,
-    variant_identity,
-)
+from karat.models.model import Model, encoder_identity, sklearn_tags, variant_identity
 from karat.models.searchers import stage_encoders
 
 log = logging.getLogger(__name__)

@@ -30,6 +30,7 @@ from karat import __version__
 from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
+from karat.core.formatting import count
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
@@ -42,7 +43,7 @@ from karat.execution.job import (
     Outcome,
     account_of,
     new_record,
-    run,
+    run_job,
 )
 from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
 from karat.execution.resources import Limits, visible_gpus
@@ -162,12 +163,11 @@ class LineProgress(Progress):
     def ended(self) -> None:
         """Print how many failures were not printed, by model."""
         more: Counter[str] = Counter()
-        for (model, _), count in self.failures.items():
-            more[model] += 0 if self.verbose else count - 1
-        for model, count in more.items():
-            if count:
-                jobs = f"{count} more job{'' if count == 1 else 's'}"
-                self._print(f"  ✗ {model}   {jobs} failed with the same error")
+        for (model, _), number in self.failures.items():
+            more[model] += 0 if self.verbose else number - 1
+        for model, number in more.items():
+            if number:
+                self._print(f"  ✗ {model}   {count(number, 'more job')} failed with the same error")
 
     def _print(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -343,7 +343,7 @@ def perform(job: Job, store: ObjectStore) -> Outcome:
             "stage", lambda: VectorStage(store, Progress(), cached, Path(folder))
         )
         job = stage.embedded(job)
-    return run(job, store)
+    return run_job(job, store)
 
 
 def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
@@ -358,7 +358,7 @@ def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
     return outcome.record
 
 
-def embed(job: Job, store: ObjectStore) -> dict[str, Any]:
+def embed_in_worker(job: Job, store: ObjectStore) -> dict[str, Any]:
     """Compute the vectors of a job in a worker; return the fields of jobs that use them."""
     assert job.stage is not None
     folder, cached = job.stage
@@ -528,7 +528,7 @@ class Session:
             if job.stage is None and has_vectors(model) and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
                 first.setdefault((job.source, job.dataset), staged)
-        name, jobs = f"{__name__}:embed", list(first.values())
+        name, jobs = f"{__name__}:embed_in_worker", list(first.values())
         for job, answer in execute(jobs, name, self.store, 1, self._report) if jobs else ():
             if isinstance(answer, WorkerDied):
                 answer = {"broken": Broken(answer.status, answer.cause, answer.output)}
@@ -601,9 +601,9 @@ class Session:
         plan = self.plan
         parts = [
             f"suite {self.suite.name}",
-            _count(len(plan.models), "model"),
-            _count(len(plan.tasks), "task"),
-            self.most + _count(len(plan.jobs), "job") + f", {left} left" * (left < len(plan.jobs)),
+            count(len(plan.models), "model"),
+            count(len(plan.tasks), "task"),
+            self.most + count(len(plan.jobs), "job") + f", {left} left" * (left < len(plan.jobs)),
         ]
         if plan.declined:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
@@ -611,7 +611,7 @@ class Session:
         wanted = max((each.cores or 0 for each in limits), default=0)
         if wanted > available_cores() and not self.options.scheduler:
             parts.append(f"{wanted} cores requested, {available_cores()} available")
-        where = f"{_count(self.workers, 'worker')} × 1 thread"
+        where = f"{count(self.workers, 'worker')} × 1 thread"
         if not self.workers:
             others = ", where models can affect each other" if len(plan.models) > 1 else ""
             where = f"in this process{others}"
@@ -705,7 +705,7 @@ class Session:
 
     def _facts(self, model: Model, planned: PlannedTask) -> dict[str, Any]:
         table = self._item_tables(model).get(planned.task.name)
-        facts = {**task_facts(planned), "folds": list(self.plan.folds_of(model, planned))}
+        facts = {**task_entry(planned), "folds": list(self.plan.folds_of(model, planned))}
         return facts if table is None else {**facts, "item_table": table.facts}
 
     def _item_tables(self, model: Model) -> dict[str, ItemTable]:
@@ -802,10 +802,6 @@ class Session:
         return record
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 #: reads and parses the package's metadata, once per process
 _version = functools.cache(version)
 
@@ -844,7 +840,7 @@ def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
         return {}
 
 
-def task_facts(planned: PlannedTask) -> dict[str, Any]:
+def task_entry(planned: PlannedTask) -> dict[str, Any]:
     """Return the definition of a task and the facts about its data, as stored in run.json."""
     task, data = planned.task, planned.data
     higher = {name: get_metric(name).higher_is_better for name in task.metrics if name != "?"}

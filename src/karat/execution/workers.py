@@ -68,7 +68,8 @@ PRELOADED = (
 #: modules that the main process and workers use
 SHARED = ("joblib", "karat.models.automl", "pydantic_core", "scipy.special")
 _START_TEMPLATE = (
-    "from karat.execution.workers import serve, serve_template; serve_template({}); serve()"
+    "from karat.execution.workers import serve_jobs, serve_template; "
+    "serve_template({}); serve_jobs()"
 )
 
 
@@ -220,7 +221,7 @@ def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
         sys.argv = ["-c"]
         serve_template(theirs.detach())
 
-        serve()
+        serve_jobs()
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -357,7 +358,7 @@ LOG_LENGTH = 20_000
 PATIENCE = 5
 #: seconds without an answer after which a running job is reported
 STALL = 600.0
-_START = "from karat.execution.workers import serve; serve()"
+_START = "from karat.execution.workers import serve_jobs; serve_jobs()"
 
 log = logging.getLogger(__name__)
 
@@ -534,11 +535,7 @@ class Worker:
     """One worker process at a time, used by one thread at a time."""
 
     def __init__(
-        self,
-        work: str,
-        folder: Path,
-        slot: int = 0,
-        report: Report = lambda job, event: None,
+        self, work: str, folder: Path, slot: int = 0, report: Report = lambda job, event: None
     ) -> None:
         self.work = work
         self.folder = folder
@@ -700,7 +697,7 @@ def _cause(code: int, output: str) -> str:
     return f"the worker was ended by {name}{hint}"
 
 
-def serve() -> None:
+def serve_jobs() -> None:
     """Run as a worker: read jobs from standard input, write answers to standard output."""
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

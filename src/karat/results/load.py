@@ -36,7 +36,7 @@ from karat.results.compact import (
     stamp_records,
     write_compact,
 )
-from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
+from karat.results.pooling import PooledRun, check_pool, count_jobs, name_runs, pool_runs
 from karat.results.run import Run, about_stamp, newest_first, open_runs
 from karat.results.tables import (
     ELIMINATED,
@@ -211,7 +211,7 @@ def exported_scores(runs: Any) -> pd.DataFrame:
 
 def exported_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with a name of its own, and the columns of its tasks."""
-    return [(each.run, each.model, each.labels) for each in list_runs(as_runs(runs))]
+    return [(each.run, each.model, each.labels) for each in name_runs(as_runs(runs))]
 
 
 def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
