@@ -1,5 +1,6 @@
 """The package: its public names."""
 
+import importlib
 import inspect
 import re
 import typing
@@ -59,6 +60,18 @@ def test_types_that_public_functions_return_are_public(name):
     classes = [each for each in parts(hint) if inspect.isclass(each)]
     own = [each for each in classes if each.__module__.startswith("karat.")]
     assert [each.__name__ for each in own if each.__name__ not in NAMES] == []
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["analysis", "compat", "config", "corruptions", "models", "reporting", "stats"],
+)
+def test_public_names_of_packages_are_found(package):
+    module = importlib.import_module(f"karat.{package}")
+    for name in " ".join(module._MODULES.values()).split():
+        assert inspect.getdoc(getattr(module, name))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        module.no_such_name  # noqa: B018
 
 
 def test_an_unknown_name_is_an_attribute_error():

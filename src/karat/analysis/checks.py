@@ -71,10 +71,8 @@ class Findings(list[Finding]):
 
     Parameters
     ----------
-    found
-        The findings.
-    silenced
-        The number of silenced findings by code.
+    found, silenced
+        The findings, and the number of silenced ones by code.
     """
 
     def __init__(self, found: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None):

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pandas as pd
 
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.config.catalog import Catalog
-from karat.core.formatting import count, fixed, plain, records, write_tables
+from karat.core.formatting import count, fixed, plain, records, result_html, write_tables
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.evaluation import Files, Tasks, find_models_and_suite, make_options, plan_suite
 from karat.execution.race_session import (
@@ -122,11 +121,7 @@ class Race:
         return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
 
     def _repr_html_(self) -> str:
-        notes = "<br>".join(map(escape, self.notes))
-        table = race_rows(self).to_html(index=False)
-        return (
-            f"<p><strong>{escape(self.sentence)}</strong></p>{table}<p><small>{notes}</small></p>"
-        )
+        return result_html(self.sentence, race_rows(self), self.notes)
 
 
 def race(

@@ -259,11 +259,6 @@ Parameters
 ----------
 name
     The name in definitions and on the command line; it must not be taken.
-
-Returns
--------
-Callable
-    A decorator that returns what it registers unchanged.
 """
     return named
 
