@@ -74,10 +74,10 @@ def staged(model: Any, texts: list[str]) -> tuple[np.ndarray, float]:
     data = Dataset.from_columns(frame, ["text"], "label", name="texts", kind="classification")
     with tempfile.TemporaryDirectory() as folder:
         with patch.dict("os.environ", KARAT_CACHE=folder):
-            shelf = ObjectStore(Path(folder) / "shelf")
-            keys = shelf.put("model", model), "task", shelf.put("data", data)
+            store = ObjectStore(Path(folder) / "store")
+            keys = store.put("model", model), "task", store.put("data", data)
             job = Job(*keys, fold=0, seed=42, spec="", folder=folder)
-            stage = VectorStage(shelf, Progress(), True, Path(folder))
+            stage = VectorStage(store, Progress(), True, Path(folder))
             fields, seconds = timed(lambda: stage.fields(job))
         if "broken" in fields:
             raise SystemExit(fields["broken"].log)

@@ -25,9 +25,9 @@ TASKS = 1000
 ROWS = 100
 
 
-def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
+def work(job: Job, store: ObjectStore) -> dict[str, Any]:
     """Return the files of a fold of 100 rows and two classes at once."""
-    task = shelf.get(job.task)
+    task = store.get(job.task)
     record = new_record(job.spec, job.model, task)
     view = {"corruption": "clean", "severity": 0.0, "draw": 0, "affected": 0.0, "coverage": 1.0}
     view |= {"scores": {"acc": 0.5, "auc": 0.5}, "reasons": {}, "status": "ok", "info": ""}
@@ -39,9 +39,9 @@ def work(job: Job, shelf: ObjectStore) -> dict[str, Any]:
 
 
 def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
-    shelf = ObjectStore(output / "shelf")
+    store = ObjectStore(output / "store")
     for number in range(TASKS):
-        shelf.put(f"task-{number}", Task(f"task-{number}", "none", metrics=["acc", "auc"]))
+        store.put(f"task-{number}", Task(f"task-{number}", "none", metrics=["acc", "auc"]))
     about = {"model": "none", "suite": "many", "constraint": "default", "mode": "local"}
     facts = {"metrics": ["acc", "auc"], "folds": [], "dataset": "none"}
     facts["higher_is_better"] = {"acc": True, "auc": True}
@@ -63,7 +63,7 @@ def simulate(count: int, output: Path) -> Iterator[tuple[str, float]]:
     ]
     yield "planning the jobs, s", time.perf_counter() - begun
     begun, times = time.perf_counter(), [0.0]
-    for _ in execute(jobs, "many_jobs:work", shelf):
+    for _ in execute(jobs, "many_jobs:work", store):
         times.append(time.perf_counter() - begun)
     tenth = max(count // 10, 1)
     yield "running them, s", times[-1]

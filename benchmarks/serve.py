@@ -154,7 +154,11 @@ def write_runs(folder: Path) -> None:
 
 def write_run(folder: Path, model: str, number: int) -> None:
     shared = {"kind": "classification", "metrics": ["acc"], "fingerprint": "", "about": {}}
-    shared |= {"twins": [0, 0], "higher_is_better": {"acc": True}, "folds": list(range(FOLDS))}
+    shared |= {
+        "duplicate_rows": [0, 0],
+        "higher_is_better": {"acc": True},
+        "folds": list(range(FOLDS)),
+    }
     names = [f"task{task}" for task in range(TASKS)]
     about = {
         **{"model": model, "suite": "mine", "constraint": "default", "mode": "local", "seed": 42},

@@ -76,9 +76,9 @@ class Simulated:
         return {"skill": self.skill}
 
 
-def simulate(job: Job, shelf: ObjectStore) -> dict[str, Any]:
+def simulate(job: Job, store: ObjectStore) -> dict[str, Any]:
     """Write the record of a job with a random score, as a real job does."""
-    model, task = shelf.get(job.model), shelf.get(job.task)
+    model, task = store.get(job.model), store.get(job.task)
     rng = np.random.default_rng(int(job.spec[:12], 16))
     value = float(0.7 + model.prototype.skill + rng.normal(0, 0.02))
     view = {"corruption": "", "severity": 0.0, "draw": 0, "affected": 0.0, "coverage": 1.0}

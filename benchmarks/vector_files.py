@@ -19,7 +19,7 @@ import pandas as pd
 
 from karat.execution.workers import one_thread
 from karat.models.vector_files import read_vectors
-from karat.models.vector_text import kernels
+from karat.models.vector_text import text_kernels
 
 ENTITIES, WIDTH = 50_000, 200
 #: repetitions; the minimum counts
@@ -29,7 +29,7 @@ FORMS = (("six decimals", "{:.6f}", 0.65), ("all digits", "{!r}", 1.0))
 
 
 def measure(entities: int = ENTITIES) -> Iterator[tuple[str, float, float, str, str]]:
-    if kernels() is None:
+    if text_kernels() is None:
         print("  vector files: skipped, the compiled reader needs numba")
         return
     with tempfile.TemporaryDirectory() as folder, one_thread():

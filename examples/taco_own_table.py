@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 import karat
-from karat.compat.convert import export_results
-from karat.config.catalog import Catalog
+from karat.compat import export_results
+from karat.config import Catalog
 
 rng = np.random.default_rng(0)
 rows = 400

@@ -374,10 +374,10 @@ class Clock:
 @contextlib.contextmanager
 def _served(folder: Path, clock: Clock | None = None, **changes: Any) -> Iterator[str]:
     from karat.serve.routes import make_app
-    from karat.serve.server import Limits, Settings, bind, make_server, url
+    from karat.serve.server import ServerLimits, ServerSettings, bind, make_server, url
 
-    patient = Limits(header=1e6, idle=1e6, request=1e6)  # the machine may have much to do
-    app = make_app(Settings(folder, **{"limits": patient, **changes}))
+    patient = ServerLimits(header=1e6, idle=1e6, request=1e6)  # the machine may have much to do
+    app = make_app(ServerSettings(folder, **{"limits": patient, **changes}))
     with contextlib.closing(bind("127.0.0.1", 0)) as listening:
         server = make_server(app)
 

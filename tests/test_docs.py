@@ -54,6 +54,17 @@ def test_links_lead_somewhere(page):
             assert page.parent / target in checks or (page.parent / target).exists(), target
 
 
+def test_docs_import_public_modules_only():
+    """Karat, its packages, and compat, whose modules are those of the original systems."""
+    found = [
+        f"{file.name}: karat.{name}"
+        for file in [*PAGES, *EXAMPLES]
+        for name in re.findall(r"^ *(?:from|import) karat\.([\w.]+)", file.read_text("utf-8"), re.M)
+        if "." in name and not name.startswith("compat.")
+    ]
+    assert found == []
+
+
 def test_the_reference_is_made_from_the_docstrings():
     made = runpy.run_path(str(ROOT / "scripts" / "reference.py"))
     assert (ROOT / "docs" / "reference.md").read_text() == made["main"]()
@@ -279,4 +290,6 @@ def test_commands_that_are_not_run_are_counted():
 def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text()
     assert "pip install karat\n" in text and blocks(ROOT / "README.md", "text")
-    assert len(re.findall(r"\]\(", text)) <= 10
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert pictures and all(each.startswith("https://") for each in pictures)  # also for PyPI
+    assert len(re.findall(r"\]\(", text)) <= 11

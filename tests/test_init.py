@@ -1,6 +1,8 @@
 """The package: its public names."""
 
+import importlib
 import inspect
+import re
 import typing
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +27,21 @@ def test_every_public_name_resolves_and_is_documented(name):
     assert callable(value) and inspect.getdoc(value)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_of_a_public_name_is_typed_and_documented(name):
+    value = getattr(karat, name)
+    if inspect.isclass(value) and issubclass(value, Exception | karat.Leaderboard):
+        return  # the constructors of Python and pandas
+    documented = set()
+    for line in inspect.getdoc(value).splitlines():
+        if re.fullmatch(r"\w+(, \w+)*( : .+)?", line):
+            documented.update(re.findall(r"\w+", line.partition(" : ")[0]))
+    parameters = inspect.signature(value).parameters
+    assert set(parameters) - documented == set()
+    assert [name for name, each in parameters.items() if each.annotation is each.empty] == []
+    assert "VAR_KEYWORD" not in {each.kind.name for each in parameters.values()}
+
+
 def test_no_public_name_is_that_of_a_subpackage_or_module():
     modules = {path.stem for path in ROOT.iterdir() if path.is_dir() or path.suffix == ".py"}
     assert modules & set(NAMES) == set()
@@ -43,6 +60,18 @@ def test_types_that_public_functions_return_are_public(name):
     classes = [each for each in parts(hint) if inspect.isclass(each)]
     own = [each for each in classes if each.__module__.startswith("karat.")]
     assert [each.__name__ for each in own if each.__name__ not in NAMES] == []
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["analysis", "compat", "config", "corruptions", "models", "reporting", "stats"],
+)
+def test_public_names_of_packages_are_found(package):
+    module = importlib.import_module(f"karat.{package}")
+    for name in " ".join(module._MODULES.values()).split():
+        assert inspect.getdoc(getattr(module, name))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        module.no_such_name  # noqa: B018
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -70,7 +70,9 @@ def printed(board):
 
 
 def test_help():
-    compare("help", "\n\n".join(help_of(verb) for verb in [None, *sorted(group.commands)]))
+    text = "\n\n".join(help_of(verb) for verb in [None, *sorted(group.commands)])
+    assert max(map(len, text.splitlines())) <= 80
+    compare("help", text)
 
 
 def test_leaderboard(scores):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from typing import TYPE_CHECKING, Any
+
+from karat.core import lazy_names
 
 __version__ = "0.1.0"
 
@@ -12,43 +13,43 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 
 #: public names by the module that defines them; each is imported on first use
 _MODULES = {
-    "karat.analysis.all_pairs": "AllPairs compare_all",
-    "karat.analysis.cheapest": "Cheapest cheapest",
-    "karat.analysis.checks": "Finding Findings check_runs",
-    "karat.analysis.comparison": "Comparison Overall compare",
-    "karat.analysis.gate": "Gate GateRates NewRuns calibrate_gate gate",
-    "karat.analysis.history": "History compare_to_history",
-    "karat.analysis.items": "ItemComparison compare_items",
-    "karat.analysis.power": "Power power",
-    "karat.analysis.race": "Race RaceReplay race replay_race",
-    "karat.analysis.robustness": "robustness",
-    "karat.analysis.same_encoder": "Fingerprint Same same",
-    "karat.analysis.shrink": "Shrunk shrink",
-    "karat.analysis.slices": "SliceComparison compare_slices",
-    "karat.analysis.verification": "Verification verify",
-    "karat.compat.convert": "Imported import_results",
-    "karat.core.dataset": "Dataset",
-    "karat.core.predictions": "Predictions",
-    "karat.core.registry": "analogy_function composer corruption dataset encoder head measure "
+    "analysis.all_pairs": "AllPairs compare_all",
+    "analysis.cheapest": "Cheapest cheapest",
+    "analysis.checks": "Finding Findings check_runs",
+    "analysis.comparison": "Comparison Overall compare",
+    "analysis.gate": "Gate GateRates NewRuns calibrate_gate gate",
+    "analysis.history": "History compare_to_history",
+    "analysis.items": "ItemComparison compare_items",
+    "analysis.power": "Power power",
+    "analysis.race": "Race RaceReplay race replay_race",
+    "analysis.robustness": "robustness",
+    "analysis.same_encoder": "Fingerprint Same same",
+    "analysis.shrink": "Shrunk shrink",
+    "analysis.slices": "SliceComparison compare_slices",
+    "analysis.verification": "Verification verify",
+    "compat.convert": "Imported import_results",
+    "core.dataset": "Dataset",
+    "core.predictions": "Predictions",
+    "core.registry": "analogy_function composer corruption dataset encoder head measure "
     "predictor probe query_generator reader splitter vector_format",
-    "karat.core.task": "Suite Task",
-    "karat.errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
-    "karat.execution.evaluation": "evaluate suite",
-    "karat.execution.gather": "Gathering gather",
-    "karat.execution.runner": "Progress",
-    "karat.execution.splits": "Fold",
-    "karat.metrics.metric": "Metric metric",
-    "karat.models.model": "StatelessEncoder",
-    "karat.reporting.leaderboard_output": "Leaderboard leaderboard",
-    "karat.reporting.page": "report",
-    "karat.reporting.plots": "Plot plot",
-    "karat.reporting.site": "site",
-    "karat.compat.publishing": "track",
-    "karat.results.rescore": "Rescored rescore",
-    "karat.results.run": "Run load_artifact open_runs",
+    "core.task": "Suite Task",
+    "errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
+    "execution.evaluation": "evaluate suite",
+    "execution.gather": "Gathering gather",
+    "execution.runner": "Progress",
+    "execution.splits": "Fold",
+    "metrics.metric": "Metric metric",
+    "models.model": "StatelessEncoder",
+    "reporting.leaderboard_output": "Leaderboard leaderboard",
+    "reporting.page": "report",
+    "reporting.plots": "Plot plot",
+    "reporting.site": "site",
+    "compat.publishing": "track",
+    "results.rescore": "Rescored rescore",
+    "results.run": "Run load_artifact open_runs",
 }
-_PUBLIC = {name: module for module, names in _MODULES.items() for name in names.split()}
-__all__ = sorted(["__version__", *_PUBLIC])
+_find = lazy_names(__name__, _MODULES)
+__all__ = sorted(["__version__", *" ".join(_MODULES.values()).split()])
 
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
@@ -135,10 +136,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'karat' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    globals()[name] = value
+    value = globals()[name] = _find(name)
     return value
 
 

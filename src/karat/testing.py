@@ -121,7 +121,7 @@ def check_model(model: Any, modality: str | None = None) -> list[Check]:
     return checks
 
 
-def _try_searcher(model: Model, trial: Trial) -> None:
+def _try_searcher(model: Model, trial: _Trial) -> None:
     """Check that a search model returns one finite score per query and document, twice the same."""
     documents, queries = ["a cat on a mat", "dogs bark", "the price of rice"], ["cat", "rice"]
 
@@ -217,17 +217,17 @@ def check_corruption(name: str) -> list[Check]:
 # -- trials ---------------------------------------------------------------------------------
 
 
-class Broken(Exception):
+class _Broken(Exception):
     """A requirement is not met; the message is the reason."""
 
 
 def require(condition: object, reason: str) -> None:
     """Raise Broken with a reason unless the condition holds."""
     if not condition:
-        raise Broken(reason)
+        raise _Broken(reason)
 
 
-class Trial:
+class _Trial:
     """The requirements tested on one kind of data."""
 
     def __init__(self, where: str) -> None:
@@ -241,7 +241,7 @@ class Trial:
         reason = ""
         try:
             yield
-        except Broken as broken:
+        except _Broken as broken:
             reason = str(broken)
         except KeyboardInterrupt:
             raise
@@ -251,7 +251,7 @@ class Trial:
         check = Check(f"{self.where}: {text}", not reason, reason, fix if reason else "")
         self.checks.append(check)
         if reason and fatal:
-            raise Broken
+            raise _Broken
 
     @contextmanager
     def watched(self, *given: Any) -> Iterator[None]:
@@ -271,14 +271,14 @@ class Trial:
 
 
 def run_trials(
-    trials: Mapping[str, Callable[[Trial], None]], good: Callable[[Trial], object]
+    trials: Mapping[str, Callable[[_Trial], None]], good: Callable[[_Trial], object]
 ) -> list[Check]:
     """Return the checks of all good trials, or of the one that passed most if none is good."""
-    tried, state = [Trial(where) for where in trials], np.random.get_state()
+    tried, state = [_Trial(where) for where in trials], np.random.get_state()
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for trial, steps in zip(tried, trials.values(), strict=True):
-            with suppress(Broken):
+            with suppress(_Broken):
                 steps(trial)
                 trial.ended = True
     np.random.set_state(state)
@@ -360,7 +360,7 @@ def _kinds(prototype: Any) -> list[str]:
     return [kind for name, kind in _TYPES.items() if name == declared]
 
 
-def _try_model(model: Model, data: Dataset, trial: Trial) -> None:
+def _try_model(model: Model, data: Dataset, trial: _Trial) -> None:
     act, judge = (_embed, _try_vectors) if model.role == "encoder" else (_predict, _try_answers)
     if data.modality == "entity" and _looks_up(model):
         with trial.check("lists its ids", "Return (ids, matrix), each id once.", fatal=True):
@@ -418,7 +418,7 @@ def _embed(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, lis
 
 
 def _try_vectors(
-    trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     with trial.check("returns a 2-D array of finite numbers", "Return a 2-D array.", fatal=True):
         vectors = [values.astype(float) for values in found]
@@ -445,7 +445,7 @@ def _predict(model: Model, kind: str, X: Any, y: Any, test: Any) -> tuple[Any, l
 
 
 def _try_answers(
-    trial: Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
+    trial: _Trial, fitted: Any, found: list[np.ndarray], X: Any, y: np.ndarray, test: Any
 ) -> None:
     rows, labels = len(test), as_text(y)
     with trial.check("returns one prediction per row", "Return a 1-D array.", fatal=True):
@@ -493,7 +493,7 @@ def _sample_predictions() -> dict[str, list[Predictions]]:
     return pairs
 
 
-def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: Trial) -> None:
+def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial: _Trial) -> None:
     (low, high), sign = metric.range, 1 if metric.higher_is_better else -1
     with trial.check("returns a value", "Declare what it needs: needs=(...).", fatal=True):
         with trial.watched(perfect.predictions, perfect.target):
@@ -515,7 +515,7 @@ def _try_metric(metric: Metric, perfect: Predictions, other: Predictions, trial:
     trial.check_watched()
 
 
-def _try_corruption(name: str, data: Dataset, trial: Trial) -> None:
+def _try_corruption(name: str, data: Dataset, trial: _Trial) -> None:
     corrupt, X, y = registry.corruptions.get(name), data.items, pd.Series(data.target)
     with trial.check("returns X and y in kind", "Return (X, y), X of the same type.", fatal=True):
         with trial.watched(X, y):
@@ -552,7 +552,7 @@ def _cells(items: Any, target: Any) -> np.ndarray:
     return np.column_stack([items.astype(object).where(items.notna(), None), target])
 
 
-def _try_on_vectors(name: str, trial: Trial) -> None:
+def _try_on_vectors(name: str, trial: _Trial) -> None:
     corrupt, X = registry.corruptions.get(name), np.random.default_rng(7).normal(size=(60, 8))
     X[4] = np.nan  # an item without a vector
     with trial.check("returns vectors in shape", "Return (X, y), X a matrix.", fatal=True):

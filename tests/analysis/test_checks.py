@@ -16,7 +16,7 @@ from karat.analysis.checks import RULES, Finding, Findings, check_runs, render_p
 from karat.errors import DefinitionError
 from karat.execution import diagnostics
 from karat.reporting import leaderboard_output
-from karat.reporting.leaderboard_output import finding_lines, summary
+from karat.reporting.leaderboard_output import finding_lines, summarize_findings
 
 from ..score_data import make_view, score_table
 
@@ -73,8 +73,8 @@ def test_models_without_prompts_share_one_note(made):
 @pytest.mark.parametrize(
     ("task", "found"),
     [
-        ({"twins": [10, 1000]}, ["KRT001"]),
-        ({"twins": [9, 1000]}, []),
+        ({"duplicate_rows": [10, 1000]}, ["KRT001"]),
+        ({"duplicate_rows": [9, 1000]}, []),
         ({"entities": [10, 1000, "patient"]}, ["KRT002"]),
         ({"entities": [9, 1000, "patient"]}, []),
         # entities do not matter to untrained probes
@@ -91,7 +91,10 @@ def test_facts_of_a_task(made, task, found):
 
 
 def test_of_several_runs_the_largest_counts_are_used(made):
-    few, many = ({"twins": [0, 100], "tested": 100}, {"twins": [9, 500], "tested": 500})
+    few, many = (
+        {"duplicate_rows": [0, 100], "tested": 100},
+        {"duplicate_rows": [9, 500], "tested": 500},
+    )
     for tasks in ((few, many), (many, few)):
         runs = [made(name, [0.5], task=task) for name, task in zip("ab", tasks, strict=True)]
         (message,) = messages(runs, "KRT001")
@@ -367,7 +370,7 @@ def test_names_are_those_of_the_leaderboard(made):
 
 
 def test_the_most_severe_come_first(made):
-    task = {"twins": [1, 1]}
+    task = {"duplicate_rows": [1, 1]}
     runs = [made("m", [0.8, 0.8], task=task), made("m", [0.9, 0.9], task=task)]
     runs += [made("onehot", [0.9, 0.9], task=task)]
     levels = [finding.level for finding in check_runs(runs)]
@@ -376,12 +379,12 @@ def test_the_most_severe_come_first(made):
 
 
 def test_silenced_by_code_by_prefix_and_by_the_task(made):
-    run = made("m", [0.5], task={"twins": [1, 1], "give_away": ["x", 1.0]})
+    run = made("m", [0.5], task={"duplicate_rows": [1, 1], "give_away": ["x", 1.0]})
     assert codes(run) == ["KRT001", "KRT003"]
     assert codes(run, ignore=["krt003"]) == ["KRT001"]
     found = check_runs(run, ignore=["KRT0"])
     assert (found, dict(found.silenced)) == ([], {"KRT001": 1, "KRT003": 1})
-    own = made("n", [0.5], task={"twins": [1, 1], "ignore": ["KRT001"]})
+    own = made("n", [0.5], task={"duplicate_rows": [1, 1], "ignore": ["KRT001"]})
     assert (codes(own), dict(check_runs(own).silenced)) == ([], {"KRT001": 1})
 
 
@@ -463,15 +466,19 @@ def found(code, model, task, level="note"):
 
 def test_many_findings_of_a_check_are_one_line():
     many = [found("KRT102", m, t) for m in "ab" for t in ("t1", "t2", "t3", "t4")]
-    line = summary(many)
+    line = summarize_findings(many)
     assert line.startswith("No better than raw features") and "t1, t2, t3" in line
     assert "t4" not in line
-    assert summary([found("KRT301", None, t) for t in "xy"]).startswith("Saturated task: x, y")
+    assert summarize_findings([found("KRT301", None, t) for t in "xy"]).startswith(
+        "Saturated task: x, y"
+    )
     # runs of one model are listed once
     runs = [found("KRT102", f"a (20261116T0959{i}0)", t) for i in range(3) for t in "tu"]
-    assert "a on t, u" in summary(runs)
+    assert "a on t, u" in summarize_findings(runs)
     # control characters are removed
-    assert not {"\x1b", "\n", "\x07"} & set(summary([found("KRT102", "a\x1b[1m\nb", "t\x07")]))
+    assert not {"\x1b", "\n", "\x07"} & set(
+        summarize_findings([found("KRT102", "a\x1b[1m\nb", "t\x07")])
+    )
 
 
 @pytest.mark.parametrize("show", ["lint", "below"])

@@ -164,7 +164,7 @@ def _metrics(kind: str, first: np.ndarray) -> list[list[float | None]]:
 def _task(t: int, kind: str, folds: int) -> dict[str, Any]:
     metrics, higher = METRICS[kind]
     names = {"name": f"{kind[:4]}-{t:03d}", "kind": kind, "dataset": f"data-{t // 2}"}
-    counts = {"folds": folds, "questions": 100 + t, "twins": [3, 100] if t == 0 else None}
+    counts = {"folds": folds, "questions": 100 + t, "duplicate_rows": [3, 100] if t == 0 else None}
     return {**names, "metrics": metrics, "higher": higher, **counts}
 
 

@@ -221,7 +221,7 @@ def test_numbers_are_those_of_the_terminal(opened):
     assert shown == [rounded(value) for value in values]
     ranks = opened.run("return [1.25, 1.35, 2.75, 3].map((rank) => rank.toFixed(1))")
     assert ranks == [format_rank(rank) for rank in (1.25, 1.35, 2.75, 3)]
-    assert opened.run("return Karat.number(-8.4e-5, 5)") == "-0.000084"  # beside the pointer
+    assert opened.run("return Karat.number(-8.4e-5, 5)") == "-0.000084"  # next to the pointer
 
 
 def test_every_section_is_there_and_in_the_navigation(opened):
@@ -247,7 +247,7 @@ def test_a_click_on_a_head_sorts_the_better_first_and_again_the_other_way(opened
         assert opened.run(NAMES)[0] == full["models"][scores.index(best)]["name"]
         way = "descending" if up else "ascending"
         assert opened.texts(f"#board th[aria-sort='{way}'] .sort") == [full["tasks"][t]["name"]]
-        # who has no score stands last, whichever way
+        # models without a score come last in either order
         without = {full["models"][m]["name"] for m, s in enumerate(scores) if s is None}
         assert set(opened.run(NAMES)[len(scores) - len(without) :]) == without
         opened.click(f"#board [data-key='t{t}']")

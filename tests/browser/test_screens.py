@@ -42,7 +42,9 @@ def write_run(folder, model, value):
     task |= {"folds": [0], "fingerprint": "", "about": {}, "higher_is_better": {"acc": True}}
     about = {"model": model, "suite": "mine", "constraint": "default", "mode": "local", "seed": 42}
     about |= {"stamp": "20260101T000000", "karat": "0.1.0", "version": "1", "params": {}}
-    run = Run.create(folder, {**about, "versions": {}, "tasks": [{**task, "twins": [0, 0]}]})
+    run = Run.create(
+        folder, {**about, "versions": {}, "tasks": [{**task, "duplicate_rows": [0, 0]}]}
+    )
     view = {"corruption": "", "severity": 0.0, "draw": 0, "coverage": 1.0, "scores": {"acc": value}}
     record = {"spec": "", "model": model, "task": "halves", "fold": 0, "repeat": 0, "seed": 42}
     record |= {"metric": "acc", "status": "ok", "info": "", "views": [view], "notes": []}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.config.loading import merge, merge_entry
-from karat.config.schema import Modality, check
+from karat.config.schema import Modality, check_definition
 from karat.config.yaml_files import Node, SourceFile, read_yaml
 from karat.core.dataset import MODALITIES
 
@@ -15,7 +15,7 @@ SHA = "a" * 64
 
 
 def checked(section, text, **options):
-    return check(section, read_yaml(text.encode(), SourceFile("my.yaml"))[0], **options)
+    return check_definition(section, read_yaml(text.encode(), SourceFile("my.yaml"))[0], **options)
 
 
 def values(section, text):

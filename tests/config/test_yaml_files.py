@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from karat.config import yaml_files
-from karat.config.yaml_files import Node, SourceFile, read_supplied, read_yaml, show
+from karat.config.yaml_files import Node, SourceFile, read_supplied, read_yaml, show_definition
 from karat.core.files import cache_folder
 
 FILE = SourceFile("my.yaml")
@@ -51,7 +51,7 @@ values = st.recursive(
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(keys, values, min_size=1, max_size=4))
 def test_output_reads_back_the_same(tree):
-    node, mistakes = read_yaml(show(as_node(tree), {}).encode(), FILE)
+    node, mistakes = read_yaml(show_definition(as_node(tree), {}).encode(), FILE)
     assert mistakes == []
     assert same(node.plain(), tree)
 

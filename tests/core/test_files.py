@@ -105,15 +105,15 @@ def test_temporary_folders_without_a_lock_are_removed_after_days(temporary):
     elsewhere = temporary / "elsewhere"
     names = [f"{SCRATCH}999999999-{name}" for name in ("new", "old", "used", "link")]
     for name in [*names[:3], elsewhere]:
-        (temporary / name / "shelf").mkdir(parents=True)
+        (temporary / name / "store").mkdir(parents=True)
     (temporary / names[3]).symlink_to(elsewhere)
     long_ago = time.time() - 30 * 86400
-    for path in (names[1], f"{names[1]}/shelf", names[2], "elsewhere", "elsewhere/shelf"):
+    for path in (names[1], f"{names[1]}/store", names[2], "elsewhere", "elsewhere/store"):
         os.utime(temporary / path, (long_ago, long_ago))
     with temporary_folder() as mine:
         left = {path.name for path in temporary.iterdir()}
     assert left == {names[0], names[2], names[3], "elsewhere", mine.name}
-    assert (elsewhere / "shelf").is_dir()
+    assert (elsewhere / "store").is_dir()
 
 
 def test_nothing_is_removed_without_locks(temporary, monkeypatch):

@@ -38,7 +38,7 @@ from karat.corruptions.view import (
     corrupt_vectors,
     corrupt_with_share,
     corrupts,
-    count,
+    count_affected,
     count_up,
     floats,
     from_rows,
@@ -265,7 +265,7 @@ def test_rows_and_columns_that_came_or_went_are_counted():
     X = mixed_table()
     assert changed_share(X, X[1:]) == 0.25
     assert changed_share(X, X.iloc[[0, 1, 2, 3, 3]]) == 0.25
-    assert changed_share(X, X.iloc[[0, 0, 2, 3]]) == 0.5  # one is gone, another stands twice
+    assert changed_share(X, X.iloc[[0, 0, 2, 3]]) == 0.5  # one is missing, another occurs twice
     assert changed_share(X, X.iloc[[3, 2, 1, 0]]) == 0  # in another order
     assert changed_share(X, X[1:].assign(n=[2, 9, 4])) == 0.5  # one is gone, one is changed
     assert changed_share(X, X.iloc[[0] * 20]) == 1
@@ -883,7 +883,7 @@ severities = st.floats(0, 1)
     ],
 )
 def test_shares_by_hand(size, severity, down, up):
-    assert count(size, severity) == down
+    assert count_affected(size, severity) == down
     assert count_up(size, severity) == up
 
 
@@ -891,9 +891,9 @@ def test_shares_by_hand(size, severity, down, up):
 @given(st.integers(0, 10**6), severities, severities)
 def test_more_severity_is_never_less(size, one, other):
     low, high = sorted([one, other])
-    assert 0 <= count(size, low) <= count(size, high) <= size
+    assert 0 <= count_affected(size, low) <= count_affected(size, high) <= size
     assert 0 <= count_up(size, low) <= count_up(size, high) <= size
-    assert count(size, low) <= count_up(size, low) <= count(size, low) + 1
+    assert count_affected(size, low) <= count_up(size, low) <= count_affected(size, low) + 1
 
 
 @steady
@@ -902,10 +902,10 @@ def test_less_is_the_beginning_of_more(rows, columns, one, other, seed):
     low, high = sorted([one, other])
     few, many = (affected_places(rows, s, np.random.default_rng(seed)) for s in (low, high))
     assert many[: len(few)].tolist() == few.tolist()
-    assert len(set(many.tolist())) == len(many) == count(rows, high)
+    assert len(set(many.tolist())) == len(many) == count_affected(rows, high)
     few, many = (affected_cells(rows, columns, s, np.random.default_rng(seed)) for s in (low, high))
     assert few.shape == (columns, rows)
-    assert few.sum() == count(rows * columns, low)
+    assert few.sum() == count_affected(rows * columns, low)
     assert (few <= many).all()
 
 

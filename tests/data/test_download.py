@@ -141,7 +141,7 @@ def test_too_large_member_is_refused_before_writing(tmp_path, monkeypatch, membe
 
 def test_member_larger_than_declared_is_stopped(tmp_path):
     with pytest.raises(DataError):
-        entry = transfer.Entry("x", 1, True, lambda: io.BytesIO(bytes(11)))
+        entry = transfer.ArchiveEntry("x", 1, True, lambda: io.BytesIO(bytes(11)))
         transfer._write_all([(entry, tmp_path / "x")], limit=10)
 
 

@@ -19,8 +19,8 @@ from karat.core.embeddings import Vectors
 from karat.data.query_generators import (
     check_share,
     generate_queries,
-    rows_of,
     searched,
+    table_rows,
 )
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.metrics.metric import score
@@ -46,7 +46,7 @@ def test_rows_are_distinct():
     items = pd.DataFrame({"n": [1, 2, 3]}, index=["a", "b", "c"])
     questions = pd.DataFrame({"row": ["c", "a", "c"]})
     twice = Dataset("twice", items, questions, np.array([1.0, 2.0, 3.0]), "regression", "table")
-    assert rows_of(twice, "x").index.tolist() == ["a", "c"]
+    assert table_rows(twice, "x").index.tolist() == ["a", "c"]
 
 
 @pytest.mark.parametrize("name", ["partial-rows", "text-queries"])

@@ -43,11 +43,11 @@ def dask_worker():
     parent = psutil.Process(os.getppid())
     return parent.ppid() if sys.platform == "linux" else parent.pid  # above the template
 
-def describe(job, shelf):
+def describe(job, store):
     return job.fold, dask_worker(), job.vectors and Path(job.vectors, "vectors.npy").read_bytes(), \
-        str(shelf.folder), shelf.get(job.dataset)
+        str(store.folder), store.get(job.dataset)
 
-def dies(job, shelf):
+def dies(job, store):
     '''Write down the Dask worker; wait, or end that worker, if the model's name says so.'''
     seen = Path(job.spec)
     first = not seen.exists()
@@ -59,7 +59,7 @@ def dies(job, shelf):
         time.sleep(600)
     return "done"
 
-def alone(job, shelf):
+def alone(job, store):
     begun = time.time()
     time.sleep(0.5)
     return begun, time.time(), dask_worker()
@@ -185,13 +185,13 @@ def test_results_equal_those_of_local_workers(
 
 
 def things(tmp_path, **kinds):
-    """Return a shelf with the parts that jobs of WORK name."""
-    shelf = ObjectStore(tmp_path / "shelf")
+    """Return a store with the parts that jobs of WORK name."""
+    store = ObjectStore(tmp_path / "store")
     for key in ("model", "deadly", "waits", "task"):
-        shelf.put(key, key)
+        store.put(key, key)
     for key, thing in kinds.items():
-        shelf.put(key, thing)
-    return shelf
+        store.put(key, thing)
+    return store
 
 
 @real
@@ -201,12 +201,12 @@ def test_files_are_sent_to_each_worker_once(cluster, until, tmp_path):
     vectors.mkdir()
     np.save(vectors / "vectors.npy", np.arange(1000.0))
     (vectors / "about.json").write_text("{}")
-    shelf = things(tmp_path, data=7, other="x" * 10_000)
+    store = things(tmp_path, data=7, other="x" * 10_000)
     jobs = [
         Job("model", "task", "data" if i % 2 else "other", i, 0, "", "", vectors=str(vectors))
         for i in range(30)
     ]
-    answers = list(dask.execute_on_dask(jobs, "its_dask_work:describe", shelf, cluster.address))
+    answers = list(dask.execute_on_dask(jobs, "its_dask_work:describe", store, cluster.address))
     assert sorted(job.fold for job, _ in answers) == list(range(30))
     names = dict(zip((process.pid for process in cluster.workers), ("north", "south"), strict=True))
     matrix = (vectors / "vectors.npy").read_bytes()
@@ -220,7 +220,7 @@ def test_files_are_sent_to_each_worker_once(cluster, until, tmp_path):
         assert held.count(hashlib.sha256(matrix).hexdigest()) == 1
         assert len(held) == len(set(held))
     # the session's folder is gone with it, and so are its processes
-    assert not list(cluster.folder.rglob("shelf/task.pickle"))
+    assert not list(cluster.folder.rglob("store/task.pickle"))
     for process in cluster.workers:
         until(lambda p=process: len(psutil.Process(p.pid).children(recursive=True)) <= TEMPLATES)
 
@@ -244,12 +244,12 @@ def test_limits_end_jobs_and_not_dask_workers(cluster, models, two_classes, word
     assert [process.poll() for process in cluster.processes] == [None] * 3
 
 
-def answered(jobs, work, shelf, address):
+def answered(jobs, work, store, address):
     """Begin to execute jobs in a thread; return the thread and the list it fills."""
     answers = []
 
     def go():
-        answers.extend(dask.execute_on_dask(jobs, f"its_dask_work:{work}", shelf, address))
+        answers.extend(dask.execute_on_dask(jobs, f"its_dask_work:{work}", store, address))
 
     thread = threading.Thread(target=go, daemon=True)
     thread.start()
@@ -333,9 +333,9 @@ def test_a_lost_scheduler_stops_the_run_and_resume_finishes_it(
 @real
 @pytest.mark.slow
 def test_jobs_reserve_declared_resources(cluster, tmp_path):
-    shelf = things(tmp_path, data=1)
+    store = things(tmp_path, data=1)
     jobs = [Job("model", "task", "data", i, 0, "", "", limits=Limits(cores=2)) for i in range(2)]
-    found = dask.execute_on_dask(jobs, "its_dask_work:alone", shelf, cluster.address)
+    found = dask.execute_on_dask(jobs, "its_dask_work:alone", store, cluster.address)
     (_, end, north), (start, _, same) = sorted(answer for _, answer in found)
     assert north == same == cluster.workers[0].pid  # it declares two cores
     assert end <= start
@@ -386,8 +386,8 @@ def test_other_versions_are_an_error_before_anything_runs(
     monkeypatch.setattr(dask, "versions", lambda: ("0.0", "3.99"))
     jobs = [Job("model", "task", "data", 0, 0, "", "")]
     with pytest.raises(DefinitionError, match="0.0 and Python 3.99"):
-        shelf = things(tmp_path, data=1)
-        list(dask.execute_on_dask(jobs, "its_dask_work:describe", shelf, cluster.address))
+        store = things(tmp_path, data=1)
+        list(dask.execute_on_dask(jobs, "its_dask_work:describe", store, cluster.address))
 
 
 @real

@@ -34,7 +34,7 @@ from karat.execution.diagnostics import (
     unmatched_names,
     vector_facts,
 )
-from karat.execution.job import Job, ObjectStore, run
+from karat.execution.job import Job, ObjectStore, run_job
 from karat.execution.splits import Fold, split
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
@@ -78,7 +78,7 @@ def test_groups_in_both_train_and_test():
 def test_items_of_pairs_in_both_train_and_test():
     frame = pd.DataFrame({"a": list("pqrs"), "b": list("qtuv"), "y": list("npnp")})
     data = Dataset.from_columns(frame, ["a", "b"], "y")
-    # q stands in the pairs 0 and 1
+    # q is in the pairs 0 and 1
     assert shared_entities(data, [fold([0], [1, 2])]) == (1, 2, "item")
     assert shared_entities(data, [fold([0, 1], [2, 3])]) == (0, 2, "item")
 
@@ -369,11 +369,11 @@ def test_pairs_and_equal_vectors_have_no_sample():
 
 
 def go(folder, task, fold=0):
-    shelf = ObjectStore(folder)
-    shelf.put("model", adapt(OneHotTable()))
-    shelf.put("task", task)
-    shelf.put("data", task.dataset)
-    return run(Job("model", "task", "data", fold, 42, "spec", ""), shelf)
+    store = ObjectStore(folder)
+    store.put("model", adapt(OneHotTable()))
+    store.put("task", task)
+    store.put("data", task.dataset)
+    return run_job(Job("model", "task", "data", fold, 42, "spec", ""), store)
 
 
 def test_a_job_records_statistics_in_its_first_fold(tmp_path, two_classes):
@@ -531,9 +531,15 @@ def test_duplicates_are_written_to_run_json(tmp_path):
         Task("blind", data, probe=KMEANS, split="all", metrics=["v_measure"]),
     ]
     (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path, folds=[0])
-    twins = {task["name"]: task["twins"] for task in karat.Run.open(run.folder).about["tasks"]}
+    duplicate_rows = {
+        task["name"]: task["duplicate_rows"] for task in karat.Run.open(run.folder).about["tasks"]
+    }
     # one of four folds is run; without held-out rows there are no duplicates
-    assert (twins["apart"], twins["blind"], twins["folds"][1]) == ([3, 3], [0, 0], 5)
+    assert (duplicate_rows["apart"], duplicate_rows["blind"], duplicate_rows["folds"][1]) == (
+        [3, 3],
+        [0, 0],
+        5,
+    )
 
 
 @pytest.mark.parametrize(

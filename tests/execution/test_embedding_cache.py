@@ -303,10 +303,10 @@ def stage(tmp_path, monkeypatch):
     Counting.calls = []
 
     def make(thing, data=DATA, keep=True):
-        shelf = ObjectStore(tmp_path / "shelf")
-        shelf.put("model", adapt(thing, "mine"))
-        shelf.put("data", data)
-        made = VectorStage(shelf, Events(), keep, tmp_path / "scratch")
+        store = ObjectStore(tmp_path / "store")
+        store.put("model", adapt(thing, "mine"))
+        store.put("data", data)
+        made = VectorStage(store, Events(), keep, tmp_path / "scratch")
         return made, Job("model", "task", "data", 0, 42, "spec", "")
 
     return make
@@ -449,7 +449,7 @@ def texts_of(stage, tmp_path):
     def embed(thing, *data, keep=True):
         made, job = stage(thing, keep=keep)
         for each in data:
-            made.shelf.put(each.name, each)
+            made.store.put(each.name, each)
         jobs = [made.embedded(dataclasses.replace(job, dataset=each.name)) for each in data]
         assert [job.broken for job in jobs] == [None] * len(jobs)
         embed.progress, embed.jobs = made.progress, jobs
@@ -647,8 +647,8 @@ def test_each_text_of_a_run_is_encoded_once_for_all_tasks_and_folds(tmp_path, mo
 
 def test_the_identity_of_the_plan_is_used_for_a_model_that_is_not_copied(stage, monkeypatch):
     made, job = stage(Noted())
-    known = VectorStage(made.shelf, Events(), True, Path(made.folder), {"mine": "abc"})
+    known = VectorStage(made.store, Events(), True, Path(made.folder), {"mine": "abc"})
     monkeypatch.setattr(embedding_cache, "encoder_identity", lambda *_: pytest.fail("hashed again"))
-    made.shelf.put("data", ONE)
+    made.store.put("data", ONE)
     about, _ = read_stored_vectors(known.embedded(job).vectors)
     assert about["family"] == "abc"

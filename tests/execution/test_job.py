@@ -29,7 +29,7 @@ from karat.execution.job import (
     ObjectStore,
     PredictorSolver,
     ProbeSolver,
-    run,
+    run_job,
 )
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
@@ -46,11 +46,11 @@ def outcome(tmp_path):
     """Run one fold of a task with a model."""
 
     def go(model, task, fold=0, seed=42, **changes):
-        shelf = ObjectStore(tmp_path)
-        shelf.put("model", adapt(model))
-        shelf.put("task", task)
-        shelf.put("data", task.dataset)
-        return run(Job("model", "task", "data", fold, seed, "spec", "", **changes), shelf)
+        store = ObjectStore(tmp_path)
+        store.put("model", adapt(model))
+        store.put("task", task)
+        store.put("data", task.dataset)
+        return run_job(Job("model", "task", "data", fold, seed, "spec", "", **changes), store)
 
     return go
 
@@ -289,11 +289,11 @@ def test_targets_are_hidden_if_test_rows_are_train_rows(outcome, two_classes):
 
 
 def test_objects_are_stored_once_and_read_by_another_store(tmp_path):
-    shelf, numbers, made = ObjectStore(tmp_path / "new"), [1, 2], []
-    assert shelf.put("numbers", numbers) == "numbers"
-    assert shelf.get("numbers") is numbers
-    shelf.put("double", lambda x: 2 * x)  # a function of a script, pickled by value
-    shelf.save()
+    store, numbers, made = ObjectStore(tmp_path / "new"), [1, 2], []
+    assert store.put("numbers", numbers) == "numbers"
+    assert store.get("numbers") is numbers
+    store.put("double", lambda x: 2 * x)  # a function of a script, pickled by value
+    store.save()
     other = ObjectStore(tmp_path / "new")
     assert other.get("double")(21) == 42
     assert other.get("numbers") == [1, 2]
@@ -301,15 +301,15 @@ def test_objects_are_stored_once_and_read_by_another_store(tmp_path):
     with pytest.raises(FileNotFoundError):
         other.get("nothing")
     for _ in range(3):
-        assert shelf.get_or_make("folds", lambda: made.append(1) or "folds") == "folds"
+        assert store.get_or_make("folds", lambda: made.append(1) or "folds") == "folds"
     assert made == [1]
 
 
 def test_the_store_keeps_the_objects_of_one_group(tmp_path):
-    shelf, made = ObjectStore(tmp_path), []
+    store, made = ObjectStore(tmp_path), []
 
     def get(group, name):
-        return shelf.get_or_make_in_group(group, name, lambda: made.append(name) or group + name)
+        return store.get_or_make_in_group(group, name, lambda: made.append(name) or group + name)
 
     assert [get("a", "x"), get("a", "y"), get("a", "x")] == ["ax", "ay", "ax"]
     assert made == ["x", "y"]
@@ -319,11 +319,11 @@ def test_the_store_keeps_the_objects_of_one_group(tmp_path):
 
 
 def test_recent_objects_are_written_for_other_stores_while_there_is_room(tmp_path):
-    shelf, other = ObjectStore(tmp_path), ObjectStore(tmp_path)
-    shelf.room = 5
+    store, other = ObjectStore(tmp_path), ObjectStore(tmp_path)
+    store.room = 5
     for key in ("one", "two", "three"):
-        assert shelf.get_or_make_recent(key, key.upper, len) == key.upper()
-    assert shelf.room == 2  # ONE needs 3 bytes; TWO and THREE do not fit
+        assert store.get_or_make_recent(key, key.upper, len) == key.upper()
+    assert store.room == 2  # ONE needs 3 bytes; TWO and THREE do not fit
     assert [path.name for path in tmp_path.iterdir()] == ["one.pickle"]
     assert other.get_or_make_recent("one", "made again".upper, len) == "ONE"
     assert other.get_or_make_recent("two", "made again".upper, len) == "MADE AGAIN"

@@ -216,7 +216,7 @@ def test_generated_queries_replace_the_questions():
     assert planned.data.name == "sixty partial-rows" and planned.data.kind == "items"
     assert len(planned.data.items) == 50  # forty rows, ten queries
     assert len(set(planned.data.group)) == 10 and len(planned.folds) == 5
-    assert planned.twins == (0, len(planned.data))
+    assert planned.duplicate_rows == (0, len(planned.data))
     again, other = (plan([search(max_rows=40)], seed=seed).tasks[0].data for seed in (42, 1))
     assert again.fingerprint == planned.data.fingerprint != other.fingerprint
 
@@ -276,11 +276,11 @@ def test_duplicates_are_counted_in_the_folds_that_run(two_classes):
     table = pd.DataFrame({"x": [0, 1] * 10, "y": ["p", "q"] * 10})
     data = Dataset.from_table(table, "y", name="two")
     task = Task("t", data, split={"use": "kfold", "folds": 5}, metrics=["acc"])
-    assert plan([task]).tasks[0].twins == (20, 20)
-    assert plan([task], max_folds=2).tasks[0].twins == (8, 8)
-    assert plan([two_classes()]).tasks[0].twins == (0, 20)
+    assert plan([task]).tasks[0].duplicate_rows == (20, 20)
+    assert plan([task], max_folds=2).tasks[0].duplicate_rows == (8, 8)
+    assert plan([two_classes()]).tasks[0].duplicate_rows == (0, 20)
     blind = Task("b", data, probe="same-class", split="all", metrics=["map"])
-    assert plan([blind]).tasks[0].twins == (0, 0)
+    assert plan([blind]).tasks[0].duplicate_rows == (0, 0)
 
 
 @pytest.mark.parametrize("error", [Unavailable("you are offline"), MissingExtra("pyarrow", "x")])

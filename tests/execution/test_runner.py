@@ -287,7 +287,7 @@ def test_a_missing_record_is_an_error(two_classes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def with_lost(two_classes):
-    """Return a good task beside one whose data cannot be used until they are mended."""
+    """Return a good task and one whose data cannot be used until they are repaired."""
     good = two_classes()
 
     def data():

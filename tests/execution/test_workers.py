@@ -20,15 +20,15 @@ from karat.execution.workers import Template, WorkerDied, execute, one_thread
 WORK = """
 import os, sys, time
 
-def square(job, shelf):
+def square(job, store):
     return job * job
 
-def environment(job, shelf):
+def environment(job, store):
     from threadpoolctl import threadpool_info
     import numpy
     return os.getpid(), os.environ["OMP_NUM_THREADS"], [i["num_threads"] for i in threadpool_info()]
 
-def dies(job, shelf):
+def dies(job, store):
     if job == "exit":
         print("goodbye", file=sys.stderr, flush=True)
         os._exit(3)
@@ -56,33 +56,33 @@ def answers():
             pass
     return found[-1]
 
-def talks(job, shelf):
+def talks(job, store):
     print("on standard output")
     os.write(1, b"and below it")
     return sys.stdin.read()
 
-def shared(job, shelf):
-    return shelf.get("thing")(job)
+def shared(job, store):
+    return store.get("thing")(job)
 
-def loops(job, shelf):
+def loops(job, store):
     with open(job, "w") as file:
         file.write(str(os.getpid()))
     9 ** 9 ** 9  # in C, without a look at signals
 
-def sleeps(job, shelf):
+def sleeps(job, store):
     time.sleep(job)
 
-def of_model(job, shelf):
+def of_model(job, store):
     return os.getpid()
 
-def changes(job, shelf):
+def changes(job, store):
     before = os.getcwd(), len(sys.path), os.environ.get("CHANGED")
     os.chdir("/")
     sys.path.clear()
     os.environ["CHANGED"] = "yes"
     return before
 
-def daemon(job, shelf):
+def daemon(job, store):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -96,7 +96,7 @@ def daemon(job, shelf):
         time.sleep(0.01)
     return "done"
 
-def slow(job, shelf):
+def slow(job, store):
     with open(job, "w") as file:
         file.write(str(os.getpid()))
     time.sleep(600)
@@ -111,10 +111,10 @@ def run(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "its_work", raising=False)
 
     def go(jobs, function, workers=2, report=lambda job, event: None, **things):
-        shelf = ObjectStore(tmp_path / "shelf")
+        store = ObjectStore(tmp_path / "store")
         for key, thing in things.items():
-            shelf.put(key, thing)
-        return execute(jobs, f"its_work:{function}", shelf, workers, report)
+            store.put(key, thing)
+        return execute(jobs, f"its_work:{function}", store, workers, report)
 
     return go
 
@@ -184,10 +184,10 @@ def pids_of(files, until):
 
 
 def test_stopping_a_worker_ends_its_process(run, until, tmp_path):
-    shelf = ObjectStore(tmp_path / "shelf")
-    shelf.put("parts", {})
-    shelf.save()
-    worker = module.Worker("its_work:slow", shelf.folder)
+    store = ObjectStore(tmp_path / "store")
+    store.put("parts", {})
+    store.save()
+    worker = module.Worker("its_work:slow", store.folder)
     died = []
 
     def ask():
@@ -222,7 +222,7 @@ def test_workers_end_when_their_parent_is_killed(until, tmp_path):
     script = (
         "import sys; from pathlib import Path; from karat.execution.workers import execute;"
         "from karat.execution.job import ObjectStore;"
-        "list(execute(sys.argv[1:], 'its_work:loops', ObjectStore(Path('shelf')), 2))"
+        "list(execute(sys.argv[1:], 'its_work:loops', ObjectStore(Path('store')), 2))"
     )
     files = [tmp_path / "one", tmp_path / "two"]
     parent = subprocess.Popen([sys.executable, "-c", script, *map(str, files)], cwd=tmp_path)

@@ -63,7 +63,7 @@ def test_retrieval_is_trec_evals(seed, tied):
     judged: dict[str, dict[str, int]] = {}
     ranked: dict[str, dict[str, float]] = {}
     for query in range(10):
-        # an answer is named so that it stands behind what ties with it, as we count it
+        # an answer is named so that it sorts after what ties with it, as Karat counts it
         names = [f"{'a' if (query, i) in relevant else 'b'}{i}" for i in range(10, ROWS)]
         judged[f"q{query}"] = {name: int(name[0] == "a") for name in names}
         ranked[f"q{query}"] = dict(zip(names, scores[query].tolist(), strict=True))

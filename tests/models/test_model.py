@@ -409,7 +409,7 @@ def test_a_vector_file_is_its_content(tmp_path):
 
 
 def test_wording_is_part_of_the_identity_of_sentences():
-    # it stands outside of the models, and a change in it changes their vectors
+    # it is not in the package of models, and a change in it changes their vectors
     code = model_module._code(["karat.models.tabular_encoders"])
     assert any(part.startswith("karat.core.columns ") for part in code)
     (file,) = model_module._sources("karat", Path(columns.__file__))

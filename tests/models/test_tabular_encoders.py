@@ -99,7 +99,7 @@ def test_target_of_test_rows_is_the_mean_target_of_their_word():
 
 
 def test_target_encodes_train_rows_out_of_fold():
-    """Words say nothing here, but each stands in few rows: its in-sample mean gives them away."""
+    """Words are not informative, but each is in few rows: its in-sample mean reveals the target."""
     rng = np.random.default_rng(0)
     words = pd.DataFrame({"w": rng.integers(0, 150, 600).astype(str)})
     y = rng.integers(0, 2, 600)

@@ -22,7 +22,7 @@ from karat.models.text_encoders import (
 
 def test_tf_idf_by_hand():
     encoder = TfIdf().fit(["cat dog", "cat"])
-    # cat stands in both texts: idf 1; dog in one of two: ln(3/2) + 1; then unit length
+    # cat is in both texts: idf 1; dog in one of two: ln(3/2) + 1; then unit length
     dog = math.log(3 / 2) + 1
     length = math.hypot(1, dog)
     np.testing.assert_allclose(

@@ -23,13 +23,13 @@ from karat.probes.adamw import (
     Recipe,
     TorchGenerator,
     _coded,
-    above_chance,
     bootstrap_seed,
     fold_seeds,
     kernels,
     losses,
     probabilities,
     repetitions,
+    selection_scores,
     targets,
 )
 
@@ -444,7 +444,7 @@ def test_losses_and_scores_are_those_of_scikit_learn(loops, classes):
     _, codes = batch(classes, rows=60)
     outputs = 1 if classes == 2 else classes
     logits = np.random.default_rng(1).normal(0, 3, (outputs, 4, 60))
-    loss, score = losses(logits, targets(codes, classes)), above_chance(logits, codes)
+    loss, score = losses(logits, targets(codes, classes)), selection_scores(logits, codes)
     given = probabilities(logits.copy())
     for head in range(4):
         shares = given[:, head].T
@@ -463,7 +463,7 @@ def test_a_class_counts_for_a_head_if_it_occurs_or_is_predicted():
     codes = np.array([0, 1, 1, 0])
     first = np.eye(3)[[0, 1, 0, 0]].T  # the logits of a head, which predicts 0, 1, 0, 0
     second = np.eye(3)[[0, 2, 1, 0]].T
-    scores = above_chance(np.stack([first, second], axis=1), codes)
+    scores = selection_scores(np.stack([first, second], axis=1), codes)
     f1 = [(4 / 5 + 2 / 3) / 2, (1 + 2 / 3 + 0) / 3]
     assert scores.tolist() == pytest.approx([(each - 1 / 3) / (2 / 3) for each in f1])
 
@@ -477,8 +477,8 @@ def test_huge_logits_keep_their_loss(loops):
 
 def test_a_threshold_is_a_logit_of_zero(loops):
     # all logits within 0 and 1: they are logits all the same, and each says "yes"
-    assert above_chance(np.array([[[0.2, 0.4]]]), np.array([0, 1])).tolist() == [0.0]
-    assert above_chance(np.array([[[-0.2, 0.4]]]), np.array([0, 1])).tolist() == [1.0]
+    assert selection_scores(np.array([[[0.2, 0.4]]]), np.array([0, 1])).tolist() == [0.0]
+    assert selection_scores(np.array([[[-0.2, 0.4]]]), np.array([0, 1])).tolist() == [1.0]
 
 
 def slope(network, place, X, wanted):

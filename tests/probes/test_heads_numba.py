@@ -77,7 +77,7 @@ def test_large_logits_do_not_overflow():
 
 def test_normalize_and_denormalize():
     normal, statistics = floats([1, 0], [3, 0]), np.empty((3, 2), np.float32)
-    out = loops.normalize(normal, floats(2, 1), floats(-1, 1), statistics, np.float32(0.0))
+    out = loops.normalize_columns(normal, floats(2, 1), floats(-1, 1), statistics, np.float32(0.0))
     assert statistics[:2].tolist() == [[2, 0], [1, 0]] and statistics[2, 0] == 1
     assert normal[:, 0].tolist() == [-1, 1] and out[:, 0].tolist() == [0, 1]
     back, to_gain, to_shift = floats([5], [4]), np.empty(1, np.float32), np.empty(1, np.float32)

@@ -30,7 +30,15 @@ from karat.execution.splits import split
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
 from karat.probes import retrieval
-from karat.probes.retrieval import TIE, Duplicates, Nearest, Ranking, SameClass, _certain, ranked
+from karat.probes.retrieval import (
+    TIE,
+    Duplicates,
+    Nearest,
+    Ranking,
+    SameClass,
+    _certain,
+    rank_answers,
+)
 
 
 def entities(labels: list) -> Dataset:
@@ -330,7 +338,7 @@ def test_an_encoder_is_not_fitted_on_the_queries_that_test_it(tmp_path):
 
 def answer_ranks(scores, wanted):
     """Return the ranks of answers in the order given."""
-    order, ranks = ranked(np.array(scores, dtype=float), np.array(wanted))
+    order, ranks = rank_answers(np.array(scores, dtype=float), np.array(wanted))
     found = np.empty(len(ranks))
     found[order] = ranks
     return found

@@ -212,7 +212,6 @@ def test_all_models(cli, there):
         (["-a", "a", "-b", "c", "--history", "x"], ["--history"]),
         (["--rope", "0", "--on", "rows"], ["--on", "--rope"]),
         (["--history", "RUN", "--rope", "0"], ["--rope"]),
-        (["-a", "a", "-b", "c", "--fail-on-regression", "0"], ["karat gate NEW --against OLD"]),
         (["--history", "RUN", "--on", "rows"], ["--on rows"]),
         (["--history", "nothing"], ["nothing"]),
         (["--history", "results"], ["results"]),

@@ -347,7 +347,17 @@ MODEL = {
     *("few", "seconds", "memory_mb", "dimensions", "failed", "declined", "elo", "borda", "wins"),
     *("command", "pareto", "top"),
 }
-TASK = {"name", "kind", "dataset", "language", "metrics", "higher", "folds", "questions", "twins"}
+TASK = {
+    "name",
+    "kind",
+    "dataset",
+    "language",
+    "metrics",
+    "higher",
+    "folds",
+    "questions",
+    "duplicate_rows",
+}
 
 
 def tidy(models, tasks, folds=1, seed=0, missing=0.0):

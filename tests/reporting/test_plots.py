@@ -249,7 +249,7 @@ def test_parallel_lines_go_through_normalized_scores():
         assert lines[model].get_ydata() == pytest.approx(expected)
         assert lines[model].get_color() == (COLORS[place] if place < 2 else FAINT)
     assert [t.get_text() for t in axes.figure.legends[0].get_texts()] == list(board.index[:2])
-    # the ends of a scale are scores: of an error the lowest stands at 1
+    # the ends of a scale are scores: the lowest error is at 1
     ends = {t.get_text() for t in axes.texts}
     assert f"{board['t3'].min():.3f}" in ends and f"{board['t0'].max():.3f}" in ends
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import karat
 from karat.results import compact
 from karat.results.compact import (
-    Column,
     Compact,
+    CompactColumn,
     Listed,
     read_compact,
     stamp_records,
@@ -68,7 +68,7 @@ RECORDS = st.lists(
 
 @given(st.lists(VALUES, min_size=1, max_size=6))
 def test_values_come_back_as_they_were(values):
-    column = Column.of(values)
+    column = CompactColumn.of(values)
     assert repr([column[row] for row in range(len(values))]) == repr(values)
     assert repr(column.values) == repr(values)
     assert column.are_true().tolist() == [bool(value) for value in values]
@@ -77,7 +77,7 @@ def test_values_come_back_as_they_were(values):
 @given(st.lists(VALUES, min_size=1, max_size=4))
 def test_many_values_of_few_forms_come_back_as_they_were(values):
     several = values * compact.FEWEST_ROWS
-    column = Column.of(several)
+    column = CompactColumn.of(several)
     assert repr([column[row] for row in range(len(several))]) == repr(several)
     assert column.are_true().tolist() == [bool(value) for value in several]
 
@@ -103,7 +103,7 @@ def test_the_coverage_of_the_first_view_needs_no_views(several, share):
         for view in views[::2]:
             view["coverage"] = share
     expected = [views[0].get("coverage") if views else None for views in several]
-    assert Column.of(several).coverages() == expected
+    assert CompactColumn.of(several).coverages() == expected
 
 
 @given(RECORDS)
@@ -117,7 +117,7 @@ def test_columns_have_a_value_of_every_record(records):
 
 
 def test_one_pattern_serves_all_records_of_one_form():
-    column = Column.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
+    column = CompactColumn.of([[{"scores": {"acc": 0.5}}], [{"scores": {"acc": 0.7}}]])
     assert (column.codes.tolist(), column.numbers.tolist()) == ([0, 0], [0.5, 0.7])
     assert column.patterns == [[{"scores": {"acc": {"\x00": 0}}}]]
 

@@ -19,9 +19,9 @@ from karat.results import compact
 from karat.results.importing import (
     ImportLog,
     ModelResults,
-    Table,
+    ResultTable,
     direction,
-    kind_of,
+    metric_kind,
     number,
     rows,
     sample_file,
@@ -32,7 +32,7 @@ from karat.results.run import Run
 
 
 def test_names_in_files_never_import_code():
-    assert direction("os:system") is None and kind_of("os:system") == ""
+    assert direction("os:system") is None and metric_kind("os:system") == ""
     assert (direction("acc"), direction("rmse"), direction("nothing")) == (True, False, None)
 
 
@@ -56,7 +56,7 @@ def test_cells_are_read_with_their_line(tmp_path):
 def test_columns_are_those_of_the_rows(tmp_path):
     path = tmp_path / "results.csv"
     path.write_text('task,fold,acc\n iris ,0,0.5\n\n"wine\nred",1,\niris,2.5,high\n')
-    table = Table.read(sample_file(path))
+    table = ResultTable.read(sample_file(path))
     assert list(table.texts("task")) == ["iris", "wine\nred", "iris"]
     assert list(table.lines) == [2, 4, 6]
     assert list(table.texts("none")) == ["", "", ""] and table.numbers("none") == [None] * 3

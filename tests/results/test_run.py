@@ -53,6 +53,15 @@ def files(run):
     return sorted(str(p.relative_to(run.folder)) for p in run.folder.rglob("*") if p.is_file())
 
 
+def test_old_names_of_keys_and_values_are_read_as_the_present_ones(run):
+    old = {"twins": [1, 9], "missing": "penalise", "about": {"licence": "CC0"}}
+    task = {**ABOUT["tasks"][0], **old, "probe": {"use": "trained", "head": "nb"}}
+    (run.folder / "run.json").write_text(json.dumps({**ABOUT, "tasks": [task]}))
+    (read,) = Run.open(run.folder).about["tasks"]
+    assert (read["duplicate_rows"], read["missing"]) == ([1, 9], "penalize")
+    assert (read["about"], read["probe"]["head"]) == ({"license": "CC0"}, "naive-bayes")
+
+
 def test_folder_name(run, tmp_path):
     assert run.folder == tmp_path / "m.s.c.local.20260102T030405"
     assert files(run) == ["run.json"]

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from karat.errors import DataError, DefinitionError
 from karat.results.run import Run
-from karat.results.selection import find_others, find_run, make_sides, ranked, shared_units
+from karat.results.selection import find_others, find_run, make_sides, rank_values, shared_units
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_ranks_are_those_of_competitions(scores, higher):
     known = [each for each in numbers if not math.isnan(each)]
     expected = iter(rankdata([-v if higher else v for v in known], method="min") if known else ())
     ranks = [None if math.isnan(v) else int(next(expected)) for v in numbers]
-    assert ranked(numbers, higher) == (ranks if len(known) > 1 else [None] * len(numbers))
+    assert rank_values(numbers, higher) == (ranks if len(known) > 1 else [None] * len(numbers))
 
 
 @given(st.lists(st.sets(st.tuples(st.integers(0, 3), st.just(0))), min_size=1, max_size=5))

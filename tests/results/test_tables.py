@@ -29,7 +29,7 @@ from karat.results.tables import (
     check_record,
     copying_forbidden,
     csv_text,
-    describe,
+    describe_item,
     item_keys,
     make_item_table,
     read_item_table,
@@ -369,9 +369,9 @@ def test_lone_surrogates_do_not_stop_a_run(tmp_path):
 
 
 def test_an_item_in_one_line():
-    assert describe(pd.Series({"text": "a\n b", "characters": "4"}), 20) == "a b"
-    assert describe(pd.Series({"a": "x", "b": "", "group": "g"}), 20) == "a: x"
-    assert describe(pd.Series({"a": "xyz", "b": "uvw"}), 8) == "a: xyz …"
+    assert describe_item(pd.Series({"text": "a\n b", "characters": "4"}), 20) == "a b"
+    assert describe_item(pd.Series({"a": "x", "b": "", "group": "g"}), 20) == "a: x"
+    assert describe_item(pd.Series({"a": "xyz", "b": "uvw"}), 8) == "a: xyz …"
 
 
 # -- limits ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 
 from karat.execution.evaluation import evaluate
 from karat.results.run import Run
-from karat.serve.server import Settings
+from karat.serve.server import ServerSettings
 
 #: without the libraries of the extra there is nothing to test
 LIBRARIES = ("fastapi", "uvicorn", "httpx")
@@ -48,7 +48,7 @@ GATE = """
     import os, pathlib, time
 
     class Gate:
-        '''Wait at the door of the folder this file stands in, in the second fold.'''
+        '''Wait for a file in the folder of this module, in the second fold.'''
         def __init__(self, random_state=None):
             self.random_state = random_state
         def fit(self, items, y=None):
@@ -70,7 +70,12 @@ def write_run(output: Path, model: str, scores: dict[str, list[float]] | None = 
     tasks = [
         {
             **{"name": task, "kind": "classification", "metrics": ["acc"], "dataset": task},
-            **{"folds": list(range(len(values))), "fingerprint": "", "about": {}, "twins": [0, 0]},
+            **{
+                "folds": list(range(len(values))),
+                "fingerprint": "",
+                "about": {},
+                "duplicate_rows": [0, 0],
+            },
             "higher_is_better": {"acc": True},
         }
         for task, values in scores.items()
@@ -147,7 +152,7 @@ def opened(folder: Path, **changes: Any) -> Iterator[Any]:
 
         from karat.serve.routes import make_app
 
-    app = make_app(Settings(folder, **changes))
+    app = make_app(ServerSettings(folder, **changes))
     with TestClient(app, base_url="http://localhost", follow_redirects=False) as client:
         client.service = app.service
         yield client

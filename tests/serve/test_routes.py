@@ -21,7 +21,7 @@ from karat.results.run import open_runs
 from karat.serve import routes
 from karat.serve.guard import HEADERS, Turns
 from karat.serve.routes import Paging
-from karat.serve.server import Settings
+from karat.serve.server import ServerSettings
 from karat.serve.snapshots import FolderWatcher
 
 API = "/api/v1"
@@ -402,7 +402,7 @@ def test_a_client_cannot_try_many_tokens_at_a_time(monkeypatch, tools):
         inside[0] -= 1
 
     async def guess_many():
-        service = SimpleNamespace(settings=Settings(Path("x"), token=tools.token))
+        service = SimpleNamespace(settings=ServerSettings(Path("x"), token=tools.token))
         service.guesses = Turns(total=1000, each=1)
         request = SimpleNamespace(scope={"client": ("192.0.2.1", 1)})
         guesses = (routes.require_token(request, service, None) for _ in range(20))

@@ -12,7 +12,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from karat.serve import guard, routes
-from karat.serve.server import Settings
+from karat.serve.server import ServerSettings
 from karat.serve.snapshots import Events
 from karat.serve.submissions import Evaluations
 
@@ -50,7 +50,7 @@ def described(evaluated, tmp_path_factory):
             patch.setattr(Evaluations, name, lambda self: None)
         patch.setattr(routes, "WRONG_TOKEN_DELAY", 0.0)
         patch.setattr(Events, "follow", one_heartbeat)
-        app = routes.make_app(Settings(folder, token=TOKEN, **options))
+        app = routes.make_app(ServerSettings(folder, token=TOKEN, **options))
         yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", app)
 
 

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 
 from karat.serve import routes
 from karat.serve.screens import Values, example_values, list_calls, make_api_page, make_form
-from karat.serve.server import Settings
+from karat.serve.server import ServerSettings
 from karat.serve.snapshots import FolderWatcher, Snapshot
 
 API = "/api/v1"
@@ -40,16 +40,16 @@ def test_pages_run_only_their_own_scripts(reader, path):
 
 @pytest.mark.parametrize("name", ["upload", "evaluate", "geval"])
 def test_forms_are_disabled_on_a_server_that_is_read_only(tmp_path, name):
-    closed = make_form(name, Settings(tmp_path)).body
+    closed = make_form(name, ServerSettings(tmp_path)).body
     assert '<fieldset class="all" disabled>' in closed and 'data-writable="false"' in closed
-    opened = make_form(name, Settings(tmp_path, token="0123456789abcdef")).body
+    opened = make_form(name, ServerSettings(tmp_path, token="0123456789abcdef")).body
     assert '<fieldset class="all" >' in opened and 'data-writable="true"' in opened
     assert "0123456789abcdef" not in opened
 
 
 def test_every_field_has_a_label_and_a_place_for_its_error(tmp_path):
     for name in ("upload", "evaluate", "geval"):
-        body = make_form(name, Settings(tmp_path)).body.partition("<script>")[0]
+        body = make_form(name, ServerSettings(tmp_path)).body.partition("<script>")[0]
         ids = re.findall(r'<(?:input|select)[^>]* id="(\w+)"', body)
         assert len(ids) >= 3
         for each in ids:
@@ -57,7 +57,7 @@ def test_every_field_has_a_label_and_a_place_for_its_error(tmp_path):
 
 
 def test_the_page_states_the_limits_of_the_server(tmp_path):
-    settings = Settings(tmp_path, max_upload=3 * 2**20, constraint="<b>&small")
+    settings = ServerSettings(tmp_path, max_upload=3 * 2**20, constraint="<b>&small")
     assert "At most 3 MB" in make_form("upload", settings).body
     assert "&lt;b&gt;&amp;small" in make_form("evaluate", settings).body
 
@@ -99,11 +99,6 @@ def test_examples_have_the_address_that_was_asked_for(reader):
     assert 'data-base="http://localhost:12345"' in page
     urls = re.findall(r"http://[^/\s]+/api", unescape(page))
     assert set(urls) == {"http://localhost:12345/api"}
-
-
-def test_the_old_address_leads_to_the_page(reader):
-    answer = reader.get("/api")
-    assert (answer.status_code, answer.headers["location"]) == (308, "/docs")
 
 
 def test_examples_without_any_run():

@@ -22,7 +22,7 @@ import pytest
 from karat.errors import DataError, DefinitionError
 from karat.results.run import Run
 from karat.serve import server
-from karat.serve.server import Limits, Settings, is_readable_by_others, read_token
+from karat.serve.server import ServerLimits, ServerSettings, is_readable_by_others, read_token
 from karat.serve.submissions import Evaluations
 
 API = "/api/v1"
@@ -37,7 +37,7 @@ def location(written, tools):
 @pytest.fixture
 def hasty(written, tools, clock, monkeypatch):
     """A server with short limits, and the clock that decides when they are over."""
-    limits = Limits(header=1, idle=1, request=1e6)
+    limits = ServerLimits(header=1, idle=1, request=1e6)
     clock.opened = server.Connections(limits)
     monkeypatch.setattr(server, "Connections", lambda limits: clock.opened)
     with tools.served(written, clock, token=tools.token, limits=limits) as address:
@@ -204,7 +204,7 @@ def test_a_malformed_body_after_its_refusal(location, caplog):
 
 
 def test_a_slow_json_body(written, tools):
-    limits = Limits(header=100, idle=100, request=0.3)
+    limits = ServerLimits(header=100, idle=100, request=0.3)
     with tools.served(written, token=tools.token, limits=limits) as address:
         with connect(urlsplit(address)) as line:
             line.sendall(post_head("evaluations", JSON, "Content-Length: 1000") + b'{"suite"')
@@ -294,7 +294,7 @@ def test_clients_that_do_not_read_are_disconnected(hasty, written):
 
 
 def test_idle_connections_make_room(written, tools):
-    limits = Limits(header=1000, idle=1000, connections=4, connections_per_client=3)
+    limits = ServerLimits(header=1000, idle=1000, connections=4, connections_per_client=3)
     with tools.served(written, limits=limits) as address:
         location = urlsplit(address)
         lines = [connect(location) for _ in range(9)]
@@ -321,7 +321,7 @@ class Line:
 
 
 def test_the_oldest_idle_connection_of_the_largest_client_is_closed():
-    opened = server.Connections(Limits(connections=5, connections_per_client=3))
+    opened = server.Connections(ServerLimits(connections=5, connections_per_client=3))
     old = Line(opened, "small", 1)
     many = [Line(opened, "large", since) for since in (4, 2, None)]
     other = Line(opened, "small", 3)
@@ -333,7 +333,7 @@ def test_the_oldest_idle_connection_of_the_largest_client_is_closed():
 
 
 def test_a_client_makes_room_among_its_own_connections():
-    opened = server.Connections(Limits(connections=100, connections_per_client=2))
+    opened = server.Connections(ServerLimits(connections=100, connections_per_client=2))
     idle, busy, own = Line(opened, "b", 0), Line(opened, "a"), Line(opened, "a", 7)
     assert Line(opened, "a").open
     assert [line.open for line in (idle, busy, own)] == [True, True, False]
@@ -369,7 +369,7 @@ class Transport:
 def checked(levels, more_body=False):
     """Return whether a connection is aborted, which has these bytes left, one check per second."""
     line, now = server.LimitedConnection(), [0.0]
-    line.limits = Limits(header=20, idle=20)
+    line.limits = ServerLimits(header=20, idle=20)
     line.loop = SimpleNamespace(time=lambda: now[0], call_later=lambda *_: None)
     line.transport, line.header_start = Transport(), None
     line.cycle = SimpleNamespace(response_complete=False, more_body=more_body)
@@ -396,11 +396,11 @@ def test_as_many_connections_as_files(monkeypatch):
     given = []
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: given.append(limits))
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 5000))
-    assert server.fitting_limits(Limits(connections=1000)).connections == 1000
+    assert server.fitting_limits(ServerLimits(connections=1000)).connections == 1000
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 600))
-    assert server.fitting_limits(Limits(connections=1000)).connections == 400
+    assert server.fitting_limits(ServerLimits(connections=1000)).connections == 400
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, 1024))
-    assert server.fitting_limits(Limits(connections=200)).connections == 200
+    assert server.fitting_limits(ServerLimits(connections=200)).connections == 200
     assert given == [(1200, 5000), (600, 600)]
 
 
@@ -409,7 +409,7 @@ def test_a_slow_response_is_503(written, tools, clock, monkeypatch):
 
     begun, end = threading.Event(), threading.Event()
     monkeypatch.setattr(module, "leaderboard", lambda *a, **k: begun.set() or end.wait())
-    with tools.served(written, clock, limits=Limits(request=10)) as address:
+    with tools.served(written, clock, limits=ServerLimits(request=10)) as address:
         location = urlsplit(address)
         with connect(location) as line:
             close = "Host: localhost\r\nConnection: close\r\n\r\n"
@@ -512,7 +512,7 @@ def test_events_follow_a_run(location, written, tools):
 
 def test_an_open_stream_outlives_the_limits_of_requests(written, tools):
     """A client that only listens is neither idle nor slow; others are served meanwhile."""
-    limits = Limits(header=1e6, idle=0.2, request=0.5, requests=1, requests_per_client=1)
+    limits = ServerLimits(header=1e6, idle=0.2, request=0.5, requests=1, requests_per_client=1)
     with tools.served(written, limits=limits) as address:
         location = urlsplit(address)
         line, answer = stream(location)
@@ -528,7 +528,7 @@ def test_many_streams_need_no_threads_and_end_with_their_clients(written, tools,
 
     apps, make_app = [], routes.make_app
     monkeypatch.setattr(routes, "make_app", lambda given: apps.append(make_app(given)) or apps[0])
-    limits = Limits(streams=100, streams_per_client=60)
+    limits = ServerLimits(streams=100, streams_per_client=60)
     with tools.served(written, limits=limits) as address:
         location, events = urlsplit(address), apps[0].service.events
         lines = []
@@ -674,7 +674,7 @@ def test_a_second_ctrl_c_stops_the_evaluation(written, monkeypatch):
     monkeypatch.setattr(server, "make_server", lambda app: Hasty())
     monkeypatch.setattr(Evaluations, "stop", lambda self: stopped.append(1))
     with pytest.raises(KeyboardInterrupt):
-        server.serve(Settings(written, port=0), print)
+        server.serve(ServerSettings(written, port=0), print)
     assert stopped == [1]
 
 
@@ -685,12 +685,14 @@ REFUSED += ["", "localhost:port", "localhost/x", "user@localhost", "local host"]
 
 @pytest.mark.parametrize("host", [*ALLOWED, *REFUSED])
 def test_hosts_of_loopback(host):
-    assert Settings(Path("runs")).allows_host(host) is (host in ALLOWED)
+    assert ServerSettings(Path("runs")).allows_host(host) is (host in ALLOWED)
 
 
 def test_a_host_can_be_allowed_and_all_addresses_are_where_all_are_listened_to():
-    assert Settings(Path("runs"), allow_hosts=("Bench.example",)).allows_host("bench.example:443")
-    everywhere = Settings(Path("runs"), host="0.0.0.0")
+    assert ServerSettings(Path("runs"), allow_hosts=("Bench.example",)).allows_host(
+        "bench.example:443"
+    )
+    everywhere = ServerSettings(Path("runs"), host="0.0.0.0")
     assert everywhere.allows_host("192.168.0.7:8765")
     assert everywhere.allows_host("[2001:db8::1]")
     assert not everywhere.allows_host("evil.example")

@@ -16,15 +16,15 @@ from karat.errors import DataError
 from karat.reporting.page import make_bundle
 from karat.results.run import Run, open_runs
 from karat.serve import snapshots
-from karat.serve.server import ApiError, Limits
+from karat.serve.server import ApiError, ServerLimits
 from karat.serve.snapshots import (
     EMPTY_BUNDLE,
     BundleCache,
-    Event,
     Events,
     FolderWatcher,
     ServedRun,
-    to_json,
+    StreamEvent,
+    to_ascii_json,
 )
 
 
@@ -161,7 +161,7 @@ def test_invalid_records_invalid_json_and_other_folders(written, tools):
     snapshot = FolderWatcher(written).snapshot()
     assert [run.model for run in snapshot.runs.values()] == ["b"]
     assert set(snapshot.left_out) == {"broken", run.folder.name}
-    assert "views.0.scores.acc" in snapshot.left_out[run.folder.name]
+    assert "views.0.scores" in snapshot.left_out[run.folder.name]
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_an_empty_page_has_the_data_of_a_full_one(written):
 def test_json_has_no_nan_and_only_ascii():
     value = {"a": float("inf"), "b": ["\ud800", "é", "\u2028"], ("x", 1): None, "n": np.int64(3)}
     value |= {"x": np.float64("nan"), "v": np.array([1, 2]), "na": pd.NA, "t": True}
-    body = to_json(value)
+    body = to_ascii_json(value)
     assert body.isascii()
     expected = {"a": None, "b": ["\ud800", "é", "\u2028"], "x · 1": None, "n": 3, "x": None}
     assert json.loads(body) == {**expected, "v": [1, 2], "na": None, "t": True}
@@ -421,7 +421,7 @@ def quick(monkeypatch):
 
 def changing(*values):
     """Return a function that gives one event after the other, and then always the last one."""
-    waiting = [Event("progress", to_json(value)) for value in values]
+    waiting = [StreamEvent("progress", to_ascii_json(value)) for value in values]
     return lambda topic: waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
 
@@ -430,7 +430,7 @@ async def first(stream, count):
 
 
 def test_an_event_has_an_id_a_name_and_one_line_of_data():
-    event = Event("progress", to_json({"a": "x\ny\r\u2028"}))
+    event = StreamEvent("progress", to_ascii_json({"a": "x\ny\r\u2028"}))
     lines = event.encode().decode().split("\n")
     assert lines[:2] == [f"id: {event.id}", "event: progress"]
     assert json.loads(lines[2].removeprefix("data: ")) == {"a": "x\ny\r\u2028"}
@@ -439,22 +439,22 @@ def test_an_event_has_an_id_a_name_and_one_line_of_data():
 
 def test_a_stream_has_every_change_once(quick):
     async def follow():
-        stream = Events(changing(1, 1, 2, 2, 2, 3), Limits()).follow("", "me")
+        stream = Events(changing(1, 1, 2, 2, 2, 3), ServerLimits()).follow("", "me")
         retry, *events = await first(stream, 4)
         await stream.aclose()
         return retry, events
 
     retry, events = asyncio.run(follow())
     assert retry == b"retry: 2000\n\n"
-    assert events == [Event("progress", to_json(value)).encode() for value in (1, 2, 3)]
+    assert events == [StreamEvent("progress", to_ascii_json(value)).encode() for value in (1, 2, 3)]
 
 
 def test_a_client_that_connects_again_is_not_told_what_it_knows(quick, monkeypatch):
     monkeypatch.setattr(snapshots, "HEARTBEAT", 0.05)
-    event = Event("progress", b"1")
+    event = StreamEvent("progress", b"1")
 
     async def follow(seen):
-        stream = Events(lambda topic: event, Limits()).follow("", "me", seen)
+        stream = Events(lambda topic: event, ServerLimits()).follow("", "me", seen)
         found = await first(stream, 2)
         await stream.aclose()
         return found[1]
@@ -464,13 +464,13 @@ def test_a_client_that_connects_again_is_not_told_what_it_knows(quick, monkeypat
 
 
 def test_a_stream_ends_after_the_last_event(quick):
-    last = Event("evaluation", b"{}", last=True)
+    last = StreamEvent("evaluation", b"{}", last=True)
 
     async def follow():
-        events = Events(lambda topic: last, Limits())
-        told = [part async for part in events.follow("id", "me")]
+        events = Events(lambda topic: last, ServerLimits())
+        received = [part async for part in events.follow("id", "me")]
         assert (events.topics, events.clients.total()) == ({}, 0)
-        return told
+        return received
 
     assert asyncio.run(follow())[1:] == [last.encode(), b"event: end\ndata: {}\n\n"]
 
@@ -480,7 +480,7 @@ def test_a_stream_ends_when_there_is_nothing_to_look_at(quick):
         raise ApiError(404, "gone")
 
     async def follow():
-        return [part async for part in Events(gone, Limits()).follow("id", "me")]
+        return [part async for part in Events(gone, ServerLimits()).follow("id", "me")]
 
     assert asyncio.run(follow())[1:] == [b"event: end\ndata: {}\n\n"]
 
@@ -490,10 +490,10 @@ def test_many_streams_share_one_look_and_leave_nothing_behind(quick):
 
     def look(topic):
         looks.append(threading.current_thread())
-        return Event("progress", to_json(len(looks)))
+        return StreamEvent("progress", to_ascii_json(len(looks)))
 
     async def follow():
-        events = Events(look, Limits(streams=300, streams_per_client=200))
+        events = Events(look, ServerLimits(streams=300, streams_per_client=200))
         streams = [events.follow("", f"client {i % 2}") for i in range(300)]
         for stream in streams:
             await first(stream, 2)
@@ -517,7 +517,7 @@ def test_many_streams_share_one_look_and_leave_nothing_behind(quick):
 
 def test_a_client_has_a_limit_of_streams_of_its_own():
     async def follow():
-        events = Events(changing(1), Limits(streams=10, streams_per_client=1))
+        events = Events(changing(1), ServerLimits(streams=10, streams_per_client=1))
         stream = events.follow("", "me")
         await first(stream, 1)
         with pytest.raises(ApiError):
@@ -531,7 +531,7 @@ def test_a_client_has_a_limit_of_streams_of_its_own():
 
 def test_closing_ends_all_streams_and_allows_no_more():
     async def follow():
-        events = Events(changing(1), Limits())
+        events = Events(changing(1), ServerLimits())
         streams = [events.follow("", "me") for _ in range(3)]
         for stream in streams:
             await first(stream, 2)

@@ -18,7 +18,7 @@ import pytest
 from karat.errors import DataError
 from karat.results.run import Run
 from karat.serve import snapshots, submissions
-from karat.serve.server import ApiError, Settings
+from karat.serve.server import ApiError, ServerSettings
 from karat.serve.snapshots import ServedRun
 from karat.serve.submissions import (
     DefinedNames,
@@ -401,7 +401,7 @@ def test_the_events_of_an_evaluation_end_with_it(web, tools):
     assert (fields["event"], data["id"], data["status"]) == ("evaluation", name, "finished")
     assert data["progress"] == {"done": 2, "running": [], "failed": 0, "left": 0}
     assert (end, rest) == ("event: end\ndata: {}", "")
-    # a browser that connects again is told to stop
+    # a browser that connects again is asked to stop
     known = {"last-event-id": fields["id"]}
     assert web.get(path, params={"evaluation": name}, headers=known).status_code == 204
     web.post(f"{location}/resume")
@@ -530,7 +530,7 @@ def test_names(web):
 
 
 def test_arguments_of_karat_run(tmp_path):
-    settings = Settings(tmp_path, constraint="small", define=(Path("my.yaml"),), workers=2)
+    settings = ServerSettings(tmp_path, constraint="small", define=(Path("my.yaml"),), workers=2)
     uploads = Uploads(settings)
     uploads.vectors.mkdir(parents=True)
     (uploads.vectors / "a.txt").touch()
@@ -547,10 +547,10 @@ def test_arguments_of_karat_run(tmp_path):
 
 def test_a_constraint_without_limits_is_refused(defined):
     for name in ("endless", "default"):
-        settings = Settings(defined, constraint=name, define=(defined / "my.yaml",))
+        settings = ServerSettings(defined, constraint=name, define=(defined / "my.yaml",))
         with pytest.raises(Exception, match="no max_runtime_seconds and no max_mem_size_mb"):
             DefinedNames(settings).check_constraint()
-    DefinedNames(Settings(defined)).check_constraint()
+    DefinedNames(ServerSettings(defined)).check_constraint()
 
 
 # -- after the server ends ------------------------------------------------------------------
@@ -560,7 +560,7 @@ def test_a_constraint_without_limits_is_refused(defined):
 def queue(tmp_path, monkeypatch):
     """A queue whose thread does not work."""
     monkeypatch.setattr(Evaluations, "_work", lambda self: None)
-    settings = Settings(tmp_path, queue=1000)
+    settings = ServerSettings(tmp_path, queue=1000)
     return Evaluations(settings, Uploads(settings))
 
 

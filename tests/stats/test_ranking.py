@@ -224,7 +224,7 @@ def test_strengths_equal_those_of_choix(missing):
 
 
 def test_strengths_solve_their_equations():
-    # 4 models in a ring: as many wins as expected, whoever met whom
+    # 4 models in a ring: as many wins as expected, whatever pairs were compared
     games = np.array([[0, 3, 0, 2], [3, 0, 5, 0], [0, 5, 0, 1], [2, 0, 1, 0.0]])
     wins = np.array([3.5, 3.0, 3.5, 1.0])
     strengths = bradley_terry(wins, games)

@@ -40,13 +40,7 @@ from karat.stats.paired_tests import (
     superiority,
     wilcoxon,
 )
-from karat.stats.ranking import (
-    FEWEST_TASKS,
-    letters_of,
-    rank_each,
-    ranked_on_few,
-    step_down,
-)
+from karat.stats.ranking import FEWEST_TASKS, letters_of, rank_each, ranked_on_few, step_down
 
 #: tests of all pairs, and their names
 TOO_FEW = "too few tasks"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from karat.core.formatting import (
     interval,
     plain,
     records,
+    result_html,
     rounded,
     signed,
     write_tables,
@@ -238,7 +238,7 @@ def _against(found: Pairing) -> _Against:
 
 @dataclass(frozen=True)
 class _Reference:
-    """The model that the others are compared with: the best ``of`` so many, or 1."""
+    """The model that the others are compared with: the best of ``of`` models, or a given one."""
 
     model: str
     about: str
@@ -375,11 +375,7 @@ class Cheapest:
         return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
 
     def _repr_html_(self) -> str:
-        notes = "<br>".join(map(escape, self.notes))
-        table = cheapest_rows(self).to_html(index=False)
-        return (
-            f"<p><strong>{escape(self.sentence)}</strong></p>{table}<p><small>{notes}</small></p>"
-        )
+        return result_html(self.sentence, cheapest_rows(self), self.notes)
 
 
 def cheapest(

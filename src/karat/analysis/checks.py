@@ -46,7 +46,17 @@ SHARES = {"acc", "f1_micro"}
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding about a model, a task, both, or all runs."""
+    """A finding about a model, a task, both, or all runs.
+
+    Attributes
+    ----------
+    code, level
+        The code of the check, such as ``"KRT001"``, and ``"error"``, ``"warning"`` or ``"note"``.
+    model, task
+        What it is about; None: all.
+    message, advice
+        What was found, and what to do.
+    """
 
     code: str
     level: str
@@ -57,7 +67,13 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """Findings, the most severe first; ``silenced`` counts the silenced ones by code."""
+    """Findings, the most severe first.
+
+    Parameters
+    ----------
+    found, silenced
+        The findings, and the number of silenced ones by code.
+    """
 
     def __init__(self, found: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None):
         super().__init__(found)
@@ -86,7 +102,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Job:
+class CheckedJob:
     """A job's record, under the leaderboard's names of its model and task, and its run.json."""
 
     model: str
@@ -153,12 +169,12 @@ class Jobs:
             return []
         return [at for at in self.counting() if self.row[at] in rows[self.run[at]]]
 
-    def __getitem__(self, at: int) -> Job:
+    def __getitem__(self, at: int) -> CheckedJob:
         run, _, _ = self.sources[self.run[at]]
         record = columns_of(run).records[self.row[at]]
         if record["fold"] is None:
             record = {**record, "fold": self.fold[at]}
-        return Job(self.model[at], self.task[at], record, run.about)
+        return CheckedJob(self.model[at], self.task[at], record, run.about)
 
 
 @dataclass(frozen=True)
@@ -278,7 +294,7 @@ class Facts:
 def _merge(known: dict[str, Any], task: Mapping[str, Any]) -> None:
     """Add the facts of another run about a task; of counts, those of the most questions."""
     for name, value in task.items():
-        if name in ("twins", "entities") and value:
+        if name in ("duplicate_rows", "entities") and value:
             value = max(known.get(name) or value, value, key=lambda counts: counts[1])
         elif name == "tested":
             value = max(known.get(name, 0), value)
@@ -443,7 +459,7 @@ UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
     "Drop duplicates, or give the dataset a group so that equal rows stay together.",
 )
 def _duplicates(facts: Facts) -> Iterator[Hit]:
-    for task, leaked, tested, _ in facts.counted("twins"):
+    for task, leaked, tested, _ in facts.counted("duplicate_rows"):
         if leaked >= LEAKED * tested:
             yield Hit(
                 f"{leaked / tested:.0%} of the test rows of {task} also occur in the training rows "
@@ -716,7 +732,7 @@ def _about(facts: Facts, model: int, name: str) -> str:
     return str(facts.about(facts.cells.models[model]).get(name, ""))
 
 
-def _observed(facts: Facts) -> Iterator[tuple[Job, dict[str, Any]]]:
+def _observed(facts: Facts) -> Iterator[tuple[CheckedJob, dict[str, Any]]]:
     """Yield one job of each model and task with statistics of its vectors, and these."""
     first: dict[tuple[str, str], int] = {}
     for at in facts.jobs.having("observed"):
@@ -845,7 +861,7 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
     "Find what is not seeded, or depends on the machine or its libraries.",
 )
 def _changed(facts: Facts) -> Iterator[Hit]:
-    repeats: dict[tuple[str, str, bool], list[tuple[Job, Job]]] = {}
+    repeats: dict[tuple[str, str, bool], list[tuple[CheckedJob, CheckedJob]]] = {}
     for before, job in _repeated_jobs(facts):
         same = job.record["spec"] == before.record["spec"] != ""
         repeats.setdefault((job.model, job.task, same), []).append((before, job))
@@ -870,9 +886,9 @@ def _changed(facts: Facts) -> Iterator[Hit]:
         )
 
 
-def _repeated_jobs(facts: Facts) -> Iterator[tuple[Job, Job]]:
+def _repeated_jobs(facts: Facts) -> Iterator[tuple[CheckedJob, CheckedJob]]:
     """Yield each repeated job that succeeded, after the earlier one: the same row, or identical."""
-    last: dict[Any, Job] = {}
+    last: dict[Any, CheckedJob] = {}
     jobs = map(facts.jobs.__getitem__, _jobs_with_equals(facts))
     for job in sorted(jobs, key=lambda job: str(job.record["utc"])):
         spec, seed = job.record["spec"], job.about.get("seed")
@@ -904,7 +920,7 @@ def _jobs_with_equals(facts: Facts) -> list[int]:
     return [at for at, equal in zip(ok, shared, strict=True) if equal]
 
 
-def _most_changed(before: Job, after: Job) -> tuple[str, float, float] | None:
+def _most_changed(before: CheckedJob, after: CheckedJob) -> tuple[str, float, float] | None:
     """Return the score that differs most: the primary metric's, else the first; None if equal."""
     found = list(_differing(before.record, after.record))
     primary = [each for each in found if each[0] == after.record["metric"]] or found[:1]
@@ -928,7 +944,7 @@ def _differing(
                 yield name, old, new
 
 
-def _environment(before: Job, after: Job) -> str:
+def _environment(before: CheckedJob, after: CheckedJob) -> str:
     """Return which libraries or platforms differ, which are not part of a job's identity."""
     old, new = (
         {**(about.get("versions") or {}), **{k: about.get(k) for k in ("python", "platform")}}

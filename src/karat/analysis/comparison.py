@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from karat.core.formatting import (
     interval,
     plain,
     records,
+    result_html,
     rounded,
     signed,
     write_tables,
@@ -34,14 +34,7 @@ from karat.core.formatting import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
-from karat.results.load import (
-    NOT_RUN,
-    OK,
-    choose_metric,
-    frozen_runs,
-    gather_scores,
-    make_cells,
-)
+from karat.results.load import NOT_RUN, OK, choose_metric, frozen_runs, gather_scores, make_cells
 from karat.results.pooling import question_difference
 from karat.results.run import Run
 from karat.results.selection import (
@@ -443,10 +436,8 @@ class Comparison:
         return "\n\n".join(filter(None, [*blocks, "\n".join(map(plain, self.notes))]))
 
     def _repr_html_(self) -> str:
-        lines = "<br>".join(map(escape, [*overall_lines(self), *self.notes]))
-        table = self._task_table().to_html(index=False)
-        sentence = f"<p><strong>{escape(self.sentence)}</strong></p>"
-        return f"{sentence}{table}<p><small>{lines}</small></p>"
+        lines = [*overall_lines(self), *self.notes]
+        return result_html(self.sentence, self._task_table(), lines)
 
     def _task_table(self) -> pd.DataFrame:
         return task_table(self).rename(columns={"first": self.first, "second": self.second})

@@ -49,13 +49,7 @@ from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
-from karat.stats.paired_tests import (
-    ALPHA,
-    MeanDifference,
-    corrected_t,
-    fold_ratio,
-    holm,
-)
+from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, fold_ratio, holm
 from karat.stats.racing import loss_e_process
 
 MARGIN = 0.01

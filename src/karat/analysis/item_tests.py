@@ -509,11 +509,7 @@ def deciding(items: Separation, folds: Separation) -> Separation:
 
 
 def separate_task(
-    runs: Any,
-    about: tuple[str, str],
-    models: Sequence[str],
-    values: np.ndarray,
-    ratio: float,
+    runs: Any, about: tuple[str, str], models: Sequence[str], values: np.ndarray, ratio: float
 ) -> Separation:
     """Return which models of a task differ, and the test that decided.
 

@@ -20,7 +20,7 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.run import Run, open_runs
 from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
-from karat.results.tables import ABSENT, GROUP, NoItems, describe
+from karat.results.tables import ABSENT, GROUP, NoItems, describe_item
 from karat.stats.paired_tests import average_ranks
 
 #: relative size below which a change is rounding
@@ -63,7 +63,7 @@ class TaskItems:
             return [""] * len(self.table)
         known = self.texts.index
         places = known.get_indexer(pd.Index(self.table["key"]))
-        return [describe(self.texts.iloc[i], ITEM_WIDTH) if i >= 0 else "" for i in places]
+        return [describe_item(self.texts.iloc[i], ITEM_WIDTH) if i >= 0 else "" for i in places]
 
 
 def item_losses(answers: Predictions, kind: str) -> tuple[np.ndarray, str]:

@@ -884,7 +884,9 @@ def _facts(
             why: [(model, columns.get(task, task)) for model, task in where]
             for why, where in given.lacking.items()
         },
-        "twins": {columns[task]: twins for task, twins in given.twins.items() if task in columns},
+        "duplicate_rows": {
+            columns[task]: rows for task, rows in given.duplicate_rows.items() if task in columns
+        },
     }
 
 

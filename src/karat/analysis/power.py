@@ -21,7 +21,7 @@ from karat.analysis.item_tests import (
     paired_values,
 )
 from karat.analysis.score_matrix import RULES, apply_missing_rule
-from karat.core.formatting import records
+from karat.core.formatting import count, records
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import get_metric
@@ -82,6 +82,8 @@ class Power:
         Tasks needed with any number of folds per task.
     detectable
         The difference that the tasks at hand detect.
+    notes
+        What was left out and why.
     """
 
     models: tuple[str, str]
@@ -102,7 +104,7 @@ class Power:
     def sentence(self) -> str:
         """The answer in one paragraph."""
         first, second = self.models
-        about = f"From the differences of {first} and {second} on {_many(len(self.tasks), 'task')}"
+        about = f"From the differences of {first} and {second} on {count(len(self.tasks), 'task')}"
         if np.isnan(self.needed):
             single = "; the numbers are those of single tasks" if len(self.tasks) else ""
             few = f"the number of tasks cannot be estimated: at least {FEWEST_TASKS} are needed"
@@ -136,10 +138,6 @@ class Power:
             "notes": self.notes,
             "verdict": self.sentence,
         }
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _number(value: float) -> str:
@@ -412,16 +410,16 @@ class Equivalence:
         return max(math.ceil(total) - self.items, 1)
 
 
-def equivalence(found: Pairing, margin: float, *, on_items: bool = True) -> Equivalence:
+def equivalence(found: Pairing, margin: float) -> Equivalence:
     """Return the differences of two paired models on their common tasks.
 
-    ``on_items``: test on stored predictions where there are any, for the models as they were
-    fitted; otherwise over folds.
+    They are tested on stored predictions where there are any, for the models as they were fitted;
+    otherwise over folds.
     """
     tasks = [paired for paired in found.tasks if paired.compared]
     if not tasks:
         raise DataError(f"{found.first} and {found.second} have no task in common.")
-    each = [task_difference(paired, alone=on_items or len(tasks) == 1) for paired in tasks]
+    each = [task_difference(paired, alone=True) for paired in tasks]
     # of the second model, compared with the first
     signed = [replace(difference, mean=-difference.mean) for difference, _ in each]
     rows = [

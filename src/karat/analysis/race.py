@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,9 @@ import pandas as pd
 
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.config.catalog import Catalog
-from karat.core.formatting import count, fixed, plain, records, write_tables
+from karat.core.formatting import count, fixed, plain, records, result_html, write_tables
 from karat.errors import FAILURES, DataError, DefinitionError
-from karat.execution.evaluation import (
-    Files,
-    Tasks,
-    find_models_and_suite,
-    make_options,
-    plan_suite,
-)
+from karat.execution.evaluation import Files, Tasks, find_models_and_suite, make_options, plan_suite
 from karat.execution.race_session import (
     FollowedRace,
     RaceOptions,
@@ -77,6 +70,8 @@ class Race:
     trace
         One row per task that was used, in order: the ``jobs`` so far, the number of ``models`` that
         ran it, the evidence ``needed``, and the evidence against each model until it left.
+    tasks, tasks_used
+        The number of tasks, and of those that were run.
     jobs, full_jobs
         The number of jobs, and that of all models on all folds of all tasks.
     notes
@@ -126,11 +121,7 @@ class Race:
         return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
 
     def _repr_html_(self) -> str:
-        notes = "<br>".join(map(escape, self.notes))
-        table = race_rows(self).to_html(index=False)
-        return (
-            f"<p><strong>{escape(self.sentence)}</strong></p>{table}<p><small>{notes}</small></p>"
-        )
+        return result_html(self.sentence, race_rows(self), self.notes)
 
 
 def race(
@@ -433,6 +424,8 @@ class RaceReplay:
 
     Attributes
     ----------
+    goal, confidence, margin, folds_per_task
+        The options of the races.
     orders
         One row per order: the share of ``jobs``, the number of ``tasks`` used, the models that
         ``remain``, whether the ``best_kept``, whether all of the top group remain (``top_kept``),
@@ -440,6 +433,10 @@ class RaceReplay:
     models
         One row per model: its rank on all results, whether it is in the ``top`` group, the share of
         orders in which it was eliminated, and after how many tasks on average.
+    tasks, full_jobs
+        The number of tasks, and of jobs without a race.
+    notes
+        What was left out and why.
     """
 
     goal: str

@@ -193,7 +193,17 @@ Side = LiveSide | StoredSide
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The vectors of an encoder on items, kept to compare a later version with it."""
+    """The vectors of an encoder on items, kept to compare a later version with it.
+
+    Attributes
+    ----------
+    model
+        The name of the encoder.
+    hashes, matrix
+        The hash of each item, and its vector as a row.
+    exact
+        A hash of the vectors with all digits.
+    """
 
     model: str
     hashes: tuple[str, ...]
@@ -202,10 +212,7 @@ class Fingerprint:
 
     @classmethod
     def of(
-        cls,
-        model: Any,
-        items: Items | None = None,
-        define: Sequence[str | Path] | str | Path = (),
+        cls, model: Any, items: Items | None = None, define: Sequence[str | Path] | str | Path = ()
     ) -> Fingerprint:
         """Embed the items with a model."""
         (side,) = _sides([model], items, Catalog(define))

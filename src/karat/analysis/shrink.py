@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.score_matrix import (
-    RULES,
-    RankedScores,
-    apply_missing_rule,
-    connected_groups,
-)
+from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, connected_groups
 from karat.core.files import write_atomic
 from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
@@ -62,6 +57,8 @@ class Shrunk:
         The models whose order is kept.
     curve
         ``kept`` by number of ``folds`` and ``tasks``, with the ``jobs``.
+    keep_order, all_folds
+        The share of pairs that was asked for, and the number of folds of every task.
     notes
         What was left out and why.
     """

@@ -16,13 +16,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.items import (
-    Runs,
-    TaskItems,
-    items_of_one,
-    items_of_two,
-    without_texts,
-)
+from karat.analysis.items import Runs, TaskItems, items_of_one, items_of_two, without_texts
 from karat.core.formatting import format_p, interval, plain, records, rounded, write_tables
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.run import Run

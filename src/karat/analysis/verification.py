@@ -66,7 +66,7 @@ SURE = 0.01
 CLOCK = timedelta(hours=24)
 #: seconds and share by which measured times may differ from each other
 SLACK_SECONDS, SLACK_SHARE = 5.0, 0.05
-#: no processor is so many times faster; shorter new runs than these seconds are not compared
+#: no processor is this many times faster; shorter new runs than these seconds are not compared
 FASTER, FEWEST_SECONDS = 20, 0.2
 #: libraries that can compute on a GPU, whose CPU time cannot be compared
 GPU = ("torch", "tensorflow", "jax")
@@ -860,18 +860,13 @@ def seed_noise(stored: Predictions, again: Predictions, others: Sequence[Predict
     return float(max(rows.mean() for rows in between))
 
 
-def are_copies(one: Predictions, other: Predictions) -> bool:
-    """Return whether two predictions are more equal than those of two models would be.
-
-    Only real numbers can show it: two good models may give the same labels. A change of scale does
-    not make another model: a line is fitted through numbers, or through the log odds of the two
-    most probable classes.
-    """
-    return copy_distance(one, other) <= EQUAL
-
-
 def copy_distance(one: Predictions, other: Predictions) -> float:
-    """Return the typical difference in standard deviations; infinite if it cannot be compared."""
+    """Return the typical difference in standard deviations; infinite if it cannot be compared.
+
+    Only real numbers can show a copy: two good models may give the same labels. A change of scale
+    does not make another model: a line is fitted through numbers, or through the log odds of the
+    two most probable classes.
+    """
     mine, theirs = _comparable(one, other)
     if len(np.unique(theirs.round(12))) < FEWEST_VALUES:
         return np.inf  # such as a model that predicts a constant

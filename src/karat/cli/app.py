@@ -132,7 +132,7 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
     """
     from karat.serve.server import (
         MEGABYTE,
-        Settings,
+        ServerSettings,
         is_loopback,
         is_readable_by_others,
         read_token,
@@ -140,7 +140,7 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
     from karat.serve.server import serve as run
 
     token = read_token(token_file)
-    settings = Settings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
+    settings = ServerSettings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
     if token_file is not None and is_readable_by_others(token_file):
         click.echo(f"note: other users can read {token_file}; chmod 600 {token_file}", err=True)
     if not is_loopback(settings.host):
@@ -169,8 +169,7 @@ def _switch(name: str, text: str) -> Any:
     dest="vector_filename",
 )
 @option(
-    "--vector_file_format NAME",
-    "txt, hdf5, npz, etc., or a registered format.  [default: txt]",
+    "--vector_file_format NAME", "txt, hdf5, npz, etc., or a registered format.  [default: txt]"
 )
 @option("--vector_size N", "Expected number of dimensions.  [default: as in the file]")
 @repeatable(
@@ -227,16 +226,16 @@ def geval(parameters: Path | None, **given: Any) -> int:
     from dataclasses import replace
 
     from karat.compat.geval.gold import Parameters, from_xml
-    from karat.compat.geval.manager import run
+    from karat.compat.geval.manager import run_geval
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     for name in {"tasks", "datasets"} & {*chosen}:
         chosen[name] = ",".join(chosen[name])
     if parameters is not None:
-        return run(replace(from_xml(parameters), **chosen))
+        return run_geval(replace(from_xml(parameters), **chosen))
     if "vector_filename" not in chosen:
         raise click.UsageError("missing option --vector_file FILE (or --parameters FILE).")
-    return run(Parameters(**chosen))
+    return run_geval(Parameters(**chosen))
 
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
@@ -539,13 +538,13 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat list models                       list available models
     karat inspect churn.csv                 show how a table file is read
     karat check my_module:MyEncoder         check that a model can be evaluated
-    karat leaderboard results               rank the models of all runs in a folder
+    karat leaderboard results               rank the models of all runs
     karat compare results                   test which models differ
-    karat cheapest results --cost bytes     find the cheapest model that is as good as the best
+    karat cheapest results --cost bytes     find a cheaper model that is as good
     karat same minilm minilm-int8           test whether two encoders are the same
-    karat gate NEW --against BASELINE       test that a new model is not worse than a baseline
-    karat shrink SUITE results              find few tasks that keep the order of models
-    karat lint results                      find problems that make scores misleading
+    karat gate NEW --against BASELINE       test that a new model is not worse
+    karat shrink SUITE results              choose few tasks that keep the order
+    karat lint results                      find problems that distort scores
     karat robustness results                measure the effect of corrupted data
     karat report results                    write one HTML file with all results
     karat site results -o site              write a static site of all results
@@ -554,7 +553,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat export results --as taco          write the files of another benchmark
     karat import results.csv -o results     import results of another benchmark
     karat slurm quickstart --array 64       write a job script for Slurm
-    karat gather results -o gathered        merge the runs of several machines (--shard)
+    karat gather results -o gathered        merge the runs of several machines
     karat status results                    show the progress of runs
     karat rescore results                   recompute scores from predictions
     karat verify results/NEW                check that results can be trusted
@@ -611,7 +610,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
       karat run quickstart
       karat run quickstart -m onehot -m skrub -t penguins -t adult
       karat run my-suite --define my.yaml -m vectors.txt --workers 2
-      karat run churn.csv --target churn --like taco -m random-forest -m logistic-regression
+      karat run churn.csv --target churn --like taco -m random-forest -m dummy
       karat run corpus/ -m minilm -m bm25
       karat run quickstart --shard 3/64 -o results
       karat run mteb:STSBenchmark -m minilm

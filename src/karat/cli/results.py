@@ -28,9 +28,7 @@ from karat.errors import DefinitionError, KaratError
 @click.command(context_settings=SETTINGS)
 @run_folders
 @option(
-    "--by",
-    "Rank within each of these.",
-    type=click.Choice(["task", "kind", "dataset", "language"]),
+    "--by", "Rank within each of these.", type=click.Choice(["task", "kind", "dataset", "language"])
 )
 @option(
     "--missing RULE",
@@ -70,14 +68,14 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --normalize range --missing baseline:dummy
       karat leaderboard results --columns elo,borda,wins,pareto,costs --sort elo
       karat leaderboard results --common
-      karat leaderboard results/onehot.* results/skrub.* --format latex > table.tex
+      karat leaderboard results/onehot.* results/skrub.* --format latex
     """
     from karat.cli.options import Printed
 
     printed = Printed.of(runs, {"format": shape, **given})
     if printed.show():
         return
-    from karat.reporting.terminal import columns_of, metric_by_task, print_leaderboard
+    from karat.reporting.terminal import metric_by_task, parse_columns, print_leaderboard
     from karat.results.importing import no_garbage_collection
 
     rule, common = given.pop("missing"), given.pop("common")
@@ -85,7 +83,7 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
         raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
     given["missing"] = "exclude" if common else rule or "worst"
     given["metrics"] = metric_by_task(given["metrics"])
-    given["columns"] = columns_of(given["columns"])
+    given["columns"] = parse_columns(given["columns"])
     with no_garbage_collection(), as_run_folders(runs) as folders, printed.recorded():
         where = "" if folders == list(runs) else "RUN..."
         whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
@@ -142,13 +140,13 @@ def rescore(
     """
     from karat.config.catalog import Catalog
     from karat.reporting.terminal import show_rescored
-    from karat.results.rescore import check_metrics
+    from karat.results.rescore import known_metrics
     from karat.results.rescore import rescore as rescore_run
     from karat.results.run import open_runs
 
     if define:
         Catalog(define).definitions  # noqa: B018  reading the files registers their components
-    checked, code = check_metrics(metrics), 0
+    checked, code = known_metrics(metrics), 0
     for run in open_runs(runs):
         try:
             rescored = rescore_run(run, checked)
@@ -179,7 +177,7 @@ def import_(files: tuple[Path, ...], output: str, system: str | None, model: str
       karat import results.csv -o imported
       karat import mteb-results/no-revision --model my-encoder -o imported
       karat import taco/metrics_*.csv --as taco -o imported
-      karat import site-packages/multabench/leaderboard/models --as multabench -o imported
+      karat import multabench/leaderboard/models --as multabench -o imported
 
     Exit code: 0 all files were imported, 1 some were not, 2 none could be.
     """
@@ -369,10 +367,7 @@ def export(runs: tuple[Path, ...], system: str, output: str, plots: str | None) 
     "pareto: seconds, memory_mb, dimensions; cheapest: bytes, dimensions, price, seconds.",
 )
 @option("--missing RULE", "How to count missing scores, see karat leaderboard.", default="worst")
-@option(
-    "--group NAME",
-    "Plot this group of models that share tasks.  [default: a file for each]",
-)
+@option("--group NAME", "Plot this group of models that share tasks.  [default: a file for each]")
 @pool_option
 def plot(kind: str, runs: tuple[Path, ...], output: str | None, **given: Any) -> None:
     """Plot runs as an SVG, PDF or PNG file.
@@ -434,13 +429,6 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     return print_findings(runs, given["ignore"], given["fail_on"], **shown)
 
 
-def _removed(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None:
-        raise DefinitionError(
-            f"--fail-on-regression was removed; use karat gate NEW --against OLD --margin {value}."
-        )
-
-
 @click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option("-a MODEL", "Test whether this model is better than that of -b.")
@@ -477,7 +465,6 @@ def _removed(context: click.Context, parameter: click.Parameter, value: Any) -> 
     "With -a and -b: differences up to this size count as equal.  [default: 0.01]",
     type=float,
 )
-@option("--fail-on-regression SIZE", hidden=True, callback=_removed, expose_value=False)
 @option(
     "--pool",
     "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
@@ -513,7 +500,7 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
       karat compare results
       karat compare results -a skrub -b onehot --items --task adult -o flips
       karat compare results -a skrub -b onehot --by auto
-      karat compare --history results/onehot.quickstart.default.local.20261115T201300
+      karat compare --history results/onehot.tables.default.local.20261115T201300
     """
     from karat.analysis.all_pairs import compare_all
     from karat.analysis.comparison import compare as compare_two
@@ -696,7 +683,7 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     \b
     Examples:
       karat gate results/NEW --against baselines/main
-      karat gate my_module:New --against baselines/main --margin 0.02 --format markdown
+      karat gate my_module:New --against baselines/main --format markdown
       karat gate --calibrate baselines/main
 
     Exit code: 0 passed, 1 failed, 3 cannot tell, 2 invalid input.

@@ -27,11 +27,11 @@ from karat.results.importing import (
     SUFFIXES,
     ImportLog,
     ModelResults,
+    ResultTable,
     Sample,
-    Table,
     direction,
-    kind_of,
     make_records,
+    metric_kind,
     no_garbage_collection,
     read_parquet,
     sample_file,
@@ -85,8 +85,8 @@ class Layout:
     task: tuple[str, ...]
     fold: tuple[str, ...]
     error: str
-    named: Callable[[Table], list[tuple[str, str]]]
-    facts: Callable[[Table], list[dict[str, Any]]]
+    named: Callable[[ResultTable], list[tuple[str, str]]]
+    facts: Callable[[ResultTable], list[dict[str, Any]]]
 
     def recognizes(self, sample: Sample) -> bool:
         """Return whether a file is one of these."""
@@ -96,7 +96,7 @@ class Layout:
     def read(self, samples: Sequence[Sample], log: ImportLog) -> Iterator[ModelResults]:
         """Yield a run per model: its rows in all files."""
         runs: dict[str, ModelResults] = {}
-        parts: list[tuple[Table, list[_Row]]] = []
+        parts: list[tuple[ResultTable, list[_Row]]] = []
         for sample in samples:
             try:
                 table = _table(sample)
@@ -114,7 +114,7 @@ class Layout:
             self._add(runs, table, rows, known, log)
         yield from runs.values()
 
-    def _rows(self, table: Table, log: ImportLog) -> list[_Row]:
+    def _rows(self, table: ResultTable, log: ImportLog) -> list[_Row]:
         """Return the rows of a file, without imputed ones."""
         folds = self._folds(table)
         three = "repeat" not in table.columns and table.columns.keys() >= {"dataset", "fold"}
@@ -138,7 +138,7 @@ class Layout:
     def _add(
         self,
         runs: dict[str, ModelResults],
-        table: Table,
+        table: ResultTable,
         rows: Sequence[_Row],
         known: Mapping[str, str],
         log: ImportLog,
@@ -162,7 +162,7 @@ class Layout:
             times = f"{replaced} of {len(table)} rows are duplicates"
             log.note(f"{table.path.name}: {times}; the last one is used.")
 
-    def _folds(self, table: Table) -> list[int]:
+    def _folds(self, table: ResultTable) -> list[int]:
         name = next((each for each in self.fold if each in table.columns), "")
         return [fold or 0 for fold in table.integers(name, required=bool(name))]
 
@@ -188,29 +188,29 @@ def _set_task(found: ModelResults, task: str, metric: str, higher: bool, stated:
     type_ = stated or {"auc": "binary", "logloss": "multiclass", "rmse": "regression"}.get(
         metric, ""
     )
-    kind = KINDS.get(type_) or kind_of(metric)
+    kind = KINDS.get(type_) or metric_kind(metric)
     facts = {"dataset": task, "metric": metric, "kind": kind}
     found.tasks[task] = {**facts, **({"type": type_} if type_ else {})}
 
 
-def _table(sample: Sample) -> Table:
+def _table(sample: Sample) -> ResultTable:
     """Return the rows of a CSV or Parquet file, or the one of a JSON file."""
     if sample.shape == "csv":
-        return Table.read(sample)
+        return ResultTable.read(sample)
     if sample.shape == "json":
         frame = pd.DataFrame([sample.content])
     else:
         frame = read_parquet(sample.path)
     cells = frame.astype(object).where(frame.notna(), "")
     columns = {str(name): list(map(str, cells[name])) for name in frame}
-    return Table(sample.path, range(1, len(frame) + 1), columns)
+    return ResultTable(sample.path, range(1, len(frame) + 1), columns)
 
 
-def _first_column(table: Table, names: Sequence[str]) -> Sequence[str]:
+def _first_column(table: ResultTable, names: Sequence[str]) -> Sequence[str]:
     return table.texts(next(name for name in names if name in table.columns))
 
 
-def _multabench_names(table: Table) -> list[tuple[str, str]]:
+def _multabench_names(table: ResultTable) -> list[tuple[str, str]]:
     """Return model and task; other encoders than the small ones, and other sizes, are named."""
     columns = ("model", "dataset", "size", "text_encoder", "image_encoder", "encoding")
     found = []
@@ -224,7 +224,7 @@ def _multabench_names(table: Table) -> list[tuple[str, str]]:
     return found
 
 
-def _multabench_facts(table: Table) -> list[dict[str, Any]]:
+def _multabench_facts(table: ResultTable) -> list[dict[str, Any]]:
     """Return numbers of rows and seconds, which the file has per 1,000 rows."""
     train, test = table.integers("n_train"), table.integers("n_test")
     fit = _per_thousand(table.numbers("train_time_per_1k_s"), train)
@@ -236,12 +236,12 @@ def _per_thousand(seconds: Sequence[float | None], rows: Sequence[int | None]) -
     return [None if time is None or n is None else time * n / 1000 for time, n in pairs]
 
 
-def _tabarena_names(table: Table) -> list[tuple[str, str]]:
+def _tabarena_names(table: ResultTable) -> list[tuple[str, str]]:
     names = _first_column(table, TABARENA.model), _first_column(table, TABARENA.task)
     return list(zip(*names, strict=True))
 
 
-def _tabarena_facts(table: Table) -> list[dict[str, Any]]:
+def _tabarena_facts(table: ResultTable) -> list[dict[str, Any]]:
     empty = [None] * len(table)
     return _facts(empty, empty, table.numbers("time_train_s"), table.numbers("time_infer_s"))
 
@@ -307,7 +307,15 @@ EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """The imported runs, notes about skipped content, and problems with files."""
+    """The result of an import.
+
+    Attributes
+    ----------
+    runs
+        The imported runs.
+    notes, problems
+        What was skipped, and files that could not be read.
+    """
 
     runs: list[Run]
     notes: list[str] = field(default_factory=list)

@@ -1,5 +1,6 @@
 """Definitions in YAML: read strictly, merged, checked, and shown with the origin of each value."""
 
-from karat.config.loading import Definitions
+from karat.core import lazy_names
 
-__all__ = ["Definitions"]
+_MODULES = {"catalog": "Catalog", "loading": "Definitions"}
+__getattr__ = lazy_names(__name__, _MODULES)

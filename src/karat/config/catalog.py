@@ -1,6 +1,6 @@
 """The catalog: find models, tasks, suites and datasets by name, in YAML or registered code.
 
-Components of a task are checked: they must exist and fit its data. Overrides are ``key=value``
+Components of a task are checked: they must exist and fit its data. _Overrides are ``key=value``
 texts of the command line: ``f.n_estimators=300`` sets a parameter of the models,
 ``t.max_runtime_seconds=60`` or ``t.split.folds=3`` a value of the tasks, ``seed=7`` an option of
 the run.
@@ -120,9 +120,7 @@ class Catalog:
     # -- models -----------------------------------------------------------------------------
 
     def models(
-        self,
-        wanted: Iterable[Any] | Mapping[str, Any] | Any,
-        variants: Sequence[Variant] = (),
+        self, wanted: Iterable[Any] | Mapping[str, Any] | Any, variants: Sequence[Variant] = ()
     ) -> list[Model]:
         """Return the wanted models with their variants; all mistakes are reported at once.
 
@@ -690,19 +688,19 @@ CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("n
 
 
 @dataclass(frozen=True)
-class Overrides:
-    """Overrides of models, of tasks and of the run."""
+class _Overrides:
+    """_Overrides of models, of tasks and of the run."""
 
     models: Mapping[str, Any] = field(default_factory=dict)
     tasks: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(texts: Iterable[str]) -> Overrides:
+def parse(texts: Iterable[str]) -> _Overrides:
     """Parse ``key=value`` texts; a key alone is true.
 
     >>> parse(["f.max_depth=3", "seed=7", "t.metrics=['acc']"])
-    Overrides(models={'max_depth': 3}, tasks={'metrics': ['acc']}, options={'seed': 7})
+    _Overrides(models={'max_depth': 3}, tasks={'metrics': ['acc']}, options={'seed': 7})
     """
     found: dict[str, dict[str, Any]] = {"models": {}, "tasks": {}, "options": {}}
     for text in texts:
@@ -721,7 +719,7 @@ def parse(texts: Iterable[str]) -> Overrides:
         elif equals:
             with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
                 found[where][name] = ast.literal_eval(value)
-    return Overrides(**found)
+    return _Overrides(**found)
 
 
 def change_models(models: Sequence[Model], given: Mapping[str, Any]) -> list[Model]:

@@ -30,14 +30,14 @@ from karat.config.yaml_files import (
     Mistake,
     Node,
     SourceFile,
-    describe,
+    describe_value,
     format_mistakes,
     keep,
     mistake_at,
     read_kept,
     read_supplied,
     read_yaml,
-    show,
+    show_definition,
 )
 from karat.core import registry
 from karat.core.registry import definition_formats
@@ -175,7 +175,7 @@ def _count(node: Node) -> int:
 
 
 def _what(node: Node) -> str:
-    return describe(node.value, node.text)
+    return describe_value(node.value, node.text)
 
 
 SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
@@ -669,7 +669,7 @@ class Definitions:
         values = {} if entry.abstract else self.get(section, name)
         node = _without(self._resolved(entry).node, "extends")
         fixed = {k: v for k, v in values.items() if k not in node.value and v not in (None, [], {})}
-        return show(node, fixed)
+        return show_definition(node, fixed)
 
     def _entry(self, section: str, name: str) -> Entry:
         _check_section(section)
@@ -706,11 +706,11 @@ class Definitions:
 
     def _compute(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:
         """Return the values of an entry and its mistakes."""
-        from karat.config.schema import check  # it imports pydantic
+        from karat.config.schema import check_definition  # it imports pydantic
 
         key, resolved = (entry.section, entry.name), self._resolved(entry)
         complete = resolved.sound and not entry.abstract and not self._refused(resolved)
-        values, problems = check(entry.section, resolved.node, complete=complete)
+        values, problems = check_definition(entry.section, resolved.node, complete=complete)
         problems += self._unknown_names(entry, resolved.node)
         mistakes = list(resolved.mistakes)
         for problem in problems:

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from karat.config.loading import NOT_INHERITED, PLACES_OF_DATA, Problem
-from karat.config.yaml_files import Key, Node, describe
+from karat.config.yaml_files import Key, Node, describe_value
 from karat.errors import did_you_mean
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -324,7 +324,7 @@ _FIXED = {
 }
 
 
-def check(
+def check_definition(
     section: str, node: Node, *, complete: bool = True
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Return the definition with its defaults, and all mistakes in it.
@@ -333,7 +333,7 @@ def check(
 
     >>> from karat.config.yaml_files import SourceFile, read_yaml
     >>> node, _ = read_yaml(b"{tasks: [churn], modles: [random]}", SourceFile("my.yaml"))
-    >>> check("suites", node)[1]  # doctest: +ELLIPSIS
+    >>> check_definition("suites", node)[1]  # doctest: +ELLIPSIS
     [Problem(path=('modles',), text='unknown key. Did you mean "models"?', ...)]
     """
     data = {key: value for key, value in node.plain().items() if key not in NOT_INHERITED}
@@ -367,7 +367,7 @@ def _problem(section: str, details: Any, node: Node) -> Problem:
     if "index" in context:
         path = (*path, context["index"])
     written, found = node.nearest(path)
-    got = describe(written.value, written.text) if found else describe(details["input"])
+    got = describe_value(written.value, written.text) if found else describe_value(details["input"])
     return Problem(path, _message(details, got), incomplete=kind in _INCOMPLETE)
 
 

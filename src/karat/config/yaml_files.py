@@ -168,10 +168,10 @@ def format_path(path: Sequence[Key]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def describe(value: Any, text: str = "") -> str:
+def describe_value(value: Any, text: str = "") -> str:
     """Describe a value for a message.
 
-    >>> describe("x"), describe(1.1, "1.10"), describe(None), describe([])
+    >>> describe_value("x"), describe_value(1.1, "1.10"), describe_value(None), describe_value([])
     ('the text "x"', 'the number 1.10', 'null', 'a list')
     """
     if value is None:
@@ -399,11 +399,11 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 Line = tuple[str, str]
 
 
-def show(node: Node, defaults: Mapping[str, Any]) -> str:
+def show_definition(node: Node, defaults: Mapping[str, Any]) -> str:
     r"""Return a definition as YAML that reads back the same, each line with its origin.
 
     >>> node, _ = read_yaml(b"metrics: [auc, acc]\nmax_rows: 100", SourceFile("my.yaml"))
-    >>> print(show(node, {"missing": "ignore"}))
+    >>> print(show_definition(node, {"missing": "ignore"}))
     metrics: [auc, acc]   # my.yaml:1
     max_rows: 100         # my.yaml:2
     missing: ignore       # default

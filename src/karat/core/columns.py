@@ -250,7 +250,7 @@ def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
     if valid.mean() >= 0.5 and not valid.all() and labels > 20:
         warnings.warn(
             f'{where} has {labels} distinct labels, mostly numbers, but "{column[~valid].iloc[0]}" '
-            f'is none; taken as "classification". Set kind="classification" or correct the cells.',
+            f'is not; taken as "classification". Set kind="classification" or correct the cells.',
             stacklevel=4,
         )
     return column
@@ -379,7 +379,7 @@ class Bags:
 
 
 @dataclass(frozen=True)
-class Cells:
+class FieldCells:
     """The flattened cells of a field: ids, weights, and the number of ids per question."""
 
     ids: np.ndarray
@@ -410,7 +410,7 @@ def holds_bags(cells: pd.Series) -> bool:
     return any(issubclass(kind, Mapping) for kind in set(map(type, cells.tolist())))
 
 
-def flatten_cells(cells: pd.Series, where: str) -> Cells:
+def flatten_cells(cells: pd.Series, where: str) -> FieldCells:
     """Return the flattened cells; a plain cell is a bag of one item with weight 1.
 
     >>> flatten_cells(pd.Series([{"a": 2, "b": 1}, "c"]), "pairs").ids.tolist()
@@ -418,7 +418,7 @@ def flatten_cells(cells: pd.Series, where: str) -> Cells:
     """
     if not holds_bags(cells):
         count = len(cells)
-        found = Cells(cells.to_numpy(), np.ones(count), np.ones(count, dtype=np.intp))
+        found = FieldCells(cells.to_numpy(), np.ones(count), np.ones(count, dtype=np.intp))
     else:
         bags = [cell if isinstance(cell, Mapping) else {cell: 1.0} for cell in cells]
         ids = [key for bag in bags for key in bag]
@@ -429,7 +429,7 @@ def flatten_cells(cells: pd.Series, where: str) -> Cells:
         wrong = ~(np.isfinite(weights) & (weights > 0))
         if wrong.any():
             raise DataError(f"{where}: the weights of a bag must be > 0, got {weights[wrong][0]}.")
-        found = Cells(
+        found = FieldCells(
             np.fromiter(ids, dtype=object, count=len(ids)),
             weights,
             np.array([len(bag) for bag in bags], dtype=np.intp),

@@ -80,6 +80,8 @@ class Dataset:
 
     Attributes
     ----------
+    name
+        The name in results.
     items
         A table, whose rows are the items (modality ``"table"``), or a series of texts, entity
         labels, columns or whole tables; its index are the ids.
@@ -89,6 +91,8 @@ class Dataset:
         One target per question, or None if it is hidden.
     kind
         Kind of the target: ``"classification"``, ``"regression"`` or ``"items"`` (ids).
+    modality
+        What the items are: ``"table"``, ``"text"``, ``"entity"``, ``"column"`` or ``"frame"``.
     group
         Questions of a group are never split; rankings are scored per group.
     part

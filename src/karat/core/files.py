@@ -97,7 +97,7 @@ def remove_abandoned(parent: Path, pattern: str, days: float) -> None:
     """Remove this user's folders whose lock no process holds.
 
     A process id would not do: it may be of another machine or container. Folders without a lock
-    file are removed if nothing in them has changed for so many days.
+    file are removed if nothing in them has changed for this many days.
     """
     locks = file_locks()
     for folder in parent.glob(pattern) if locks is not None else ():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,18 @@ def plain(name: object) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
 
 
+def cut_text(text: str, width: int) -> str:
+    """Return a text of at most some characters.
+
+    >>> cut_text("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def short(name: object, width: int = NAME_WIDTH) -> str:
     """Return a name on one line, cut if it is long."""
-    text = plain(name)
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return cut_text(plain(name), width)
 
 
 def middle_cut(name: str, width: int = NAME_WIDTH) -> str:
@@ -125,6 +134,12 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {str(k): None if v in (math.inf, -math.inf) else v for k, v in row.items()} for row in rows
     ]
+
+
+def result_html(sentence: str, table: pd.DataFrame, notes: Iterable[str]) -> str:
+    """Return the conclusion, table and notes of a result for a notebook."""
+    lines, rows = "<br>".join(map(escape, notes)), table.to_html(index=False)
+    return f"<p><strong>{escape(sentence)}</strong></p>{rows}<p><small>{lines}</small></p>"
 
 
 def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFrame]) -> list[Path]:

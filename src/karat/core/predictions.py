@@ -41,13 +41,16 @@ class Predictions:
         Labels (text), numbers, item ids (text) or cluster numbers, as given by ``answers``.
     target
         Labels (text), numbers or item ids (text), as given by ``truths``.
+    answers, truths
+        What the predictions and the targets are: ``"classes"``, ``"numbers"``, ``"items"`` or
+        ``"clusters"`` (predictions only).
     classes, probabilities
         All class labels sorted as text, and one probability column for each. Probabilities keep
         their type (float64, float32 or float16), because the log loss depends on it.
     group
         The group (query, main entity) of each question.
-    rank
-        Rank of the target item (1 is best); ``candidates`` is the number of candidates.
+    rank, candidates
+        Rank of the target item (1 is best), and the number of candidates.
     question
         Position of the question in its dataset; some may be left out.
     weight

@@ -252,7 +252,14 @@ def _decorator(registry: Registry) -> Callable[[str], Callable[[T], T]]:
     def named(name: str) -> Callable[[T], T]:
         return lambda part: registry.register(name, part)
 
-    named.__doc__ = f"Register a {registry.kind} under a name."
+    kind = registry.kind.replace("_", " ")
+    named.__doc__ = f"""Register {"an" if kind[0] in "aeiou" else "a"} {kind} under a name.
+
+Parameters
+----------
+name
+    The name in definitions and on the command line; it must not be taken.
+"""
     return named
 
 

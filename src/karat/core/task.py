@@ -22,6 +22,8 @@ class Task:
 
     Attributes
     ----------
+    name, description
+        The name in results, and one line for ``karat list tasks``.
     dataset
         A Dataset, the name of a defined one, or a function that loads it when it is needed.
     ask
@@ -55,6 +57,8 @@ class Task:
         scores of corrupted views and their confusion matrices are stored in either case.
     usual
         Default metrics for ``"binary"``, ``"multiclass"`` and ``"regression"`` targets.
+    max_rows
+        Maximum number of rows; of larger data, a random sample is used.
     folds
         Number of folds to run. Default: the constraint's number.
     max_runtime_seconds, max_mem_size_mb, cores, gpus
@@ -171,7 +175,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Suite:
-    """A named list of tasks; iterate over it to get them."""
+    """A named list of tasks; iterate over it to get them.
+
+    Attributes
+    ----------
+    name, description
+        The name in results, and one line for ``karat list suites``.
+    tasks
+        The tasks, in the order in which they are shown.
+    models
+        Names of the models that run if none is given.
+    """
 
     name: str
     tasks: tuple[Task, ...]

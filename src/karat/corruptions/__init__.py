@@ -1,1 +1,6 @@
 """Corruptions of test data with a severity: functions ``(X, y, severity, rng)``."""
+
+from karat.core import lazy_names
+
+_MODULES = {"noise": "outliers", "view": "changed_share check_severity unmet_reason"}
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -34,7 +34,7 @@ from karat.corruptions.view import (
     affected_places,
     column_generators,
     corrupts,
-    count,
+    count_affected,
     count_up,
     dense,
     floats,
@@ -163,7 +163,7 @@ def _by_rank(ranks: np.ndarray, severity: float, rng: Rng) -> np.ndarray:
     """Draw rows with probabilities proportional to their ranks, by exponential waiting times."""
     waiting = rng.standard_exponential(len(ranks)) / ranks
     known = int(np.isfinite(ranks).sum())
-    return np.argsort(waiting, kind="stable")[: count(known, severity)]  # NaN are the last
+    return np.argsort(waiting, kind="stable")[: count_affected(known, severity)]  # NaN are the last
 
 
 @corrupts("noise_gaussian", needs=("numbers",), range=(0.0, math.inf))
@@ -413,7 +413,7 @@ def stuck_sensor(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
             continue
         reading = known[np.searchsorted(known, starts[i]) % len(known)]
         source = np.arange(size)
-        source[(reading + 1 + np.arange(count(size, severity))) % size] = reading
+        source[(reading + 1 + np.arange(count_affected(size, severity))) % size] = reading
         changed[i] = from_rows(X.iloc[:, i], source)
     return with_columns(X, changed), y
 
@@ -691,7 +691,7 @@ def _cased_like(word: str, other: str) -> str:
 @corrupts("truncation", takes=_WITH_TEXT, needs=("text",))
 def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
     """Remove this share of the letters at the end of every text; the first one remains."""
-    left = _Memo(lambda size: max(1, size - count(size, severity)))
+    left = _Memo(lambda size: max(1, size - count_affected(size, severity)))
 
     def cut(texts: pd.Series) -> list[Any]:
         return [
@@ -807,7 +807,7 @@ def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Gen
 
     For cosines and linear heads this is the same as removing them.
     """
-    lost = min(count(X.shape[1], severity), X.shape[1] - 1)
+    lost = min(count_affected(X.shape[1], severity), X.shape[1] - 1)
     part = X[:, X.shape[1] - lost :]
     part[~np.isnan(part)] = 0.0
     return X, y

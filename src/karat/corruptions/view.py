@@ -365,10 +365,10 @@ NEEDS: Mapping[str, Need] = {
 }
 
 
-def count(size: int, severity: float) -> int:
+def count_affected(size: int, severity: float) -> int:
     """Return the number of affected cells or rows, rounded down.
 
-    >>> count(30, 0.1), count(29, 0.1), count(100, 0.29)
+    >>> count_affected(30, 0.1), count_affected(29, 0.1), count_affected(100, 0.29)
     (3, 2, 29)
     """
     return math.floor(round(size * severity, 9))  # 0.29 of 100 are 29, not 28.999999999999996
@@ -381,7 +381,7 @@ def count_up(size: int, severity: float) -> int:
 
 def affected_places(size: int, severity: float, rng: np.random.Generator) -> np.ndarray:
     """Return the affected cells or rows in random order; a lower severity is a prefix."""
-    return rng.permutation(size)[: count(size, severity)]
+    return rng.permutation(size)[: count_affected(size, severity)]
 
 
 def affected_cells(

@@ -201,7 +201,7 @@ BROKEN = (*ZIP_ERRORS, tarfile.TarError, EOFError, OSError)
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """A file of an archive: its path, its declared size, and whether it is a regular file."""
 
     name: str
@@ -211,7 +211,7 @@ class Entry:
 
 
 @contextmanager
-def _entries(path: Path) -> Iterator[list[Entry]]:
+def _entries(path: Path) -> Iterator[list[ArchiveEntry]]:
     """Open an archive and yield its files; errors of the libraries become a DataError."""
     try:
         if zipfile.is_zipfile(path):
@@ -220,14 +220,18 @@ def _entries(path: Path) -> Iterator[list[Entry]]:
                 files = [info for info in opened.infolist() if not info.is_dir()]
                 modes = [stat.S_IFMT(info.external_attr >> 16) for info in files]
                 yield [
-                    Entry(i.filename, i.file_size, m in (0, stat.S_IFREG), partial(opened.open, i))
+                    ArchiveEntry(
+                        i.filename, i.file_size, m in (0, stat.S_IFREG), partial(opened.open, i)
+                    )
                     for i, m in zip(files, modes, strict=True)
                 ]
         elif tarfile.is_tarfile(path):
             with tarfile.open(path, tarinfo=_TarInfo) as tar:
                 members = [info for info in _members(tar, path) if not info.isdir()]
                 yield [
-                    Entry(i.name.removeprefix("./"), i.size, i.isreg(), partial(tar.extractfile, i))
+                    ArchiveEntry(
+                        i.name.removeprefix("./"), i.size, i.isreg(), partial(tar.extractfile, i)
+                    )
                     for i in members
                 ]
         else:
@@ -302,7 +306,7 @@ def unpack(
         _write_all([(entry, target / entry.name) for entry in selected], limit)
 
 
-def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
+def _select(entries: list[ArchiveEntry], member: str, archive: str) -> list[ArchiveEntry]:
     def hidden(name: str) -> bool:
         return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
 
@@ -327,7 +331,7 @@ def _select(entries: list[Entry], member: str, archive: str) -> list[Entry]:
     return selected
 
 
-def _check_entries(entries: list[Entry], member: str, archive: str, limit: int) -> None:
+def _check_entries(entries: list[ArchiveEntry], member: str, archive: str, limit: int) -> None:
     for entry in entries:
         if not is_safe(entry.name) or not is_safe(entry.name.removeprefix(member) or "file"):
             raise DataError(f'{archive}: unsafe path "{entry.name}"; nothing was unpacked')
@@ -338,7 +342,7 @@ def _check_entries(entries: list[Entry], member: str, archive: str, limit: int) 
         raise DataError(f"{what} is larger than {limit} bytes, the limit")
 
 
-def _write_all(files: Sequence[tuple[Entry, Path]], limit: int) -> None:
+def _write_all(files: Sequence[tuple[ArchiveEntry, Path]], limit: int) -> None:
     for entry, path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = entry.open()
@@ -591,9 +595,7 @@ def is_local(sources: Iterable[Mapping[str, Any]]) -> bool:
     return _find_local([parse_source(source) for source in sources])[0] is not None
 
 
-def _find_local(
-    sources: Iterable[Source],
-) -> tuple[tuple[Path, Source] | None, dict[Source, str]]:
+def _find_local(sources: Iterable[Source]) -> tuple[tuple[Path, Source] | None, dict[Source, str]]:
     """Return the first file on this machine and its source, or why there is none."""
     reasons: dict[Source, str] = {}
     find = {"folder": find_in_folders, "package": find_in_package}

@@ -41,7 +41,7 @@ def generate_queries(data: Dataset, how: Mapping[str, Any], seed: int) -> Datase
     return dataclasses.replace(generated, name=f"{data.name} {name}")
 
 
-def rows_of(data: Dataset, generator: str) -> pd.DataFrame:
+def table_rows(data: Dataset, generator: str) -> pd.DataFrame:
     """Return the distinct rows of a table that the questions refer to."""
     if not isinstance(data.items, pd.DataFrame):
         raise DefinitionError(
@@ -94,7 +94,7 @@ def partial_rows(
     """
     check_integer("ask: partial-rows", "queries", queries, 1)
     check_share("partial-rows", "keep", keep)
-    table = rows_of(data, "partial-rows")
+    table = table_rows(data, "partial-rows")
     codes = []  # equal for equal cells, -1 if missing
     for _, values in table.items():
         try:
@@ -171,7 +171,7 @@ def text_queries(
         raise DefinitionError(
             f"ask: text-queries: conditions must be some of {', '.join(SORTS)}, got {conditions!r}."
         )
-    table = rows_of(data, "text-queries")
+    table = table_rows(data, "text-queries")
     columns = _Columns.of(table)
     usable = [sort for sort in sorts if all(columns.names[what] for what in SORTS[sort])]
     if not usable:

@@ -95,7 +95,7 @@ class MissingFiles:
     files: tuple[RemoteFile, ...]
 
 
-def versions() -> tuple[str, str]:
+def _versions() -> tuple[str, str]:
     """Return the versions of Karat and Python, which must match to read pickles."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
 
@@ -121,11 +121,11 @@ def check_cluster(scheduler: str | None) -> None:
 def execute_on_dask(
     jobs: Sequence[Job],
     work: str,
-    shelf: ObjectStore,
+    store: ObjectStore,
     scheduler: str | None = None,
     workers: int = 1,
 ) -> Generator[tuple[Job, Any]]:
-    """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
+    """Yield each job with the result of ``work(job, store)``, in the order in which they finish.
 
     Without a scheduler a cluster of ``workers`` processes is started on this machine. The result
     of a job that could not finish is a WorkerDied.
@@ -133,9 +133,9 @@ def execute_on_dask(
     if not jobs:
         return
     with pickle_user_modules():
-        save(shelf)
+        save(store)
     with _connected(scheduler, workers) as client:
-        submitter = _Submitter(client, JobPacker(shelf, work))
+        submitter = _Submitter(client, JobPacker(store, work))
         try:
             yield from submitter.run(jobs)
         finally:
@@ -197,7 +197,7 @@ def _check_versions(client: Any) -> None:
     """Raise an error if the cluster's versions of Python and libraries differ from ours."""
     messages = []
     python = client.run(platform.python_version)
-    ours = versions()[1]
+    ours = _versions()[1]
     for place, theirs in python.items():
         if ".".join(theirs.split(".")[:2]) != ours:
             messages.append(f"Dask worker {place} has Python {theirs}, this process {ours}")
@@ -280,7 +280,9 @@ class _Submitter:
         key, share = f"karat-{uuid.uuid4().hex}", self._cluster.share(job)
         try:
             remote = self.packer.pack(job)
-            future = self.client.submit(perform, remote, key=key, pure=False, resources=share)
+            future = self.client.submit(
+                perform_remote, remote, key=key, pure=False, resources=share
+            )
         except (OSError, RuntimeError) as error:  # raised by a client without a scheduler
             if self.client.status == "running":
                 raise
@@ -435,8 +437,8 @@ def pickle_user_modules() -> Iterator[None]:
 class JobPacker:
     """Adds the files of jobs to them; each file is hashed once."""
 
-    def __init__(self, shelf: ObjectStore, work: str) -> None:
-        self.shelf = shelf
+    def __init__(self, store: ObjectStore, work: str) -> None:
+        self.store = store
         self.work = work
         self.session = uuid.uuid4().hex
         self._hashed: dict[Path, RemoteFile] = {}
@@ -444,7 +446,7 @@ class JobPacker:
     def pack(self, job: Job) -> RemoteJob:
         """Return a job with its files and their paths on the worker."""
         keys = ("parts", job.model, job.source, job.task, job.dataset)
-        files = {f"shelf/{key}.pickle": self._file(self.shelf.file(key)) for key in keys}
+        files = {f"store/{key}.pickle": self._file(self.store.file(key)) for key in keys}
         folders: dict[str, tuple[str, ...]] = {}
         for name in ("vectors", "vocabulary", "stages"):
             value = getattr(job, name)
@@ -453,7 +455,7 @@ class JobPacker:
                 at = "-".join(["vectors", *(file.sha256 for file in inside.values())])
                 folders[name] = (*folders.get(name, ()), at)
                 files |= {f"{at}/{each}": file for each, file in inside.items()}
-        return RemoteJob(job, self.work, self.session, files, folders, versions())
+        return RemoteJob(job, self.work, self.session, files, folders, _versions())
 
     def _file(self, path: Path) -> RemoteFile:
         if path not in self._hashed:
@@ -465,13 +467,13 @@ class JobPacker:
 # -- Dask workers -------------------------------------------------------------------------------
 
 
-def perform(remote: RemoteJob) -> Any:
+def perform_remote(remote: RemoteJob) -> Any:
     """Run a job on this Dask worker; return its result, a WorkerDied or MissingFiles."""
     from distributed import get_worker
 
     worker = get_worker()
-    if remote.versions != versions():
-        theirs, ours = (" and Python ".join(pair) for pair in (versions(), remote.versions))
+    if remote.versions != _versions():
+        theirs, ours = (" and Python ".join(pair) for pair in (_versions(), remote.versions))
         raise DefinitionError(
             f"Dask worker {worker.address} has karat {theirs}, the run has karat {ours}; install "
             f"the same versions."
@@ -590,7 +592,7 @@ class Depot:
             moved[name] = paths if name == "stages" else paths[0]
         if getattr(job, "stage", None):
             moved["stage"] = (str(root / "scratch"), job.stage[1])
-        child = self.acquire(remote, root / "shelf")
+        child = self.acquire(remote, root / "store")
         try:
             return child.worker.ask(dataclasses.replace(job, **moved))
         except WorkerDied as died:
@@ -598,7 +600,7 @@ class Depot:
         finally:
             self.release(child)
 
-    def acquire(self, remote: RemoteJob, shelf: Path) -> _Child:
+    def acquire(self, remote: RemoteJob, store: Path) -> _Child:
         """Return an idle child process of the session, or a new one."""
         with self._lock:
             for session, children in self._children.items():
@@ -613,7 +615,7 @@ class Depot:
                     child.busy = True
                     return child
             slot, lock = _reserve_slot()
-            children.append(_Child(Worker(remote.work, shelf, slot), remote.session, lock))
+            children.append(_Child(Worker(remote.work, store, slot), remote.session, lock))
             return children[-1]
 
     def release(self, child: _Child) -> None:

@@ -29,6 +29,7 @@ from karat.core.embeddings import Vectors
 from karat.core.files import cell_text
 from karat.core.predictions import as_text
 from karat.execution.splits import Fold
+from karat.results.tables import has_one_item_each
 
 #: number of classes to count, and of labels of the scatter plot, largest first
 MOST_CLASSES = 30
@@ -208,7 +209,7 @@ def count_duplicates(data: Dataset, folds: Iterable[Fold]) -> tuple[int, int]:
     """
     folds = list(folds)
     tested = sum(len(fold.test) for fold in folds)
-    if data.kind == "items" or not _has_one_item_each(data):
+    if data.kind == "items" or not has_one_item_each(data):
         return 0, tested
     rows = data.mentions(data.fields[0]).rows
     if data.modality == "entity":
@@ -496,12 +497,8 @@ def _column_score(column: pd.Series, distance: _Distance) -> float:
     return 1 - float(distances.mean()) / expected if len(distances) else 0.0
 
 
-def _has_one_item_each(data: Dataset) -> bool:
-    return len(data.fields) == 1 and len(data.mentions(data.fields[0]).rows) == len(data)
-
-
 def _is_table(data: Dataset) -> bool:
-    return data.modality == "table" and _has_one_item_each(data)
+    return data.modality == "table" and has_one_item_each(data)
 
 
 def _coded(column: pd.Series) -> np.ndarray:
@@ -673,7 +670,7 @@ def sample_csv(
     target; empty for classes beyond the 30 largest. None for questions about several items and
     if all vectors are equal.
     """
-    if not _has_one_item_each(test):
+    if not has_one_item_each(test):
         return None
     rng = np.random.default_rng([seed, crc32(f"map {test.name}".encode())])
     chosen = np.sort(rng.permutation(len(test))[:SAMPLE])

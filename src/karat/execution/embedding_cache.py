@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A cached matrix: its folder, its facts and its size on disk."""
 
     folder: Path
@@ -215,7 +215,7 @@ class VectorCache:
                 # a damaged entry is replaced
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[CacheEntry]:
         """Yield the entries in the order of their keys, without drafts of other writers."""
         for folder in sorted(self.root.glob("??/*")):
             if folder.name.startswith("."):
@@ -226,7 +226,7 @@ class VectorCache:
                 continue  # partly removed or damaged
             if isinstance(about, dict):
                 unknown = {"model": "?", "dataset": "?", "shape": []}
-                yield Entry(folder, {**unknown, **about}, _bytes_in(folder))
+                yield CacheEntry(folder, {**unknown, **about}, _bytes_in(folder))
 
     def clear(self) -> int:
         """Remove all vectors and return the number of freed bytes."""
@@ -266,14 +266,14 @@ class VectorStage:
 
     def __init__(
         self,
-        shelf: ObjectStore,
+        store: ObjectStore,
         progress: Progress,
         keep: bool,
         scratch: Path,
         identities: Mapping[str, str | None] | None = None,
     ) -> None:
         """``identities`` are those of the models by name, if they are known."""
-        self.shelf = shelf
+        self.store = store
         self.progress = progress
         self.folder = str(scratch)
         self.spare = VectorCache(scratch)
@@ -285,17 +285,17 @@ class VectorStage:
 
     def embedded(self, job: Job) -> Job:
         """Return the job with the folder of its vectors, or with the error of the encoder."""
-        if job.broken is not None or not has_vectors(self.shelf.get(job.model)):
+        if job.broken is not None or not has_vectors(self.store.get(job.model)):
             return job
         pair = (job.source, job.dataset)
         if pair not in self.made:
-            with one_thread(), restored_process(), use_account(account_of(self.shelf)):
+            with one_thread(), restored_process(), use_account(account_of(self.store)):
                 self.made[pair] = self.fields(job)
         return dataclasses.replace(job, **self.made[pair])
 
     def fields(self, job: Job) -> dict[str, Any]:
         """Embed the dataset of a job; return the fields of jobs that use the vectors."""
-        model, data = self.shelf.get(job.source), self.shelf.get(job.dataset)
+        model, data = self.store.get(job.source), self.store.get(job.dataset)
         if model.role == "encoder":
             return self._embed(job, model, data)
         made: list[dict[str, Any]] = []

@@ -27,7 +27,7 @@ from karat.core.files import encodable, write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.job import new_record
 from karat.execution.plan import Plan, SpecHash, spec_facts
-from karat.execution.runner import SAME, Session, task_facts
+from karat.execution.runner import SAME, Session, task_entry
 from karat.results.load import FrozenRun
 from karat.results.run import Run, earlier_runs
 from karat.results.tables import check_about, read_json_object
@@ -203,7 +203,7 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
         }
         for model in plan.models
     ]
-    tasks = [{"facts": task_facts(each), "spec": spec_facts(plan, each)} for each in plan.tasks]
+    tasks = [{"facts": task_entry(each), "spec": spec_facts(plan, each)} for each in plan.tasks]
     about = models[0]["about"]
     return {
         "schema": SCHEMA,

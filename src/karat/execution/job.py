@@ -33,6 +33,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Keep, Vectors, embed, fit_embed, vector_bytes
 from karat.core.files import encodable, fingerprint, safe_name
+from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.task import Task
@@ -455,12 +456,12 @@ class Outcome:
     artifacts: dict[str, bytes] = field(default_factory=dict)
 
 
-def run(job: Job, shelf: ObjectStore) -> Outcome:
+def run_job(job: Job, store: ObjectStore) -> Outcome:
     """Run a job and return its outcome; every error becomes a record with a message."""
-    attempt = _Attempt(job, shelf)
+    attempt = _Attempt(job, store)
     record, output = attempt.record, OutputLog()
     log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
-    account = account_of(shelf)
+    account = account_of(store)
     try:
         with captured_output(output), use_account(account), account.counting() as used:
             attempt.evaluate()
@@ -508,29 +509,29 @@ def new_record(spec: str, model: str, task: Task) -> dict[str, Any]:
     }
 
 
-def share_views(job: Job, shelf: ObjectStore) -> None:
+def share_views(job: Job, store: ObjectStore) -> None:
     """Write the views of a job's fold to the folder of the store, for the jobs of all models."""
-    shelf.room = RECENT
-    _Attempt(job, shelf).share_views()
+    store.room = RECENT
+    _Attempt(job, store).share_views()
 
 
-def account_of(shelf: ObjectStore) -> Account:
+def account_of(store: ObjectStore) -> Account:
     """Return the account of the run whose objects these are."""
     try:
-        account: Account = shelf.get("account")
+        account: Account = store.get("account")
         return account
     except FileNotFoundError:
-        return shelf.get_or_make("account", Account)
+        return store.get_or_make("account", Account)
 
 
 class _Attempt:
     """A running job; its record and files remain when an error ends it."""
 
-    def __init__(self, job: Job, shelf: ObjectStore) -> None:
+    def __init__(self, job: Job, store: ObjectStore) -> None:
         self.job = job
-        self.shelf = shelf
-        self.model: Model = shelf.get(job.model)
-        self.task: Task = shelf.get(job.task)
+        self.store = store
+        self.model: Model = store.get(job.model)
+        self.task: Task = store.get(job.task)
         self.meter = Meter()
         self.files: dict[str, str] = {}
         self.artifacts: dict[str, bytes] = {}
@@ -563,16 +564,16 @@ class _Attempt:
     def _load(self) -> tuple[Dataset, Dataset, Dataset]:
         """Return all data, the train fold and the test fold."""
         job = self.job
-        data: Dataset = self.shelf.get(job.dataset)
+        data: Dataset = self.store.get(job.dataset)
         # one call makes all folds, for all jobs of this process with the same data and split
         how: Any = self.task.split
         # given folds are long: written once per task, not once per job
-        written = self.shelf.get_or_make(f"split-{job.task}", lambda: str(how))
+        written = self.store.get_or_make(f"split-{job.task}", lambda: str(how))
         key = f"folds-{job.dataset}-{written}-{job.seed}"
-        folds = self.shelf.get_or_make(key, lambda: split(data, how, job.seed))
+        folds = self.store.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
         train, test = data.take(fold.train), data.take(fold.test)
-        keys = self.shelf.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
+        keys = self.store.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
         self.keys = keys[fold.test]
         self.record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
         if np.isin(fold.train, fold.test).any():
@@ -618,13 +619,13 @@ class _Attempt:
         offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
-            data = self.shelf.get(job.dataset)
+            data = self.store.get(job.dataset)
             read = {at: StoredTexts(read_stored_vectors(at)[1], data) for at in set(job.stages)}
             return SearchSolver(model, probe, job.model_seed, [read[at] for at in job.stages])
         if job.vectors is None:
             return ProbeSolver(model, probe, task.missing, job.model_seed)
         key = f"vectors-{job.vectors}-{job.vocabulary}-{job.dataset}"
-        ready = self.shelf.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
+        ready = self.store.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
         # a stateless encoder has one seed for all folds: its vectors are computed once
         keep = self._share_between_variants if job.encoder else None
         return ProbeSolver(model, probe, task.missing, job.seed, ready, keep)
@@ -637,7 +638,7 @@ class _Attempt:
         if self.job.vocabulary is not None:
             about, vectors = read_stored_vectors(self.job.vocabulary)
             vocabulary = pd.Index(about["ids"]), vectors
-        data: Dataset = self.shelf.get(self.job.dataset)
+        data: Dataset = self.store.get(self.job.dataset)
         both = data.item_roles.both if len(matrix) > len(data.items) else None
         return Vectors(matrix, np.arange(len(data.items)), vocabulary, both)
 
@@ -678,14 +679,14 @@ class _Attempt:
         items = b"".join(data.mentioned().tobytes() + b"/" for data, _ in (train, test))
         digest = hashlib.sha256(f"{self.model.variant} ".encode() + items).hexdigest()
         key = f"facts-{self.job.vectors}-{self.job.dataset}-{digest}"
-        return self.shelf.get_or_make(key, lambda: vector_facts(train, test))
+        return self.store.get_or_make(key, lambda: vector_facts(train, test))
 
     def unmatched(self) -> dict[str, Any]:
         """Return examples of the items without a vector, and of the names of the vectors."""
         vocabulary = getattr(self.model.prototype, "vocabulary", None)
 
         def compare() -> dict[str, Any]:
-            data: Dataset = self.shelf.get(self.job.dataset)
+            data: Dataset = self.store.get(self.job.dataset)
             asked = data.items if data.modality == "text" else data.items.index
             try:
                 known = vocabulary()[0] if callable(vocabulary) else ()
@@ -693,7 +694,7 @@ class _Attempt:
                 known = ()
             return unmatched_names(map(str, asked), map(str, known))
 
-        return self.shelf.get_or_make(f"unmatched-{self.job.model}-{self.job.dataset}", compare)
+        return self.store.get_or_make(f"unmatched-{self.job.model}-{self.job.dataset}", compare)
 
     def _score(self, solver: Solver, test: Dataset, view: View) -> dict[str, Any]:
         try:
@@ -753,7 +754,7 @@ class _Attempt:
         job = self.job
         if not changes_items(view):
             return test, 0.0
-        return self.shelf.get_or_make_recent(
+        return self.store.get_or_make_recent(
             f"view-{job.task}-{job.seed}-{job.fold}-{safe_name(view.name)}",
             lambda: corrupt_with_share(test, view, job.seed, job.fold),
             lambda seen: int(np.sum(seen[0].items.memory_usage(deep=True))),
@@ -767,18 +768,18 @@ class _Attempt:
             parts = made if isinstance(made, tuple) else (made,)
             return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
-        return self.shelf.get_or_make_recent(key, make, weigh)
+        return self.store.get_or_make_recent(key, make, weigh)
 
     def _share_from_vectors(self, rows: str, name: str, make: Callable[[], Any]) -> Any:
         """Return what a probe computes from stored vectors, shared by the heads on these rows."""
         group = f"{self.job.vectors}-{self.model.variant}-{rows}"
-        return self.shelf.get_or_make_in_group(group, name, make)
+        return self.store.get_or_make_in_group(group, name, make)
 
     def _share_between_variants(self, name: str, make: Callable[[], Vectors]) -> Vectors:
         """Return vectors that the variants of an encoder share in this process."""
         digest = hashlib.sha256(f"{self.job.vectors} {name}".encode()).hexdigest()
         key = f"variants-{self.job.dataset}-{digest}"
-        return self.shelf.get_or_make_recent(key, make, lambda v: v.matrix.nbytes)
+        return self.store.get_or_make_recent(key, make, lambda v: v.matrix.nbytes)
 
     def _answers(self, solver: Solver, shown: Dataset, view: View) -> Answers:
         if isinstance(solver, PredictorSolver):
@@ -863,8 +864,7 @@ def _now() -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(encodable(text).split())
-    return line if len(line) <= INFO_LENGTH else line[: INFO_LENGTH - 1] + "…"
+    return cut_text(" ".join(encodable(text).split()), INFO_LENGTH)
 
 
 class OutputLog(io.TextIOBase):

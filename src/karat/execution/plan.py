@@ -45,12 +45,7 @@ from karat.errors import (
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
-from karat.models.model import (
-    Model,
-    encoder_identity,
-    sklearn_tags,
-    variant_identity,
-)
+from karat.models.model import Model, encoder_identity, sklearn_tags, variant_identity
 from karat.models.searchers import stage_encoders
 
 log = logging.getLogger(__name__)
@@ -61,8 +56,8 @@ class PlannedTask:
     """A task with loaded data, chosen metrics, limited rows and counted folds.
 
     ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
-    of the user's own components. ``twins`` are the numbers of test rows that duplicate a train
-    row and of all test rows. ``facts`` are the other statistics of the task. ``cut`` is a line
+    of the user's own components. ``duplicate_rows`` are the numbers of test rows that are also
+    train rows and of all test rows. ``facts`` are its other statistics. ``cut`` is a line
     about its folds. ``tested`` are the positions of all test questions. If the data cannot be
     used, ``data_error`` is the reason and ``folds`` are the requested folds.
     """
@@ -75,7 +70,7 @@ class PlannedTask:
     unavailable: str = ""
     data_error: str = ""
     code: str = ""
-    twins: tuple[int, int] = (0, 0)
+    duplicate_rows: tuple[int, int] = (0, 0)
     facts: Mapping[str, Any] = field(default_factory=dict)
     cut: str = ""
     tested: np.ndarray | None = None
@@ -493,7 +488,7 @@ def _plan_task(
     run, how = [cut[fold] for fold in chosen], dict(task.split)  # type: ignore[arg-type]
     return PlannedTask(
         *(task, data, tuple(chosen), tuple(fold.repeat for fold in cut), blind),
-        twins=(0, 0) if blind else count_duplicates(data, run),
+        duplicate_rows=(0, 0) if blind else count_duplicates(data, run),
         code=hash_user_components(task),
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),

@@ -285,7 +285,7 @@ class RaceSession(Session):
             self.race = self.race.joined(names, earlier.state.tasks)
 
     def _key(self, job: Job) -> tuple[str, str, int]:
-        return self.shelf.get(job.model).name, self.shelf.get(job.task).name, job.fold
+        return self.store.get(job.model).name, self.store.get(job.task).name, job.fold
 
     def _record(self, job: Job, answer: Any) -> dict[str, Any]:
         record = super()._record(job, answer)

@@ -30,6 +30,7 @@ from karat import __version__
 from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
+from karat.core.formatting import count
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
@@ -42,7 +43,7 @@ from karat.execution.job import (
     Outcome,
     account_of,
     new_record,
-    run,
+    run_job,
 )
 from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
 from karat.execution.resources import Limits, visible_gpus
@@ -77,7 +78,7 @@ class Progress:
         """Receive the end of an embedding."""
 
     def stalled(self, model: str, task: str, fold: int, seconds: float) -> None:
-        """Receive a job that has been running for so many seconds."""
+        """Receive a job that has been running for this many seconds."""
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Receive the record of a finished job and the path of its log."""
@@ -162,12 +163,11 @@ class LineProgress(Progress):
     def ended(self) -> None:
         """Print how many failures were not printed, by model."""
         more: Counter[str] = Counter()
-        for (model, _), count in self.failures.items():
-            more[model] += 0 if self.verbose else count - 1
-        for model, count in more.items():
-            if count:
-                jobs = f"{count} more job{'' if count == 1 else 's'}"
-                self._print(f"  ✗ {model}   {jobs} failed with the same error")
+        for (model, _), number in self.failures.items():
+            more[model] += 0 if self.verbose else number - 1
+        for model, number in more.items():
+            if number:
+                self._print(f"  ✗ {model}   {count(number, 'more job')} failed with the same error")
 
     def _print(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -321,29 +321,29 @@ class Options:
     command: Sequence[str] = ()
 
 
-def work(job: Job, shelf: ObjectStore) -> dict[str, Any] | Outcome:
+def work(job: Job, store: ObjectStore) -> dict[str, Any] | Outcome:
     """Run a job, write its outcome into its run folder and return its record.
 
     If the disk is full, the outcome is returned: writing it ends the run in the parent process,
     and the job does not count as failed.
     """
-    Run(Path(job.folder)).mark_running(shelf.get(job.task).name, job.fold)
-    outcome = perform(job, shelf)
+    Run(Path(job.folder)).mark_running(store.get(job.task).name, job.fold)
+    outcome = perform(job, store)
     try:
         return store_outcome(job, outcome)
     except KaratError:
         return outcome
 
 
-def perform(job: Job, shelf: ObjectStore) -> Outcome:
+def perform(job: Job, store: ObjectStore) -> Outcome:
     """Run a job and return its outcome, without writing into the run folder."""
     if job.stage is not None:
         folder, cached = job.stage
-        stage = shelf.get_or_make(
-            "stage", lambda: VectorStage(shelf, Progress(), cached, Path(folder))
+        stage = store.get_or_make(
+            "stage", lambda: VectorStage(store, Progress(), cached, Path(folder))
         )
         job = stage.embedded(job)
-    return run(job, shelf)
+    return run_job(job, store)
 
 
 def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
@@ -358,12 +358,12 @@ def store_outcome(job: Job, outcome: Outcome) -> dict[str, Any]:
     return outcome.record
 
 
-def embed(job: Job, shelf: ObjectStore) -> dict[str, Any]:
+def embed_in_worker(job: Job, store: ObjectStore) -> dict[str, Any]:
     """Compute the vectors of a job in a worker; return the fields of jobs that use them."""
     assert job.stage is not None
     folder, cached = job.stage
-    stage = VectorStage(shelf, _Reported(shelf.get("report")), cached, Path(folder))
-    with use_account(account_of(shelf)):
+    stage = VectorStage(store, _Reported(store.get("report")), cached, Path(folder))
+    with use_account(account_of(store)):
         return stage.fields(job)
 
 
@@ -428,11 +428,11 @@ class Session:
             check_cluster(self.options.scheduler)
         self.runs = runs = self._open_runs()
         with temporary_folder() as folder:
-            self.shelf = ObjectStore(folder / "shelf")
+            self.store = ObjectStore(folder / "store")
             keep, known = self.options.cache, self.plan.identities
             account = Account(folder, None if keep else folder / "journals", self.options.budget)
-            self.shelf.put("account", account)
-            self.stage = VectorStage(self.shelf, self.progress, keep, folder, known)
+            self.store.put("account", account)
+            self.stage = VectorStage(self.store, self.progress, keep, folder, known)
             self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)
@@ -515,7 +515,7 @@ class Session:
         return not failed
 
     def _with_vectors(self, job: Job) -> Job:
-        file = isinstance(self.shelf.get(job.model).prototype, VectorFile)
+        file = isinstance(self.store.get(job.model).prototype, VectorFile)
         if job.stage is not None and not (self.on_dask and file):  # Dask workers lack the file
             return job
         return dataclasses.replace(self.stage.embedded(job), stage=None)
@@ -524,12 +524,12 @@ class Session:
         """Compute shared vectors in worker processes, one per model, unless jobs run here."""
         first: dict[tuple[str, str], Job] = {}
         for job in jobs if self.workers or self.on_dask else ():
-            model = self.shelf.get(job.model)
+            model = self.store.get(job.model)
             if job.stage is None and has_vectors(model) and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
                 first.setdefault((job.source, job.dataset), staged)
-        name, jobs = f"{__name__}:embed", list(first.values())
-        for job, answer in execute(jobs, name, self.shelf, 1, self._report) if jobs else ():
+        name, jobs = f"{__name__}:embed_in_worker", list(first.values())
+        for job, answer in execute(jobs, name, self.store, 1, self._report) if jobs else ():
             if isinstance(answer, WorkerDied):
                 answer = {"broken": Broken(answer.status, answer.cause, answer.output)}
             elif isinstance(answer, BaseException):
@@ -544,29 +544,29 @@ class Session:
         """
         folds: dict[tuple[str, int], list[Job]] = {}
         for job in jobs if self.workers and not self.on_dask else ():
-            if self.shelf.get(job.task).corruptions and not job.limits:
+            if self.store.get(job.task).corruptions and not job.limits:
                 folds.setdefault((job.task, job.fold), []).append(job)
         own = [list(filter(self._is_own, same)) for same in folds.values() if len(same) > 1]
         first = [same[0] for same in own if same]
-        for _ in execute(first, "karat.execution.job:share_views", self.shelf, 1) if first else ():
+        for _ in execute(first, "karat.execution.job:share_views", self.store, 1) if first else ():
             pass
 
     def _is_own(self, job: Job) -> bool:
         """Return whether the class of a job's model is Karat's."""
-        prototype = self.shelf.get(job.model).prototype
+        prototype = self.store.get(job.model).prototype
         return type(prototype).__module__.startswith("karat.") and self._is_sendable(job)
 
     def _report(self, job: Job, event: Event) -> None:
         """Show an event of a running job."""
         arguments = event.arguments
         if event.name == "stalled":
-            names = (self.shelf.get(key).name for key in (job.model, job.task))
+            names = (self.store.get(key).name for key in (job.model, job.task))
             arguments = (*names, job.fold, *arguments)
         getattr(self.progress, event.name)(*arguments)
 
     def _is_sendable(self, job: Job) -> bool:
         # a model without an identity cannot be pickled
-        return self.plan.identities[self.shelf.get(job.model).name] is not None
+        return self.plan.identities[self.store.get(job.model).name] is not None
 
     def _execute(self, jobs: Sequence[Job], workers: int) -> Generator[tuple[Any, Any]]:
         """Run jobs in workers; those of models that cannot be pickled run in this process."""
@@ -574,10 +574,10 @@ class Session:
         others = [job for job in jobs if job not in here] if here else jobs
         if self.on_dask:
             name = f"{__name__}:perform"
-            yield from execute_on_dask(others, name, self.shelf, self.scheduler, workers)
+            yield from execute_on_dask(others, name, self.store, self.scheduler, workers)
         else:
-            yield from execute(others, f"{__name__}:work", self.shelf, workers, self._report)
-        yield from execute(here, f"{__name__}:work", self.shelf, 0, self._report)
+            yield from execute(others, f"{__name__}:work", self.store, workers, self._report)
+        yield from execute(here, f"{__name__}:work", self.store, 0, self._report)
 
     def _parallel_jobs(self, jobs: Sequence[Job]) -> int:
         """Return how many jobs may run at once, so that each has its cores and GPUs."""
@@ -601,9 +601,9 @@ class Session:
         plan = self.plan
         parts = [
             f"suite {self.suite.name}",
-            _count(len(plan.models), "model"),
-            _count(len(plan.tasks), "task"),
-            self.most + _count(len(plan.jobs), "job") + f", {left} left" * (left < len(plan.jobs)),
+            count(len(plan.models), "model"),
+            count(len(plan.tasks), "task"),
+            self.most + count(len(plan.jobs), "job") + f", {left} left" * (left < len(plan.jobs)),
         ]
         if plan.declined:
             parts.append(f"{len(plan.declined)} declined (karat plan shows why)")
@@ -611,7 +611,7 @@ class Session:
         wanted = max((each.cores or 0 for each in limits), default=0)
         if wanted > available_cores() and not self.options.scheduler:
             parts.append(f"{wanted} cores requested, {available_cores()} available")
-        where = f"{_count(self.workers, 'worker')} × 1 thread"
+        where = f"{count(self.workers, 'worker')} × 1 thread"
         if not self.workers:
             others = ", where models can affect each other" if len(plan.models) > 1 else ""
             where = f"in this process{others}"
@@ -705,7 +705,7 @@ class Session:
 
     def _facts(self, model: Model, planned: PlannedTask) -> dict[str, Any]:
         table = self._item_tables(model).get(planned.task.name)
-        facts = {**task_facts(planned), "folds": list(self.plan.folds_of(model, planned))}
+        facts = {**task_entry(planned), "folds": list(self.plan.folds_of(model, planned))}
         return facts if table is None else {**facts, "item_table": table.facts}
 
     def _item_tables(self, model: Model) -> dict[str, ItemTable]:
@@ -734,7 +734,7 @@ class Session:
             for record in run.records()
             if record["status"] in over
         }
-        keys = self._fill_shelf()
+        keys = self._fill_store()
         batches = tuple(self.options.inference)
         jobs: list[Job] = []
         for model, planned, fold in self.plan.jobs:
@@ -754,22 +754,22 @@ class Session:
             jobs.append(dataclasses.replace(job, encoder=keys.get(("encoder", model.name), "")))
         return jobs
 
-    def _fill_shelf(self) -> dict[tuple[str, str], Any]:
+    def _fill_store(self) -> dict[tuple[str, str], Any]:
         """Put models, tasks and datasets on the object store; return their keys."""
         keys: dict[tuple[str, str], Any] = {}
         for i, model in enumerate(self.plan.models):
             sent = model
             if self.plan.identities[model.name] is None:
                 sent = dataclasses.replace(model, prototype=Unsendable())
-            keys["model", model.name] = self.shelf.put(f"model-{i}", model, sent)
+            keys["model", model.name] = self.store.put(f"model-{i}", model, sent)
         keys |= {("encoder", name): keys["model", other] for name, other in self._encoders()}
         for i, planned in enumerate(self.plan.tasks):
             if (data := planned.data) is not None:
                 task = dataclasses.replace(planned.task, dataset=data.name)
                 # folds depend on the dataset's name, so equal data may be two datasets
                 name = zlib.crc32("/".join([data.name, *data.roles]).encode())
-                data_key = self.shelf.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
-                keys["task", task.name] = (self.shelf.put(f"task-{i}", task), data_key)
+                data_key = self.store.put(f"data-{data.fingerprint[:32]}-{name:08x}", data)
+                keys["task", task.name] = (self.store.put(f"task-{i}", task), data_key)
         return keys
 
     def _encoders(self) -> Iterator[tuple[str, str]]:
@@ -788,9 +788,9 @@ class Session:
             return dict(answer)
         if not isinstance(answer, WorkerDied):
             raise answer
-        task: Task = self.shelf.get(job.task)
+        task: Task = self.store.get(job.task)
         planned: PlannedTask = self._planned[task.name]
-        record = new_record(job.spec, self.shelf.get(job.model).name, task) | {
+        record = new_record(job.spec, self.store.get(job.model).name, task) | {
             "fold": job.fold,
             "repeat": planned.repeats[job.fold],
             "seed": job.model_seed,
@@ -800,10 +800,6 @@ class Session:
         }
         Run(Path(job.folder)).write(record, {"log.txt": f"{answer.cause}\n{answer.output}"})
         return record
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 #: reads and parses the package's metadata, once per process
@@ -844,7 +840,7 @@ def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
         return {}
 
 
-def task_facts(planned: PlannedTask) -> dict[str, Any]:
+def task_entry(planned: PlannedTask) -> dict[str, Any]:
     """Return the definition of a task and the facts about its data, as stored in run.json."""
     task, data = planned.task, planned.data
     higher = {name: get_metric(name).higher_is_better for name in task.metrics if name != "?"}
@@ -860,7 +856,7 @@ def task_facts(planned: PlannedTask) -> dict[str, Any]:
         "probe": _plain(task.probe),
         "missing": task.missing,
         "modality": "",
-        "twins": list(planned.twins),
+        "duplicate_rows": list(planned.duplicate_rows),
         **planned.facts,
         "ignore": list(task.ignore),
         "about": {},

@@ -168,7 +168,7 @@ SYSTEMS = (
 )
 #: small bundles of a model are joined, so that a plan has about this number of bundles
 MOST_BUNDLES = 1000
-#: jobs of an encoder and a dataset are split if they take so many times as long as the vectors
+#: jobs of an encoder and a dataset are split if they take this many times as long as the vectors
 SPLIT_RATIO = 4.0
 #: parts keep models together unless that makes the longest part longer by more than this factor
 TOLERANCE = 1.1
@@ -265,14 +265,14 @@ def _first_of_array(environment: Mapping[str, str], count: int, *, own_count: bo
 
 
 @dataclass(frozen=True)
-class Bundle:
+class JobBundle:
     """Jobs that one shard runs, by their places in the plan, and their estimated seconds."""
 
     jobs: tuple[int, ...]
     seconds: float
 
 
-def make_bundles(plan: Plan, times: Times, count: int = 1) -> list[Bundle]:
+def make_bundles(plan: Plan, times: Times, count: int = 1) -> list[JobBundle]:
     """Return all jobs in bundles, those of one encoder one after the other.
 
     ``times`` are the seconds of a job and of its vectors by model and task. ``count`` is the number
@@ -280,19 +280,19 @@ def make_bundles(plan: Plan, times: Times, count: int = 1) -> list[Bundle]:
     """
     seconds = job_seconds(plan, times)
     grain = sum(seconds) / max(MOST_BUNDLES, 16 * count)
-    bundles: list[Bundle] = []
+    bundles: list[JobBundle] = []
     open_encoder: str | None = None
     held: list[int] = []
     spent = 0.0
     for encoder, jobs, vectors in _units(plan, times):
         for piece in _pieces(jobs, seconds, vectors, grain):
             if held and (encoder != open_encoder or spent >= grain):
-                bundles.append(Bundle(tuple(held), spent))
+                bundles.append(JobBundle(tuple(held), spent))
                 held, spent = [], 0.0
             open_encoder = encoder
             held += piece
             spent += sum(seconds[job] for job in piece) + (vectors or 0.0) * len(piece) / len(jobs)
-    return [*bundles, Bundle(tuple(held), spent)] if held else bundles
+    return [*bundles, JobBundle(tuple(held), spent)] if held else bundles
 
 
 def job_seconds(plan: Plan, times: Times) -> list[float]:
@@ -488,7 +488,7 @@ def check_shard_options(options: Options) -> Iterator[str]:
 class Parts:
     """The bundles of a plan, and for each part those that belong to it."""
 
-    bundles: list[Bundle]
+    bundles: list[JobBundle]
     parts: list[list[int]]
 
     @classmethod
@@ -568,7 +568,7 @@ def _run_claimed(
     return runs
 
 
-def _bundle_key(plan: Plan, bundle: Bundle) -> str:
+def _bundle_key(plan: Plan, bundle: JobBundle) -> str:
     digest = hashlib.sha256()
     for job in bundle.jobs:
         model, planned, fold = plan.jobs[job]

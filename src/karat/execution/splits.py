@@ -27,7 +27,15 @@ from karat.probes.adamw import MASTER, repetitions, shuffles
 
 @dataclass(frozen=True)
 class Fold:
-    """The rows of the train and of the test questions; folds of one repeat test each row once."""
+    """The rows of the train and of the test questions.
+
+    Attributes
+    ----------
+    train, test
+        Positions of questions.
+    repeat
+        Folds of one repeat test each row once.
+    """
 
     train: np.ndarray
     test: np.ndarray
@@ -200,7 +208,7 @@ def auto(
         name: value for name, value in zip(names, values, strict=True) if value is not None
     }
     how = choose_split(data, {"use": "auto", **given})
-    yield from fixed(data) if how["use"] == "fixed" else kfold(data, rng, **given)
+    yield from fixed_folds(data) if how["use"] == "fixed" else kfold(data, rng, **given)
 
 
 @splitter("senteval")
@@ -227,7 +235,7 @@ def senteval(
 
 
 @splitter("geval")
-def geval(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
+def geval_folds(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
     """Reproduce the folds of GEval: rows shuffled repeatedly, each order cut into folds.
 
     Questions about one item may be in both train and test, as in GEval: use it only to reproduce
@@ -405,7 +413,7 @@ def _named(side: str, given: Any, groups: np.ndarray) -> set[str]:
 
 
 @splitter("fixed")
-def fixed(
+def fixed_folds(
     data: Dataset,
     test: Sequence[int] | None = None,
     train: Sequence[int] | None = None,

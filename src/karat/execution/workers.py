@@ -68,7 +68,8 @@ PRELOADED = (
 #: modules that the main process and workers use
 SHARED = ("joblib", "karat.models.automl", "pydantic_core", "scipy.special")
 _START_TEMPLATE = (
-    "from karat.execution.workers import serve, serve_template; serve_template({}); serve()"
+    "from karat.execution.workers import serve_jobs, serve_template; "
+    "serve_template({}); serve_jobs()"
 )
 
 
@@ -220,7 +221,7 @@ def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
         sys.argv = ["-c"]
         serve_template(theirs.detach())
 
-        serve()
+        serve_jobs()
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -357,7 +358,7 @@ LOG_LENGTH = 20_000
 PATIENCE = 5
 #: seconds without an answer after which a running job is reported
 STALL = 600.0
-_START = "from karat.execution.workers import serve; serve()"
+_START = "from karat.execution.workers import serve_jobs; serve_jobs()"
 
 log = logging.getLogger(__name__)
 
@@ -417,11 +418,11 @@ def one_thread() -> Iterator[None]:
 def execute(
     jobs: Sequence[Any],
     work: str,
-    shelf: ObjectStore,
+    store: ObjectStore,
     workers: int = 0,
     report: Report = lambda job, event: None,
 ) -> Generator[tuple[Any, Any]]:
-    """Yield each job with the result of ``work(job, shelf)``, in the order in which they finish.
+    """Yield each job with the result of ``work(job, store)``, in the order in which they finish.
 
     ``work`` is a ``"package.module:name"``. With 0 workers, jobs without limits run in this
     process. If a worker dies, the result is a WorkerDied. ``report`` receives events, such as that
@@ -432,14 +433,14 @@ def execute(
         with one_thread(), _StallWatch(report) as watch:
             for job in jobs:
                 with restored_process(), watch.job(job):
-                    answer = function(job, shelf)
+                    answer = function(job, store)
                 yield job, answer
         return
-    save(shelf)
+    save(store)
     waiting = _JobQueue(jobs)
     done: queue.SimpleQueue[tuple[Worker, Any, Any]] = queue.SimpleQueue()
     slots = range(max(1, min(workers, len(jobs))))
-    pool = [Worker(work, shelf.folder, slot, report) for slot in slots]
+    pool = [Worker(work, store.folder, slot, report) for slot in slots]
     for worker in pool:
         threading.Thread(target=worker.drain, args=(waiting, done), daemon=True).start()
     try:
@@ -518,11 +519,11 @@ def _model(job: Any) -> Any:
     return getattr(job, "encoder", "") or getattr(job, "model", None)
 
 
-def save(shelf: ObjectStore) -> None:
-    """Write the shelf and the user's registered components for other processes."""
-    shelf.put("parts", user_components())
+def save(store: ObjectStore) -> None:
+    """Write the store and the user's registered components for other processes."""
+    store.put("parts", user_components())
     try:
-        shelf.save()
+        store.save()
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise DefinitionError(
             f"a component cannot be pickled to send it to worker processes ({error}); use "
@@ -534,11 +535,7 @@ class Worker:
     """One worker process at a time, used by one thread at a time."""
 
     def __init__(
-        self,
-        work: str,
-        folder: Path,
-        slot: int = 0,
-        report: Report = lambda job, event: None,
+        self, work: str, folder: Path, slot: int = 0, report: Report = lambda job, event: None
     ) -> None:
         self.work = work
         self.folder = folder
@@ -700,7 +697,7 @@ def _cause(code: int, output: str) -> str:
     return f"the worker was ended by {name}{hint}"
 
 
-def serve() -> None:
+def serve_jobs() -> None:
     """Run as a worker: read jobs from standard input, write answers to standard output."""
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -710,15 +707,15 @@ def serve() -> None:
     # models must not print into the pipe or read from it
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    place, work, store, slot = pickle.load(jobs)
+    place, work, folder, slot = pickle.load(jobs)
     _enter(*place)
     clock = Clock()
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
-    shelf = ObjectStore(Path(store))
-    register_user_components(shelf.get("parts"))
+    store = ObjectStore(Path(folder))
+    register_user_components(store.get("parts"))
     list(map(importlib.import_module, PRELOADED))
     _send(answers, "ready")
-    shelf.put("report", lambda event: _send(answers, event))
+    store.put("report", lambda event: _send(answers, event))
     with one_thread(), contextlib.suppress(EOFError):
         while True:
             job = pickle.load(jobs)
@@ -726,7 +723,7 @@ def serve() -> None:
             limits = limits_enforced(getattr(job, "limits", None), slot)
             try:
                 with limits, clock.job(), restored_process():
-                    answer = function(job, shelf)
+                    answer = function(job, store)
             except BaseException as error:  # no such module, a full disk, a late TimedOut
                 status = "memory" if isinstance(error, MemoryError) else "failed"
                 cause = f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -34,8 +34,12 @@ class Metric:
 
     Attributes
     ----------
+    name
+        The name in tasks.
     compute
         Takes Predictions and returns the value; may raise ``Undefined``. A family also takes ``k``.
+    higher_is_better
+        Whether a higher value is better.
     range
         The lowest and the highest possible value, infinite if unbounded.
     needs
@@ -72,6 +76,13 @@ def metric(
     positive_class: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a function as a metric; the function itself is not changed.
+
+    Parameters
+    ----------
+    name
+        The name in tasks.
+    higher_is_better, range, needs, weighted, by_group, positive_class
+        Properties of the metric, as in ``Metric``.
 
     >>> metric("error", higher_is_better=False, needs=("clases",))
     Traceback (most recent call last):

@@ -1,1 +1,15 @@
 """Models: encoders and predictors, ours and yours, behind scikit-learn's fit/transform/predict."""
+
+from karat.core import lazy_names
+
+_MODULES = {
+    "adapters": "FittedPredictor",
+    "column_encoders": "PooledRows TableSentences",
+    "contrib.endpoints": "EndpointEncoder",
+    "contrib.graph_libraries": "pykeen_vectors",
+    "contrib.sentence_models": "SentenceTransformerEncoder",
+    "searchers": "BM25 Reranker",
+    "tabular_encoders": "OutOfFold",
+    "text_encoders": "UniversalSentenceEncoder",
+}
+__getattr__ = lazy_names(__name__, _MODULES)

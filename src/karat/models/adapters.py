@@ -96,7 +96,7 @@ class EncodeEncoder(TextEncoder):
         return [name for name, text in (self.prompts_ or {}).items() if text]
 
     def prompt_for(self, role: str) -> str:
-        """Return the prompt of a role, or the argument that stands for it."""
+        """Return the prompt of a role, or the argument that replaces it."""
         given = self._role_argument(role)
         if self.prompts_ is not None and self.role_parameter_.startswith("prompt"):
             return Prompts(self.prompts_).of(role)

@@ -34,9 +34,9 @@ from karat.models.model import TextEncoder, import_extra, object_identity
 from karat.models.vector_text import (
     plain_suffix,
     read_decompressed,
-    read_table,
-    read_text,
     read_text_rows,
+    read_vector_table,
+    read_vector_text,
     strip_angle_brackets,
 )
 
@@ -110,7 +110,7 @@ def _word(raw: bytes, row: int, path: Path) -> str:
         raise DataError(f"{path}: name {row + 1} is not UTF-8 ({error.reason}).") from error
 
 
-def read_columns(path: Path) -> Read:
+def _read_columns(path: Path) -> Read:
     """Read a Parquet or Feather file: one string column, and number columns or one list column."""
     table = _table(path)
     texts = [name for name in table.column_names if _is_text(table.schema.field(name).type)]
@@ -471,16 +471,16 @@ def _row(group: Any, key: str, path: Path, width: int = 0) -> np.ndarray:
 
 HDF5 = (".h5", ".hdf5")
 VECTOR_FILE_READERS: dict[str, Callable[[Path], tuple[list[str], np.ndarray]]] = {
-    **dict.fromkeys((".txt", ".vec", ".tsv"), read_text),
-    ".csv": read_table,
+    **dict.fromkeys((".txt", ".vec", ".tsv"), read_vector_text),
+    ".csv": read_vector_table,
     ".npz": read_npz,
     ".bin": read_word2vec,
     **dict.fromkeys(HDF5, read_hdf5),
-    **dict.fromkeys((".parquet", ".feather"), read_columns),
+    **dict.fromkeys((".parquet", ".feather"), _read_columns),
     ".safetensors": read_safetensors,
 }
 VECTOR_FILE_SUFFIXES = tuple(VECTOR_FILE_READERS)
-#: values of the parameter ``format``, and the suffix each stands for
+#: values of the parameter ``format``, and the suffix of each
 VECTOR_FILE_FORMATS = {
     "hdf5": ".h5",
     **{end: f".{end}" for end in ("txt", "csv", "npz", "bin", "parquet", "feather", "safetensors")},
@@ -595,7 +595,9 @@ class VectorFile(Lookup):
     def is_text(self) -> bool:
         """Whether the file has one name and its numbers per line."""
         own = self.format is not None and self.format not in VECTOR_FILE_FORMATS
-        return not own and VECTOR_FILE_READERS.get(self.suffix, read_text) is read_text
+        return (
+            not own and VECTOR_FILE_READERS.get(self.suffix, read_vector_text) is read_vector_text
+        )
 
     def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
         """Use these vectors instead of reading the file."""
@@ -672,11 +674,11 @@ def read_vectors(
     """Return the ids and float32 vectors of a file; raise DataError if it is invalid."""
     suffix = suffix or plain_suffix(path)
     own = suffix and not suffix.startswith(".")
-    read = _own_reader(suffix, size) if own else VECTOR_FILE_READERS.get(suffix, read_text)
+    read = _own_reader(suffix, size) if own else VECTOR_FILE_READERS.get(suffix, read_vector_text)
     with _readable(path):
         ids, vectors = read(path)
     _check_size(path, vectors, size)
-    if read not in (read_text, read_table):  # these check every line
+    if read not in (read_vector_text, read_vector_table):  # these check every line
         _checked(pd.Index(ids), vectors, str(path))
         # a sum is finite only if all terms are, and it is cheaper than isfinite
         if not np.isfinite(vectors.sum(dtype=np.float64)):

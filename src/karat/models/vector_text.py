@@ -29,7 +29,7 @@ COMPILED_BYTES = 1 << 24
 MAX_DIGITS = 18
 
 
-def read_text(path: Path) -> tuple[list[str], np.ndarray]:
+def read_vector_text(path: Path) -> tuple[list[str], np.ndarray]:
     """Return names and float32 vectors; a DataError names the line that is wrong."""
     first, blocks, header, rows = _opened(path)
     if rows.width:
@@ -37,7 +37,7 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
         size = path.stat().st_size
         lines = size * (first.count(b"\n") + 1) // len(first)
         rows.expected = min(lines, size // (2 * rows.width)) + 1
-    number, compiled = 1, kernels() if path.stat().st_size >= COMPILED_BYTES else None
+    number, compiled = 1, text_kernels() if path.stat().st_size >= COMPILED_BYTES else None
     for block in itertools.chain([first], blocks):
         # a number takes at least two bytes: lines that are too short are not given any memory
         long_enough = 2 * rows.width * block.count(b"\n") <= len(block)
@@ -51,7 +51,7 @@ def read_text(path: Path) -> tuple[list[str], np.ndarray]:
 
 
 def read_text_rows(path: Path, wanted: Iterable[str]) -> tuple[list[str], np.ndarray]:
-    """Return the vectors of some names that the file has, as ``read_text`` does.
+    """Return the vectors of some names that the file has, as ``read_vector_text`` does.
 
     Of the other lines, names and the number of cells are checked, but numbers are not parsed.
     """
@@ -99,7 +99,7 @@ def _counts(header: list[str], path: Path) -> tuple[int, int]:
     return int(header[0]), int(header[1])
 
 
-def read_table(path: Path) -> tuple[list[str], np.ndarray]:
+def read_vector_table(path: Path) -> tuple[list[str], np.ndarray]:
     """Return names and vectors of a CSV file with an optional header; names may be quoted."""
     blocks = _blocks(path)
     first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
@@ -114,7 +114,7 @@ def read_table(path: Path) -> tuple[list[str], np.ndarray]:
     return rows.result()
 
 
-def kernels() -> Any | None:
+def text_kernels() -> Any | None:
     """Return the module of compiled loops, or None without numba."""
     try:
         from karat.models import vector_text_numba as vector_kernel

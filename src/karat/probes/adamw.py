@@ -431,10 +431,11 @@ def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.asarray(loss.sum(axis=-1), dtype=np.float64) / logits.shape[-1]
 
 
-def above_chance(logits: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def selection_scores(logits: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Return the score of each head: MCC, or chance-adjusted macro-F1; negative scores are 0.
 
-    >>> above_chance(np.array([[[2.0, 1.0, -1.0, 3.0]]]), np.array([1, 1, 0, 0])).round(4).tolist()
+    >>> logits = np.array([[[2.0, 1.0, -1.0, 3.0]]])
+    >>> selection_scores(logits, np.array([1, 1, 0, 0])).round(4).tolist()
     [0.5774]
     """
     predicted = (logits[0] > 0).astype(int) if len(logits) == 1 else logits.argmax(axis=0)
@@ -549,7 +550,7 @@ class Layered:
         normal = X @ linear
         statistics = np.empty((3, len(gain)), dtype=normal.dtype)
         compiled = kernels() if normal.dtype == np.float32 else None
-        apply: Any = compiled.normalize if compiled else _normalize_numpy
+        apply: Any = compiled.normalize_columns if compiled else _normalize_numpy
         out = apply(normal, gain, shift, statistics, SMALL)
         mean, variance, scale = statistics
         running = self.running[layer]
@@ -871,7 +872,7 @@ class _Training:
         for _ in range(head.n_epochs):
             epochs.append((*self._epoch(descent), network.logits(self.held)[:, 0]))
             if head.train_metric:
-                train_scores += above_chance(network.logits(self.X), self.train_codes).tolist()
+                train_scores += selection_scores(network.logits(self.X), self.train_codes).tolist()
             loss = float(losses(epochs[-1][2][:, None], self.held_wanted)[0])
             eval_losses.append(loss)
             better = best == math.inf or (best - loss) / (best + 1e-12) >= (
@@ -888,7 +889,7 @@ class _Training:
         curves = {
             "loss_per_epoch_train": losses(logits, wanted).tolist(),
             "loss_per_epoch_eval": eval_losses,
-            "metric_per_epoch_eval": above_chance(held, self.codes).tolist(),
+            "metric_per_epoch_eval": selection_scores(held, self.codes).tolist(),
             **({"metric_per_epoch_train": train_scores} if head.train_metric else {}),
         }
         return best_network or network, _steps(curves)
@@ -905,7 +906,7 @@ class _Training:
         descent = Descent(network, rates, self.recipe)
         for _ in range(self.head.grid_epochs):
             self._epoch(descent)
-        return above_chance(network.logits(self.held), self.codes)
+        return selection_scores(network.logits(self.held), self.codes)
 
     def _epoch(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
         """Train for an epoch and return the logits before each step, and the targets."""

@@ -300,7 +300,7 @@ class Distance:
         self.share = None if callable(metric) else share
 
     def is_shared(self, rows: int) -> bool:
-        """Return whether other heads use the distances of all pairs of so many rows."""
+        """Return whether other heads use the distances of all pairs of this many rows."""
         return self.share is not None and rows <= KEPT_ROWS
 
     def rows(self, X: np.ndarray) -> Iterator[np.ndarray]:

@@ -153,7 +153,7 @@ def shuffle(order, steps):
 
 
 @_compiled
-def normalize(normal, gain, shift, statistics, small):
+def normalize_columns(normal, gain, shift, statistics, small):
     """Normalize columns in place; return them scaled, shifted and rectified.
 
     The means, variances and factors are written to ``statistics``.

@@ -20,7 +20,7 @@ from karat.core.predictions import Predictions, as_text
 from karat.core.registry import analogy_function, analogy_functions, probe
 from karat.errors import ContractError, DefinitionError, did_you_mean
 from karat.probes.retrieval import Ranking
-from karat.probes.trained import missed, need_fields, ranked
+from karat.probes.trained import missed, need_fields, ranked_predictions
 
 #: maps the unit vectors of a, b and c to the vector to search for
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
@@ -101,7 +101,7 @@ class Analogy:
         asked = np.sort(np.column_stack(places), axis=1)
         others = len(stock.ids) - 1 - (asked[:, 1:] != asked[:, :-1]).sum(axis=1)
         self.candidates_ = int(others.max())
-        return ranked(test, stock.ids[best].to_numpy(), rank, others)
+        return ranked_predictions(test, stock.ids[best].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the target behind every candidate."""
@@ -289,7 +289,7 @@ class Links:
         best, rank = Ranking(targets, place[links.tail], out, len(known), unit).settle()
         others = len(known) - np.bincount(out[0], minlength=len(test))
         self.candidates_ = len(known)
-        return ranked(test, test.items.index[known[best]].to_numpy(), rank, others)
+        return ranked_predictions(test, test.items.index[known[best]].to_numpy(), rank, others)
 
     def unanswered(self, test: Dataset) -> Predictions:
         """Return empty predictions that rank the target behind every candidate."""

@@ -27,7 +27,7 @@ from karat.core.predictions import Predictions, as_text
 from karat.core.registry import probe
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.probes.trained import need_fields
-from karat.probes.trained import ranked as ranked_items
+from karat.probes.trained import ranked_predictions as ranked_items
 
 #: scores this close count as equal: the product of equal vectors differs in its last bits
 TIE = 2e-6
@@ -419,7 +419,7 @@ class _Searched(_Ranker):
             others.append(np.isfinite(row).sum())
             found = np.full(len(wanted), np.inf)
             own, places = self.candidates.places(wanted)
-            order, numbers = ranked(row, places)
+            order, numbers = rank_answers(row, places)
             found[own[order]] = numbers
             ranks.append(found)
         return np.array(first), np.array(others), np.concatenate(ranks)
@@ -841,7 +841,7 @@ def nearest(scores: np.ndarray) -> int:
     return int(np.argmax(scores >= scores.max() - NEAREST_TIE))
 
 
-def ranked(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def rank_answers(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the order of a query's answers by score, and their ranks in that order."""
     order = np.argsort(-scores[wanted], kind="stable")
     answers = scores[wanted[order]]
@@ -928,7 +928,7 @@ class SameClass(_ByClass):
             wanted = items.answers(query, among)
             scores[hidden] = -np.inf
             best[i] = nearest(scores)
-            order, rank = ranked(scores, wanted)
+            order, rank = rank_answers(scores, wanted)
             found.append(wanted[order])
             ranks.append(rank)
             others.append(len(among.ids) - len(hidden))

@@ -204,7 +204,7 @@ def need_fields(data: Dataset, probe: str, kind: str, fields: int = 1) -> None:
         )
 
 
-def ranked(
+def ranked_predictions(
     test: Dataset,
     answers: np.ndarray,
     rank: np.ndarray,
@@ -227,7 +227,9 @@ def ranked(
 def missed(test: Dataset, candidates: int) -> Predictions:
     """Return empty predictions that rank the target behind every candidate."""
     count = len(test)
-    return ranked(test, np.full(count, ""), np.full(count, np.inf), np.full(count, candidates))
+    return ranked_predictions(
+        test, np.full(count, ""), np.full(count, np.inf), np.full(count, candidates)
+    )
 
 
 @composer("single")

@@ -589,7 +589,7 @@ def gate_markdown(found: Gate) -> str:
     parts += ["#### Leaderboard", DOCUMENTS["markdown"](table)]
     changed = robustness_change(*found.runs)
     if len(changed):
-        parts += ["#### Robustness", render_frame(changed)]
+        parts += ["#### Robustness", _render_frame(changed)]
     findings = new_findings(*found.runs)
     parts += ["#### Checks", "\n".join(findings) or "No new finding."]
     if len(found.flips):
@@ -600,7 +600,7 @@ def gate_markdown(found: Gate) -> str:
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def render_frame(frame: pd.DataFrame) -> str:
+def _render_frame(frame: pd.DataFrame) -> str:
     """Return a frame of texts as a Markdown table."""
     first, *others = (text_column(str(name), frame[name], right=name != "task") for name in frame)
     return DOCUMENTS["markdown"](Table([], first, others, [0], "", []))

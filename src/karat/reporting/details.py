@@ -20,11 +20,11 @@ import numpy as np
 import pandas as pd
 
 from karat.core.files import safe_name
-from karat.core.formatting import count, plain, short
+from karat.core.formatting import count, cut_text, plain, short
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
 from karat.results.run import Run
-from karat.results.tables import describe
+from karat.results.tables import describe_item
 from karat.stats.paired_tests import average_ranks
 
 # -- compact JSON and the index of a page ----------------------------------------------------
@@ -69,15 +69,6 @@ def clean(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def cut_text(text: str, width: int) -> str:
-    """Cut a text to a maximum length.
-
-    >>> cut_text("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def to_json(value: Any) -> str:
@@ -193,7 +184,7 @@ def _folders(folder: Path) -> set[str]:
 
 
 @dataclass
-class Budget:
+class _Budget:
     """The number of bytes left for a section of the page."""
 
     left: int
@@ -424,7 +415,7 @@ class ItemTexts:
         wanted = [key for key in dict.fromkeys(map(str, keys)) if key not in given]
         places = table.index.get_indexer(pd.Index(wanted, dtype=object))
         pairs = zip(wanted, places, strict=True)
-        return {key: describe(table.iloc[i], self.width) for key, i in pairs if i >= 0}
+        return {key: describe_item(table.iloc[i], self.width) for key, i in pairs if i >= 0}
 
     def shown(self, task: int, texts: Mapping[str, str]) -> None:
         """Remember that these texts are on the page."""
@@ -447,7 +438,7 @@ def make_details(
 ) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     """Return the details by task, best models first, and notes on what was left out."""
     found: dict[int, list[dict[str, Any]]] = {}
-    budget, reader, items = Budget(max_bytes), Reader(), ItemTexts(ITEM_WIDTH)
+    budget, reader, items = _Budget(max_bytes), Reader(), ItemTexts(ITEM_WIDTH)
     omitted = 0
     for task, model in shown.predicted():
         run, records = shown.done[task, model]
@@ -505,7 +496,7 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
         raise MissingExtra("umap-learn", "umap")
     found: list[dict[str, Any]] = []
     damaged: list[str] = []
-    budget, omitted, items = Budget(MAPS), 0, ItemTexts(POINT_WIDTH)
+    budget, omitted, items = _Budget(MAPS), 0, ItemTexts(POINT_WIDTH)
     for task, model in shown.predicted():
         run, records = shown.done[task, model]
         try:
@@ -534,7 +525,7 @@ def make_maps(shown: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Sample:
+class VectorSample:
     """Labels and first principal components of some items; whether labels are numbers.
 
     ``keys`` are those of the items, if stored.
@@ -555,7 +546,7 @@ class Sample:
         return [shares[0], shares[1] if len(shares) > 1 else 0.0]
 
 
-def _sample(run: Run, record: dict[str, Any]) -> Sample | None:
+def _sample(run: Run, record: dict[str, Any]) -> VectorSample | None:
     """Return the stored sample of a job, or None."""
     folder = run.artifact_folder("predictions", record)
     if not (folder / SAMPLE).resolve().is_relative_to(run.folder.resolve()):
@@ -578,10 +569,10 @@ def _sample(run: Run, record: dict[str, Any]) -> Sample | None:
         raise ValueError("a component is not a finite number")
     metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
     keys = table["key"].tolist() if "key" in table else None
-    return Sample(table["label"].tolist(), components, metadata["truths"] == "numbers", keys)
+    return VectorSample(table["label"].tolist(), components, metadata["truths"] == "numbers", keys)
 
 
-def _maps(sample: Sample, umap: bool) -> list[dict[str, Any]]:
+def _maps(sample: VectorSample, umap: bool) -> list[dict[str, Any]]:
     components = sample.components
     names, colors = color_by(sample.labels, sample.numbers)
     if components.shape[1] == 1:

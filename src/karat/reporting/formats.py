@@ -98,8 +98,8 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from eliminated_notes(board.attrs.get("eliminated", {}))
     yield from _of_lacking(board.attrs.get("lacking", {}))
     yield from _of_coverage(board.attrs.get("coverage", {}))
-    for task, (duplicates, tested) in list(board.attrs.get("twins", {}).items())[:MAX_NOTES]:
-        yield f"{plain(task)}: {duplicates:,} of {tested:,} test rows also occur in training data."
+    for task, (number, tested) in list(board.attrs.get("duplicate_rows", {}).items())[:MAX_NOTES]:
+        yield f"{plain(task)}: {number:,} of {tested:,} test rows also occur in training data."
     for task, label in list(board.attrs.get("positive", {}).items())[:MAX_NOTES]:
         metric = board.attrs["metrics"][task]
         yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
@@ -701,7 +701,7 @@ def to_csv(board: pd.DataFrame) -> str:
     return str(_with_eliminated(board).to_csv(lineterminator="\n"))
 
 
-def to_json(board: pd.DataFrame) -> str:
+def _to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
     return dump_json(records(_with_eliminated(board).reset_index()))
 
@@ -898,4 +898,4 @@ DOCUMENTS: dict[str, Callable[[pd.DataFrame | Table], str]] = {
     "latex": _of_groups(to_latex),
     "html": _of_groups(to_html),
 }
-FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {**DOCUMENTS, "csv": to_csv, "json": to_json}
+FORMATS: dict[str, Callable[[pd.DataFrame], str]] = {**DOCUMENTS, "csv": to_csv, "json": _to_json}

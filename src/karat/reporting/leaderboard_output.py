@@ -135,7 +135,7 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
 
 def _table_parts(table: Table, width: int) -> list[RenderableType]:
     columns = [
-        replace(column, name=_shortened(column.name), label=_shortened(column.label))
+        replace(column, name=shorten_cells(column.name), label=shorten_cells(column.label))
         if column.part == "task"
         else column
         for column in table.columns
@@ -143,7 +143,7 @@ def _table_parts(table: Table, width: int) -> list[RenderableType]:
     fixed = [column for column in columns if column.part != "task"]
     room = width - sum(map(_width, fixed)) - 2
     longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
-    names = [Cell(_shortened(cell.text, longest)) for cell in table.model.cells]
+    names = [Cell(shorten_cells(cell.text, longest)) for cell in table.model.cells]
     model = replace(table.model, cells=names)
     parts: list[RenderableType] = []
     for group in _arranged(columns, width - _width(model)):
@@ -199,7 +199,8 @@ def _cells(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def _shortened(name: str, width: int = TASK_WIDTH) -> str:
+def shorten_cells(name: str, width: int = TASK_WIDTH) -> str:
+    """Return a text that is at most this wide on a terminal."""
     text = Text(name)
     text.truncate(width, overflow="ellipsis")
     return text.plain
@@ -372,7 +373,7 @@ COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 def finding_lines(found: Findings, where: str) -> list[str]:
     """Return the lines below a leaderboard: one per check, and the command that lists them all."""
-    lines = [f"{code} {summary(group)}" for code, group in _by_code(found).items()]
+    lines = [f"{code} {summarize_findings(group)}" for code, group in _by_code(found).items()]
     ignored = sum(found.silenced.values())
     if not lines:
         return [f"{count(ignored, 'finding')} ignored."] if ignored else []
@@ -406,15 +407,15 @@ def print_finding_lines(
         console.print(text, soft_wrap=True)
 
 
-def summary(group: Sequence[Finding]) -> str:
+def summarize_findings(group: Sequence[Finding]) -> str:
     """Return the findings of one check in one line.
 
     >>> def made(model, task):
     ...     return Finding("KRT102", "note", model, task, f"{model} is no better on {task}.", "")
-    >>> summary([made("a", "t")])
+    >>> summarize_findings([made("a", "t")])
     'a is no better on t.'
-    >>> summary([made("a", "t"), made("a", "u"), made("b", "t")]).endswith(": a on t, u; b on t.")
-    True
+    >>> print(summarize_findings([made("a", "t"), made("a", "u"), made("b", "t")])[-20:])
+    : a on t, u; b on t.
     """
     if len(group) == 1:
         return plain(group[0].message)

@@ -21,12 +21,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.analysis.all_pairs import (
-    ManyModels,
-    compare_models,
-    scale_scores,
-    separate_models,
-)
+from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate_models
 from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
 from karat.analysis.item_tests import CORRECTED, item_separation
@@ -35,14 +30,13 @@ from karat.analysis.race import Race, follow_races, race_rows
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.core.files import write_atomic
-from karat.core.formatting import count, middle_cut, plain, rounded, short
+from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
     ShownRun,
     clean,
     compact,
-    cut_text,
     first_sentences,
     make_details,
     make_maps,
@@ -360,7 +354,7 @@ def _tasks(
             "higher": metrics.higher[t],
             "folds": int(cells.tried[t].any(axis=0).sum()),
             "questions": evidence.items.get(task),
-            "twins": given.twins.get(task),
+            "duplicate_rows": given.duplicate_rows.get(task),
         }
         for t, task in enumerate(cells.tasks)
     ]
@@ -755,7 +749,7 @@ def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
             "folder": each.run.folder.resolve().name,
             "command": command_text(each.run.about.get("command")),
             "seed": each.run.about.get("seed"),
-            "versions": versions(each.run.about),
+            "versions": _versions(each.run.about),
             "platform": each.run.about.get("platform"),
             "jobs": sum(record["fold"] is not None for record in each.records),
             "ok": sum(record["status"] == "ok" for record in each.records),
@@ -765,7 +759,7 @@ def make_runs(shown: PageIndex) -> list[dict[str, Any]]:
     ]
 
 
-def versions(about: Mapping[str, Any]) -> dict[str, str]:
+def _versions(about: Mapping[str, Any]) -> dict[str, str]:
     """Return the versions of Karat, Python, the model and libraries."""
     found = {name: about.get(name) for name in ("karat", "python")} | {
         "model": about.get("version")
@@ -988,8 +982,16 @@ def report(
 ) -> Path:
     """Write the report of some runs to a file and return its path.
 
-    ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. ``umap`` adds
-    UMAP maps of vectors; it must be installed. ``pool`` is as in ``leaderboard``.
+    Parameters
+    ----------
+    runs
+        Run folders, folders of them, Run objects, or a tidy table of scores.
+    path, title
+        The HTML file, and the title of the page. Default: a title that names the suites.
+    umap
+        Whether to add UMAP maps of vectors; the library must be installed.
+    pool
+        Which runs are one model, as in ``leaderboard``.
     """
     text = make_page(make_bundle(runs, title=title, umap=umap, pool=pool))
     write_atomic(Path(path), text)

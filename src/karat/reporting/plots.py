@@ -18,12 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import (
-    ManyModels,
-    compare_models,
-    scale_scores,
-    separate,
-)
+from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate
 from karat.analysis.cheapest import MARGIN, ModelDifferences
 from karat.analysis.leaderboard import connected, leaderboard
 from karat.analysis.leaderboard import pareto as front_of
@@ -77,7 +72,13 @@ _SETTINGS: Any = {
 
 
 class Plot:
-    """A plot; ``save`` writes it, ``figure`` is the matplotlib figure."""
+    """A plot; ``save`` writes it.
+
+    Attributes
+    ----------
+    figure, title
+        The matplotlib figure, and its title.
+    """
 
     def __init__(self, figure: Figure, title: str = "") -> None:
         self.figure = figure
@@ -95,7 +96,7 @@ class Plot:
 
     def to_bytes(self, shape: str) -> bytes:
         """Return the plot as "svg", "pdf" or "png"; the same scores give the same bytes."""
-        check_format(shape)
+        _check_format(shape)
         hidden: Any = FORMATS[shape]
         file = io.BytesIO()
         with settings():
@@ -120,7 +121,7 @@ class Plot:
         return f'<img alt="{title}" src="data:image/svg+xml;base64,{data}">'
 
 
-def check_format(shape: str) -> None:
+def _check_format(shape: str) -> None:
     """Raise an error if there is no such format."""
     if shape not in FORMATS:
         names, hint = ", ".join(f".{name}" for name in FORMATS), did_you_mean(shape, FORMATS)
@@ -905,6 +906,8 @@ def plot(
 
     Parameters
     ----------
+    runs
+        As in ``leaderboard``.
     kind
         ``"board"``, ``"heatmap"``, ``"cd"`` (critical differences), ``"curves"``, ``"strip"``,
         ``"bars"``, ``"pareto"``, ``"cheapest"`` or ``"parallel"``.
@@ -952,7 +955,7 @@ def save_plot(
     """
     file = Path(output or f"{kind}.svg")
     _check_kind(kind)
-    check_format(file.suffix.lower().removeprefix("."))
+    _check_format(file.suffix.lower().removeprefix("."))
     given = options.pop("tasks", ())
     gathered = gather_scores(runs, options.get("pool", "variant"))
     options["tasks"] = _tasks(given, gathered.metrics) if given else None

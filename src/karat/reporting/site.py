@@ -35,13 +35,7 @@ from karat.reporting.formats import (
     text_column,
     to_html,
 )
-from karat.reporting.page import (
-    ICON,
-    leaderboard_tables,
-    make_bundle,
-    make_page,
-    page_files,
-)
+from karat.reporting.page import ICON, leaderboard_tables, make_bundle, make_page, page_files
 from karat.reporting.verdict import verdict_lines
 
 #: a folder with other files is not overwritten; this file marks one that was made before

@@ -31,27 +31,14 @@ from karat.core.formatting import count
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError, unknown
 from karat.metrics.metric import Metric
 from karat.models.contrib.endpoint_account import money
-from karat.reporting.formats import (
-    DOCUMENTS,
-    Table,
-    dump_json,
-    duration,
-    render,
-    render_frame,
-)
+from karat.reporting.formats import DOCUMENTS, Table, dump_json, duration, render, render_frame
 from karat.reporting.leaderboard_output import (
     leaderboard_text,
     print_finding_lines,
     robustness_table,
+    shorten_cells,
 )
-from karat.results.load import (
-    ago,
-    estimate,
-    frozen_runs,
-    gather_scores,
-    reason_nothing_ran,
-    status,
-)
+from karat.results.load import ago, estimate, frozen_runs, gather_scores, reason_nothing_ran, status
 from karat.results.run import Run
 from karat.stats.paired_tests import detectable_difference, needed_pairs
 
@@ -192,10 +179,10 @@ def metric_by_task(given: Sequence[str]) -> dict[str, str]:
     return {task: metric for task, _, metric in pairs}
 
 
-def columns_of(given: str | None) -> list[str] | None:
+def parse_columns(given: str | None) -> list[str] | None:
     """Parse an option of the form ``NAME,NAME``.
 
-    >>> columns_of("elo, pareto:memory_mb")
+    >>> parse_columns("elo, pareto:memory_mb")
     ['elo', 'pareto:memory_mb']
     """
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
@@ -228,7 +215,7 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
         print_lines(console, f"\n {count(len(plan.skipped_corruptions), 'corruption')} left out")
         complete &= _show_reasons(console, plan.skipped_corruptions, verbose)
     for planned in plan.tasks:
-        duplicates, tested = planned.twins
+        duplicates, tested = planned.duplicate_rows
         if duplicates:
             text = f"{duplicates} of {tested} test rows also occur in the training data"
             print_lines(console, f"\n {planned.task.name}: {text}")
@@ -577,12 +564,6 @@ def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> N
         print_lines(console, *(f" {line}" for line in describe_dataset(data)))
 
 
-def _shortened(text: str) -> str:
-    shown = Text(text)
-    shown.truncate(30, overflow="ellipsis")
-    return shown.plain
-
-
 def _column_cells(column: pd.Series, spec: DataSpec) -> Iterator[str]:
     """Yield the cells of a column's row: name, type, counts, an example, and what it is used as."""
     present = column.dropna()
@@ -590,7 +571,7 @@ def _column_cells(column: pd.Series, spec: DataSpec) -> Iterator[str]:
     yield column_type(column)
     yield f"{int(column.isna().sum()):,}"
     yield f"{present.astype(str).nunique():,}"
-    yield _shortened(cell_as_text(present.iloc[0])) if len(present) else ""
+    yield shorten_cells(cell_as_text(present.iloc[0]), 30) if len(present) else ""
     uses = {spec.target: "target", spec.weight: "weight", spec.part: "part", spec.group: "group"}
     yield "dropped" if column.name in spec.drop else uses.get(str(column.name), "feature")
 

@@ -33,7 +33,7 @@ IMPORTED = "imported.jsonl"
 VERSION = 2
 #: runs of fewer jobs are read from their records
 FEWEST_JOBS = 100
-#: values are arranged by form if each form has so many of them on average
+#: values are arranged by form if each form has this many of them on average
 FEWEST_ROWS = 16
 #: the key of an object that holds the place of a number in a pattern
 _NUMBER = "\x00"
@@ -41,14 +41,14 @@ _NUMBER = "\x00"
 _ALIGNED = 8
 
 
-class Column:
+class CompactColumn:
     """The values of a key: distinct patterns, the pattern of each row, and the numbers in order."""
 
     def __init__(self, patterns: list[Any], codes: np.ndarray, numbers: np.ndarray) -> None:
         self.patterns, self.codes, self.numbers = patterns, codes, numbers
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> Column:
+    def of(cls, values: Sequence[Any]) -> CompactColumn:
         """Return the values as a column."""
         kinds = set(map(type, values))
         if kinds == {float}:
@@ -68,7 +68,7 @@ class Column:
         return cls._stacked(parts, [np.array(rows) for rows in forms.values()], len(values))
 
     @classmethod
-    def _of_one_form(cls, values: Sequence[Any]) -> Column:
+    def _of_one_form(cls, values: Sequence[Any]) -> CompactColumn:
         """Return the column of lists of one length, or of objects with the same keys."""
         first = values[0]
         if not first:
@@ -88,7 +88,9 @@ class Column:
         return cls(patterns, codes.astype(np.uint32), _interleaved(inside, len(values)))
 
     @classmethod
-    def _stacked(cls, parts: list[Column], places: list[np.ndarray], count: int) -> Column:
+    def _stacked(
+        cls, parts: list[CompactColumn], places: list[np.ndarray], count: int
+    ) -> CompactColumn:
         """Return one column of several, each with the places of its rows."""
         patterns: list[Any] = []
         codes = np.empty(count, dtype=np.uint32)
@@ -98,7 +100,7 @@ class Column:
         return cls(patterns, codes, _interleaved(parts, count, places))
 
     @classmethod
-    def _of_mixed(cls, values: Sequence[Any]) -> Column:
+    def _of_mixed(cls, values: Sequence[Any]) -> CompactColumn:
         key: Any
         places: dict[Any, int] = {}
         patterns: list[Any] = []
@@ -119,7 +121,7 @@ class Column:
         return cls(patterns, np.array(codes, dtype=np.uint32), np.array(numbers, dtype=float))
 
     @classmethod
-    def joined(cls, columns: Sequence[Column]) -> Column:
+    def joined(cls, columns: Sequence[CompactColumn]) -> CompactColumn:
         """Return columns as one, the rows of the first one first."""
         places: dict[Any, int] = {}
         patterns: list[Any] = []
@@ -230,7 +232,7 @@ def _form(value: Any) -> Any:
 
 
 def _interleaved(
-    columns: list[Column], count: int, places: list[np.ndarray] | None = None
+    columns: list[CompactColumn], count: int, places: list[np.ndarray] | None = None
 ) -> np.ndarray:
     """Return the numbers of columns by row; ``places`` are those of their rows, if not all."""
     widths = [np.diff(column._starts) for column in columns]
@@ -282,7 +284,7 @@ def _filled(pattern: Any, numbers: Iterator[Any]) -> Any:
 class _Rows(dict[str, Any]):
     """The columns that were read, as lists where the values are no lists or objects."""
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, CompactColumn]) -> None:
         super().__init__()
         self.columns = columns
 
@@ -341,7 +343,7 @@ class Compact:
     ``places[g][i]`` is the place of row i of group g among all records.
     """
 
-    groups: list[dict[str, Column]]
+    groups: list[dict[str, CompactColumn]]
     places: list[np.ndarray]
 
     @classmethod
@@ -351,7 +353,7 @@ class Compact:
         for place, record in enumerate(records):
             rows.setdefault(tuple(record), []).append(place)
         groups = [
-            {key: Column.of([records[place][key] for place in places]) for key in keys}
+            {key: CompactColumn.of([records[place][key] for place in places]) for key in keys}
             for keys, places in rows.items()
         ]
         return cls(groups, [np.array(places, dtype=np.uint32) for places in rows.values()])
@@ -360,14 +362,14 @@ class Compact:
     def joined(cls, parts: Sequence[Compact], keys: Sequence[str]) -> Compact:
         """Return these keys of several runs as one, the records of the first one first."""
         starts = np.cumsum([0, *map(len, parts)])
-        alike: dict[tuple[str, ...], list[tuple[dict[str, Column], np.ndarray]]] = {}
+        alike: dict[tuple[str, ...], list[tuple[dict[str, CompactColumn], np.ndarray]]] = {}
         for start, part in zip(starts.tolist(), parts, strict=False):
             for columns, places in zip(part.groups, part.places, strict=True):
                 there = tuple(key for key in keys if key in columns)
                 alike.setdefault(there, []).append((columns, places.astype(np.int64) + start))
         return cls(
             [
-                {key: Column.joined([columns[key] for columns, _ in same]) for key in there}
+                {key: CompactColumn.joined([columns[key] for columns, _ in same]) for key in there}
                 for there, same in alike.items()
             ],
             [np.concatenate([places for _, places in same]) for same in alike.values()],
@@ -378,7 +380,7 @@ class Compact:
         groups = []
         for columns in self.groups:
             own = columns[key]
-            renamed = Column(list(map(rename, own.patterns)), own.codes, own.numbers)
+            renamed = CompactColumn(list(map(rename, own.patterns)), own.codes, own.numbers)
             groups.append({**columns, key: renamed})
         return Compact(groups, self.places)
 
@@ -500,7 +502,9 @@ def _joined(parts: list[pd.Series]) -> pd.Series:
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 
-def _scores_of_group(columns: Mapping[str, Column], places: np.ndarray) -> Iterator[dict[str, Any]]:
+def _scores_of_group(
+    columns: Mapping[str, CompactColumn], places: np.ndarray
+) -> Iterator[dict[str, Any]]:
     """Yield columns of the table of scores, one part per pattern of views and history."""
     history, views = nested = columns["history"], columns["views"]
     pairs = history.codes.astype(np.int64) * len(views.patterns) + views.codes
@@ -519,7 +523,7 @@ def _scores_of_group(columns: Mapping[str, Column], places: np.ndarray) -> Itera
 
 
 def _lines_of_pattern(
-    nested: tuple[Column, Column], codes: tuple[int, int], rows: np.ndarray
+    nested: tuple[CompactColumn, CompactColumn], codes: tuple[int, int], rows: np.ndarray
 ) -> tuple[list[tuple[Any, ...]], np.ndarray]:
     """Return the scores of one job, with places for numbers, and the numbers of each row."""
     history, views = nested
@@ -531,7 +535,7 @@ def _lines_of_pattern(
     return list(score_rows(steps, seen)), np.concatenate(numbers, axis=1)
 
 
-def _taken(column: Column, rows: np.ndarray) -> pd.Series:
+def _taken(column: CompactColumn, rows: np.ndarray) -> pd.Series:
     """Return the values of rows, of which few are distinct."""
     codes = column.codes[rows]
     used = np.bincount(codes, minlength=len(column.patterns)) > 0
@@ -645,9 +649,9 @@ def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None
         return None  # damaged
 
 
-def _read_group(columns: Mapping[str, Any], body: _Body) -> dict[str, Column]:
+def _read_group(columns: Mapping[str, Any], body: _Body) -> dict[str, CompactColumn]:
     return {
-        key: Column(list(patterns), body.read(codes), body.read(numbers))
+        key: CompactColumn(list(patterns), body.read(codes), body.read(numbers))
         for key, (patterns, codes, numbers) in columns.items()
     }
 

@@ -47,7 +47,7 @@ UNKNOWN = "?"
 
 
 @dataclass
-class Job:
+class ImportedJob:
     """A fold of a task: scores by view, or the reason of the failure in ``info``."""
 
     task: str
@@ -72,20 +72,20 @@ class ModelResults:
     model: str
     suite: str
     files: Sequence[Path]
-    jobs: dict[tuple[str, int], Job] = field(default_factory=dict)
+    jobs: dict[tuple[str, int], ImportedJob] = field(default_factory=dict)
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     higher: dict[str, bool] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)
 
-    def job(self, task: str, fold: int = 0, repeat: int = 0) -> Job:
+    def job(self, task: str, fold: int = 0, repeat: int = 0) -> ImportedJob:
         """Return the job of a task and fold, which is created if needed."""
-        return self.jobs.setdefault((task, fold), Job(task, fold, repeat))
+        return self.jobs.setdefault((task, fold), ImportedJob(task, fold, repeat))
 
     def first(self, task: str) -> str | None:
         """Return the primary metric of a task: the given one, or the first with a direction."""
         return self._first(task, [job for job in self.jobs.values() if job.task == task])
 
-    def _first(self, task: str, jobs: Sequence[Job]) -> str | None:
+    def _first(self, task: str, jobs: Sequence[ImportedJob]) -> str | None:
         primary: str = self.tasks[task]["metric"]
         scored = dict.fromkeys(m for job in jobs for view in job.scores.values() for m in view)
         return next((n for n in (primary, *scored) if self.way(n) is not None), None)
@@ -96,7 +96,7 @@ class ModelResults:
 
     def settle(self) -> list[str]:
         """Set each task's primary metric; remove and return the tasks without one."""
-        jobs: dict[str, list[Job]] = {task: [] for task in self.tasks}
+        jobs: dict[str, list[ImportedJob]] = {task: [] for task in self.tasks}
         for job in self.jobs.values():
             jobs.setdefault(job.task, []).append(job)
         primary = {task: self._first(task, jobs[task]) for task in self.tasks}
@@ -109,7 +109,7 @@ class ModelResults:
         self.jobs = {key: job for key, job in self.jobs.items() if job.task in self.tasks}
         return removed
 
-    def put(self, job: Job, metric: str, value: float | None, view: View = CLEAN) -> None:
+    def put(self, job: ImportedJob, metric: str, value: float | None, view: View = CLEAN) -> None:
         """Add a score."""
         if value is not None:
             job.scores.setdefault(view, {})[metric] = value
@@ -166,10 +166,10 @@ def direction(name: str) -> bool | None:
         return None
 
 
-def kind_of(metric: str) -> str:
+def metric_kind(metric: str) -> str:
     """Return the kind of task of a Karat metric, or an empty string.
 
-    >>> kind_of("auc"), kind_of("rmse"), kind_of("v_measure")
+    >>> metric_kind("auc"), metric_kind("rmse"), metric_kind("v_measure")
     ('classification', 'regression', 'clustering')
     """
     if direction(metric) is None:
@@ -255,14 +255,14 @@ def _about(found: ModelResults) -> dict[str, Any]:
     own |= found.about
     stamp = own.pop("stamp", None) or datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     named = {"model": found.model, "suite": found.suite}
-    by_task: dict[str, list[Job]] = {}
+    by_task: dict[str, list[ImportedJob]] = {}
     for job in found.jobs.values():
         by_task.setdefault(job.task, []).append(job)
     tasks = [_task(found, name, by_task.get(name, [])) for name in found.tasks]
     return {**named, **own, "stamp": stamp, "role": "", "karat": __version__, "tasks": tasks}
 
 
-def _task(found: ModelResults, name: str, jobs: Sequence[Job]) -> dict[str, Any]:
+def _task(found: ModelResults, name: str, jobs: Sequence[ImportedJob]) -> dict[str, Any]:
     facts = dict(found.tasks[name])
     primary = facts.pop("metric")
     scored = [metric for job in jobs for view in job.scores.values() for metric in view]
@@ -270,7 +270,7 @@ def _task(found: ModelResults, name: str, jobs: Sequence[Job]) -> dict[str, Any]
     return {
         "name": name,
         "dataset": facts.pop("dataset", name),
-        "kind": facts.pop("kind", "") or kind_of(primary),
+        "kind": facts.pop("kind", "") or metric_kind(primary),
         "metrics": metrics,
         "higher_is_better": {metric: found.way(metric) for metric in metrics},
         "folds": sorted({job.fold for job in jobs}),
@@ -284,7 +284,7 @@ def make_records(found: ModelResults) -> list[dict[str, Any]]:
     return [_record(found, job) for job in found.jobs.values()]
 
 
-def _record(found: ModelResults, job: Job) -> dict[str, Any]:
+def _record(found: ModelResults, job: ImportedJob) -> dict[str, Any]:
     facts = dict(job.facts)
     coverage = facts.pop("coverage", None)
     task = found.tasks[job.task]
@@ -298,7 +298,7 @@ def _record(found: ModelResults, job: Job) -> dict[str, Any]:
         "spec": "",
         "model": found.model,
         "task": job.task,
-        "kind": task.get("kind") or kind_of(task["metric"]),
+        "kind": task.get("kind") or metric_kind(task["metric"]),
         "fold": job.fold,
         "repeat": job.repeat,
         "seed": None,
@@ -464,7 +464,7 @@ def rows(sample: Sample) -> Iterator[Row]:
         yield Row(sample.path, line, cells, places)
 
 
-class Table:
+class ResultTable:
     """The rows of a CSV file by column, for files of many rows; or some of these rows."""
 
     def __init__(
@@ -473,7 +473,7 @@ class Table:
         self.path, self.lines, self.columns = path, lines, columns
 
     @classmethod
-    def read(cls, sample: Sample) -> Table:
+    def read(cls, sample: Sample) -> ResultTable:
         """Read a CSV file; cells that occur often are kept once."""
         lines = array("Q")
         columns: dict[str, list[str]] = {name: [] for name in sample.names}
@@ -493,10 +493,10 @@ class Table:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def take(self, places: Sequence[int]) -> Table:
+    def take(self, places: Sequence[int]) -> ResultTable:
         """Return some of the rows."""
         found = {name: [cells[i] for i in places] for name, cells in self.columns.items()}
-        return Table(self.path, [self.lines[i] for i in places], found)
+        return ResultTable(self.path, [self.lines[i] for i in places], found)
 
     def texts(self, name: str) -> Sequence[str]:
         """Return a column; its cells are empty if the file does not have it."""

@@ -36,7 +36,7 @@ from karat.results.compact import (
     stamp_records,
     write_compact,
 )
-from karat.results.pooling import PooledRun, check_pool, count_jobs, list_runs, pool_runs
+from karat.results.pooling import PooledRun, check_pool, count_jobs, name_runs, pool_runs
 from karat.results.run import Run, about_stamp, newest_first, open_runs
 from karat.results.tables import (
     ELIMINATED,
@@ -58,8 +58,8 @@ class Gathered:
     """Final scores on clean data, jobs, and facts about the tasks.
 
     ``metrics`` holds each task's primary metric, ``kinds``, ``datasets`` and ``languages`` its
-    groups, ``higher_is_better`` the directions of metrics as recorded by runs, ``twins`` the
-    number of test rows that also occur in training, and of all test rows, ``positive`` the
+    groups, ``higher_is_better`` the directions of metrics as recorded by runs, ``duplicate_rows``
+    the number of test rows that also occur in training, and of all test rows, ``positive`` the
     positive classes, ``modalities`` what the items are ("table", "text" or "entity"),
     ``prompts`` the prompts of models by role.
     ``lacking`` holds, by what lacks ("library" or "data") and the message, the models and tasks
@@ -80,7 +80,7 @@ class Gathered:
     datasets: dict[str, str] = field(default_factory=dict)
     languages: dict[str, str] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
-    twins: dict[str, tuple[int, int]] = field(default_factory=dict)
+    duplicate_rows: dict[str, tuple[int, int]] = field(default_factory=dict)
     lacking: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
     positive: dict[str, str] = field(default_factory=dict)
     modalities: dict[str, str] = field(default_factory=dict)
@@ -211,7 +211,7 @@ def exported_scores(runs: Any) -> pd.DataFrame:
 
 def exported_runs(runs: Any) -> list[tuple[Run, str, dict[str, str]]]:
     """Return runs, each with a name of its own, and the columns of its tasks."""
-    return [(each.run, each.model, each.labels) for each in list_runs(as_runs(runs))]
+    return [(each.run, each.model, each.labels) for each in name_runs(as_runs(runs))]
 
 
 def named_runs(runs: Any, pool: str = "variant") -> list[tuple[Run, str, dict[str, str]]]:
@@ -295,13 +295,13 @@ def _opened(folder: str | Path) -> list[Run]:
 
 #: a table of more rows is filtered before it is joined to those of other runs, to save memory
 MANY_ROWS = 50_000
-#: runs whose records have so many numbers in all are read at once
+#: runs whose records have this many numbers in all are read at once
 MANY_NUMBERS = 1_000_000
 _SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
 #: facts about tasks and models that are collected from all runs
 _FACTS = (
     *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
-    *("twins", "lacking", "prompts"),
+    *("duplicate_rows", "lacking", "prompts"),
 )
 
 
@@ -455,9 +455,9 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
     facts["datasets"].setdefault(called, task.get("dataset", ""))
     facts["languages"].setdefault(called, str((task.get("about") or {}).get("language") or ""))
     facts["modalities"].setdefault(called, task.get("modality", ""))
-    twins, tested = task.get("twins", (0, 0))
-    if twins:
-        facts["twins"].setdefault(called, (twins, tested))
+    repeated, tested = task.get("duplicate_rows", (0, 0))
+    if repeated:
+        facts["duplicate_rows"].setdefault(called, (repeated, tested))
     if task.get("positive") is not None:
         facts["positive"].setdefault(called, str(task["positive"]))
     if task["metrics"][0] != "?":

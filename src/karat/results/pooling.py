@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.core.formatting import cut_text
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.run import Run, newest_first
 from karat.results.tables import ELIMINATED, FINAL_EPOCH, SCORE_COLUMNS
@@ -70,7 +71,7 @@ def pool_runs(runs: Sequence[Run], pool: str = "variant") -> list[PooledRun]:
     return place_seeds(runs, name_models(runs, check_pool(pool)), name_questions(runs))
 
 
-def list_runs(runs: Sequence[Run]) -> list[PooledRun]:
+def name_runs(runs: Sequence[Run]) -> list[PooledRun]:
     """Return the runs, each with a name of its own; all seeds have one name."""
     named = zip(runs, name_models(runs, "none"), name_questions(runs), strict=True)
     return [
@@ -532,13 +533,8 @@ def _differing_items(own: Facts | None, several: Iterable[Facts | None]) -> list
     for key in keys:
         if len({each.get(key) for each in flat}) > 1:
             text = mine.get(key)
-            found.append(f"default {key}" if text is None else f"{key}={_cut(text)}")
+            found.append(f"default {key}" if text is None else f"{key}={cut_text(text, LONGEST)}")
     return found
-
-
-def _cut(text: str) -> str:
-    """Return a text with at most LONGEST characters."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _flat(given: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

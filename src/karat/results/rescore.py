@@ -305,7 +305,7 @@ def rescore(
             f"{found.folder} was imported from {imported.get('system')} "
             f"({imported.get('file')}) and has no predictions to compute scores from."
         )
-    work = _Work(found, check_metrics(metrics))
+    work = _Work(found, known_metrics(metrics))
     records, damaged = found.read_records()
     for name, reason in damaged.items():
         raise DataError(
@@ -319,7 +319,7 @@ def rescore(
     return result
 
 
-def check_metrics(metrics: Sequence[str] | str | None) -> list[str]:
+def known_metrics(metrics: Sequence[str] | str | None) -> list[str]:
     """Return the names of metrics without duplicates; raise if one is unknown."""
     asked = [metrics] if isinstance(metrics, str) else list(metrics or ())
     messages: list[str] = []

@@ -125,7 +125,13 @@ DEFAULTS: dict[str, Any] = {
 
 
 class Run:
-    """A result folder. ``scores()`` and ``results()`` are its tables, ``records()`` its jobs."""
+    """A result folder. ``scores()`` and ``results()`` are its tables, ``records()`` its jobs.
+
+    Attributes
+    ----------
+    folder
+        The path of the folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -348,10 +354,7 @@ class Run:
         self._write_tables(records, make_compact(records), stamp)
 
     def _write_tables(
-        self,
-        records: list[dict[str, Any]],
-        made: Compact | None,
-        stamp: list[int] | None = None,
+        self, records: list[dict[str, Any]], made: Compact | None, stamp: list[int] | None = None
     ) -> None:
         write_compact(self.folder, stamp or stamp_records(self.folder), made)
         scores = self.folder / "scores"
@@ -646,6 +649,8 @@ def _renamed(about: dict[str, Any]) -> dict[str, Any]:
             continue
         if isinstance(task.get("about"), dict):
             task["about"] = {_KEYS.get(key, key): value for key, value in task["about"].items()}
+        if "twins" in task:
+            task["duplicate_rows"] = task.pop("twins")
         if task.get("missing") == "penalise":
             task["missing"] = "penalize"
         probe = task.get("probe")
@@ -727,8 +732,18 @@ def load_artifact(
     """Return an artifact of a run: the content of its file, or a dict by file name if several.
 
     CSV files give DataFrames, ``.json`` the parsed value, ``.npy`` arrays, text files strings,
-    and other files bytes. Loading a pickle executes code: pass ``allow_pickle=True`` only if you
-    trust the run.
+    and other files bytes.
+
+    Parameters
+    ----------
+    run
+        A run or its folder.
+    name
+        The kind of artifact, such as ``"models"``.
+    task, fold
+        The job.
+    allow_pickle
+        Load pickles, too. This executes code: only if you trust the run.
     """
     opened = run if isinstance(run, Run) else Run.open(run)
     folder = opened.artifact_folder(name, {"task": task, "fold": fold})

@@ -763,7 +763,7 @@ class Contest:
         if best is not None and tables[0]:
             low, high = self._interval(folds[0] - folds[best], shared)
             difference = (values[0] - values[best], low, high)
-        ranks = ranked(values, higher)
+        ranks = rank_values(values, higher)
         coverage = [
             _coverage(units, shared if table else units)
             for units, table in zip(self.units, tables, strict=True)
@@ -835,14 +835,14 @@ def shared_units(held: Sequence[set[Unit]]) -> tuple[list[Unit], list[int]]:
     return sorted(shared), sorted(lost)
 
 
-def ranked(values: Sequence[float], higher: bool) -> list[int | None]:
+def rank_values(values: Sequence[float], higher: bool) -> list[int | None]:
     """Return the rank of each value, 1 is best; equal values share the better rank.
 
     None for a missing value, and where there are fewer than two values.
 
-    >>> ranked([0.5, 0.7, float("nan"), 0.7], higher=True)
+    >>> rank_values([0.5, 0.7, float("nan"), 0.7], higher=True)
     [3, 1, None, 1]
-    >>> ranked([0.5, float("nan")], higher=True)
+    >>> rank_values([0.5, float("nan")], higher=True)
     [None, None]
     """
     signed = np.array(values) * (1 if higher else -1)

@@ -27,6 +27,7 @@ from karat.core.columns import ITEM_TYPES, item_text
 from karat.core.dataset import Dataset
 from karat.core.embeddings import BITS, vector_bytes
 from karat.core.files import encodable, safe_name
+from karat.core.formatting import cut_text
 from karat.core.predictions import as_text
 from karat.errors import FAILURES, DataError
 
@@ -445,7 +446,7 @@ _TASK: dict[str, Check] = {
     "metrics": lambda value: bool(value) and _list_of(_is_text)(value),
     "folds": _list_of(_is_count),
     "higher_is_better": _object_of(lambda each: isinstance(each, bool)),
-    "twins": _list_of(_is_count, 2),
+    "duplicate_rows": _list_of(_is_count, 2),
     "entities": _is_shared,
     "give_away": _is_give_away,
     "classes": _object_of(_is_count),
@@ -497,11 +498,7 @@ _VIEW: dict[str, Check] = {
     "stored": lambda value: isinstance(value, bool),
     "confusion": _list_of(_is_counted_pair),
 }
-_STEP: dict[str, Check] = {
-    "epoch": _is_integer,
-    "metric": _is_text,
-    "value": _none_or(_is_number),
-}
+_STEP: dict[str, Check] = {"epoch": _is_integer, "metric": _is_text, "value": _none_or(_is_number)}
 
 
 # -- item tables ----------------------------------------------------------------------------
@@ -685,7 +682,7 @@ def _written(column: pd.Series) -> Any:
     if _is_plain(cells):
         return np.array(cells, dtype=object)
     texts = [
-        None if lost else cut(encodable(str(cell)))
+        None if lost else cut_text(encodable(str(cell)), TEXT_LENGTH)
         for lost, cell in zip(missing, cells, strict=True)
     ]
     return np.array(texts, dtype=object)
@@ -696,15 +693,6 @@ def _is_plain(cells: Sequence[Any]) -> bool:
     if set(map(type, cells)) - {str}:
         return False
     return "".join(cells).isascii() and max(map(len, cells), default=0) <= TEXT_LENGTH
-
-
-def cut(text: str, length: int = TEXT_LENGTH) -> str:
-    """Return a text of at most some characters.
-
-    >>> cut("abcdef", 4)
-    'abc…'
-    """
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 # -- reading --------------------------------------------------------------------------------
@@ -742,14 +730,16 @@ def read_item_table(folder: Path, task: Mapping[str, Any]) -> pd.DataFrame:
     return table.iloc[:, 1:].set_index(pd.Index(keys, name="key"))
 
 
-def describe(item: pd.Series, width: int) -> str:
+def describe_item(item: pd.Series, width: int) -> str:
     """Return an item as one text: the only text, or its cells with their names.
 
-    >>> describe(pd.Series({"age": "31", "plan": "", "city": "Rome"}), 40)
+    >>> describe_item(pd.Series({"age": "31", "plan": "", "city": "Rome"}), 40)
     'age: 31 · city: Rome'
     """
     cells = {name: value for name, value in item.items() if value != ""}
     shown = {name: value for name, value in cells.items() if name not in (LENGTH, GROUP, ANSWER)}
     if len(item.drop([LENGTH, GROUP, ANSWER], errors="ignore")) == 1 and shown:
-        return cut(" ".join(next(iter(shown.values())).split()), width)
-    return cut(" · ".join(f"{name}: {' '.join(v.split())}" for name, v in shown.items()), width)
+        return cut_text(" ".join(next(iter(shown.values())).split()), width)
+    return cut_text(
+        " · ".join(f"{name}: {' '.join(v.split())}" for name, v in shown.items()), width
+    )

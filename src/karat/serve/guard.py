@@ -20,14 +20,14 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 
-from karat.serve.server import ApiError, Settings, client_key, host_name
+from karat.serve.server import ApiError, ServerSettings, client_key, host_name
 from karat.serve.snapshots import (
     POLICY,
     BundleCache,
     FolderWatcher,
     Snapshot,
     short_hash,
-    to_json,
+    to_ascii_json,
 )
 
 BASE = "/api/v1"
@@ -81,7 +81,7 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         """Return the content as JSON."""
-        return to_json(content)
+        return to_ascii_json(content)
 
 
 def error_response(error: ApiError) -> Json:
@@ -298,7 +298,7 @@ class Guard:
     def __init__(self, app: FastAPI, service: Any) -> None:
         self.app = app
         self.service = service
-        self.settings: Settings = service.settings
+        self.settings: ServerSettings = service.settings
         limits = self.settings.limits
         self.turns = Turns(limits.requests, limits.requests_per_client)
         self.responses = ResponseCache(service.watcher, service.bundles)
@@ -450,7 +450,7 @@ def _with_headers(send: Send, head_only: bool) -> Send:
     return send_with_headers
 
 
-def check_request(scope: Any, settings: Settings) -> None:
+def check_request(scope: Any, settings: ServerSettings) -> None:
     """Refuse requests for another host, and requests that another website lets a browser send."""
     headers = Headers(scope=scope)
     _check_header(scope, headers)

@@ -28,13 +28,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import (
-    FileResponse,
-    HTMLResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -60,19 +54,19 @@ from karat.serve.guard import (
     internal_error,
 )
 from karat.serve.screens import example_values, make_api_page, make_form
-from karat.serve.server import ApiError, Settings
+from karat.serve.server import ApiError, ServerSettings
 from karat.serve.snapshots import (
     BundleCache,
     CheckedRecord,
-    Event,
     Events,
     FolderWatcher,
     ServedRun,
     Snapshot,
-    count_jobs,
+    StreamEvent,
+    count_job_states,
     file_stamp,
     short_hash,
-    to_json,
+    to_ascii_json,
 )
 from karat.serve.submissions import (
     QUEUED,
@@ -100,7 +94,7 @@ ABOUT = (
 class Service:
     """Everything that the endpoints share."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.watcher = FolderWatcher(settings.folder)
         self.bundles = BundleCache()
@@ -126,18 +120,20 @@ class Service:
             self._cache.move_to_end(key)
             return self._cache[key]
 
-    def look(self, topic: str) -> Event:
+    def look(self, topic: str) -> StreamEvent:
         """Return the state of an evaluation, or of the whole folder, as an event."""
         if topic:
             found = self.describe(self.evaluations.get(topic))
             ended = found["status"] not in (QUEUED, RUNNING)
-            return Event("evaluation", to_json(found), last=ended)
+            return StreamEvent("evaluation", to_ascii_json(found), last=ended)
         snapshot = self.watcher.snapshot()
         try:
             version = self.bundles.bundle(snapshot).version
         except Exception:  # requests for the page report it
             version = ""
-        return Event("progress", to_json({"version": version, "progress": snapshot.progress}))
+        return StreamEvent(
+            "progress", to_ascii_json({"version": version, "progress": snapshot.progress})
+        )
 
     def describe(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the public fields of an evaluation, and the progress of its runs."""
@@ -147,7 +143,7 @@ class Service:
             return {**fields, "runs": [], "models": [], **facts}
         runs = evaluation.order.find_runs(self.watcher.snapshot().runs, self.settings.constraint)
         models = sorted({run.model for run in runs.values()})
-        progress = {"runs": list(runs), "models": models, "progress": count_jobs(runs)}
+        progress = {"runs": list(runs), "models": models, "progress": count_job_states(runs)}
         return {**fields, **progress}
 
 
@@ -169,7 +165,7 @@ MaybeText = Text | SkipJsonSchema[None]
 MaybeNumber = Number | SkipJsonSchema[None]
 
 
-def described(description: str, default: Any = None) -> Any:
+def _described(description: str, default: Any = None) -> Any:
     """Return a query parameter with a default."""
     return Field(default, description=description)
 
@@ -177,8 +173,8 @@ def described(description: str, default: Any = None) -> Any:
 class Paging(BaseModel):
     """Parameters of lists."""
 
-    offset: Number = described("Number of items to skip.", 0)
-    limit: Limit = described("Maximum number of items.", 1000)
+    offset: Number = _described("Number of items to skip.", 0)
+    limit: Limit = _described("Maximum number of items.", 1000)
 
     def page(self, items: list[Any]) -> dict[str, Any]:
         """Return the selected items and the total number."""
@@ -189,22 +185,22 @@ class Paging(BaseModel):
 class JobsQuery(Paging):
     """Parameters of the list of jobs."""
 
-    task: MaybeText = described("Only this task.")
-    fold: MaybeNumber = described("Only this fold.")
-    status: MaybeText = described("Only ok, failed, timeout, memory or declined jobs.")
+    task: MaybeText = _described("Only this task.")
+    fold: MaybeNumber = _described("Only this fold.")
+    status: MaybeText = _described("Only ok, failed, timeout, memory or declined jobs.")
 
 
 class JobQuery(BaseModel):
     """Parameters that select a job."""
 
-    task: Text = described("Name of the task.", ...)
-    fold: Number = described("Number of the fold, starting at 0.", ...)
+    task: Text = _described("Name of the task.", ...)
+    fold: Number = _described("Number of the fold, starting at 0.", ...)
 
 
 class ViewQuery(JobQuery):
     """Parameters that select predictions."""
 
-    view: Text = described('A view such as typos@0.1, or "clean".', "clean")
+    view: Text = _described('A view such as typos@0.1, or "clean".', "clean")
 
 
 class PredictionsQuery(ViewQuery, Paging):
@@ -217,21 +213,21 @@ Pool = Literal["variant", "model", "none"]
 class RunsQuery(BaseModel):
     """The parameter that selects runs."""
 
-    run: Texts = described("Only these runs, by folder name. Repeatable.", [])
+    run: Texts = _described("Only these runs, by folder name. Repeatable.", [])
 
 
 class ScoresQuery(RunsQuery, Paging):
     """Parameters of the score table."""
 
-    model: Texts = described("Only these models. Repeatable.", [])
-    task: Texts = described("Only these tasks. Repeatable.", [])
-    metric: Texts = described("Only these metrics. Repeatable.", [])
-    fold: MaybeNumber = described("Only this fold.")
-    corruption: MaybeText = described("Only this corruption; empty: clean data.")
-    epoch: Annotated[int, Field(ge=-1, le=2**31 - 1)] | SkipJsonSchema[None] = described(
+    model: Texts = _described("Only these models. Repeatable.", [])
+    task: Texts = _described("Only these tasks. Repeatable.", [])
+    metric: Texts = _described("Only these metrics. Repeatable.", [])
+    fold: MaybeNumber = _described("Only this fold.")
+    corruption: MaybeText = _described("Only this corruption; empty: clean data.")
+    epoch: Annotated[int, Field(ge=-1, le=2**31 - 1)] | SkipJsonSchema[None] = _described(
         "Only this epoch; -1: final scores."
     )
-    format: Literal["json", "csv"] | SkipJsonSchema[None] = described(
+    format: Literal["json", "csv"] | SkipJsonSchema[None] = _described(
         "Overrides the Accept header. CSV has all rows unless limit is set."
     )
 
@@ -239,16 +235,16 @@ class ScoresQuery(RunsQuery, Paging):
 class BoardQuery(RunsQuery):
     """Parameters of the leaderboard."""
 
-    by: Literal["task", "kind", "dataset", "language"] | SkipJsonSchema[None] = described(
+    by: Literal["task", "kind", "dataset", "language"] | SkipJsonSchema[None] = _described(
         "Rank within each."
     )
-    missing: Text = described("How missing scores count.", "worst")
-    normalize: MaybeText = described('Add scores from 0 to 1: "range" or "baseline:MODEL".')
-    sort: MaybeText = described("Sort by this column, best first.")
-    metric: Texts = described("TASK=METRIC: another metric of a task. Repeatable.", [])
-    columns: Texts = described("More columns, as in karat leaderboard. Repeatable.", [])
-    pool: Pool = described("Which runs are one model.", "variant")
-    format: Literal["json", "csv", "markdown"] | SkipJsonSchema[None] = described(
+    missing: Text = _described("How missing scores count.", "worst")
+    normalize: MaybeText = _described('Add scores from 0 to 1: "range" or "baseline:MODEL".')
+    sort: MaybeText = _described("Sort by this column, best first.")
+    metric: Texts = _described("TASK=METRIC: another metric of a task. Repeatable.", [])
+    columns: Texts = _described("More columns, as in karat leaderboard. Repeatable.", [])
+    pool: Pool = _described("Which runs are one model.", "variant")
+    format: Literal["json", "csv", "markdown"] | SkipJsonSchema[None] = _described(
         "Overrides the Accept header."
     )
 
@@ -256,38 +252,38 @@ class BoardQuery(RunsQuery):
 class CompareQuery(RunsQuery):
     """Parameters of a comparison."""
 
-    a: Text = described("A model, as named in the leaderboard.", ...)
-    b: Text = described("The model to compare with.", ...)
-    metric: MaybeText = described("Only this metric. Default: each task's primary metric.")
-    on: Literal["folds", "common", "rows"] = described(
+    a: Text = _described("A model, as named in the leaderboard.", ...)
+    b: Text = _described("The model to compare with.", ...)
+    metric: MaybeText = _described("Only this metric. Default: each task's primary metric.")
+    on: Literal["folds", "common", "rows"] = _described(
         "Compare scores of folds, scores on the items both models cover, or predictions.", "folds"
     )
-    pool: Pool = described("Which runs are one model.", "variant")
+    pool: Pool = _described("Which runs are one model.", "variant")
 
 
 class EventsQuery(BaseModel):
     """The parameter of event streams."""
 
-    evaluation: MaybeText = described("Only this evaluation; the stream ends when it has ended.")
+    evaluation: MaybeText = _described("Only this evaluation; the stream ends when it has ended.")
 
 
 class SuiteQuery(BaseModel):
     """The parameter of the tasks of a suite."""
 
-    suite: Text = described("Name of a suite or of a task.", ...)
+    suite: Text = _described("Name of a suite or of a task.", ...)
 
 
 class GevalComparisonQuery(BaseModel):
     """Parameters of a comparison of GEval runs."""
 
-    run: Text = described("Id of a run.", ...)
-    compare_with: Texts = described("Ids of other runs; default: all. Repeatable.", [])
+    run: Text = _described("Id of a run.", ...)
+    compare_with: Texts = _described("Ids of other runs; default: all. Repeatable.", [])
 
 
 class NameQuery(BaseModel):
     """The parameter of uploads."""
 
-    name: Text = described("File name made of letters, digits and _@+,-.", ...)
+    name: Text = _described("File name made of letters, digits and _@+,-.", ...)
 
 
 # -- responses ------------------------------------------------------------------------------
@@ -893,7 +889,7 @@ WAIT_PAGE = (
 
 @pages.get("/")
 @pages.get("/report.html")
-def report(request: Request, service: Shared) -> Response:
+def report_page(request: Request, service: Shared) -> Response:
     """Return the live page, or the report as a file to download."""
     live = request.url.path == "/"
     try:
@@ -932,12 +928,6 @@ def docs_page(request: Request, service: Shared) -> Response:
     base = f"http://{request.headers['host']}"
     made = make_api_page(request.app.openapi(), values, base)
     return HTMLResponse(made.body, headers=made.headers)
-
-
-@pages.get("/api")
-def old_docs_page() -> Response:
-    """Lead to the documentation of the API, which was here before."""
-    return RedirectResponse("/docs", 308)
 
 
 # -- errors and the application -------------------------------------------------------------
@@ -984,7 +974,7 @@ def _allowed_methods(request: Request) -> list[str]:
     return ["HEAD", *found] if "GET" in found else found
 
 
-def make_app(settings: Settings) -> Guard:
+def make_app(settings: ServerSettings) -> Guard:
     """Return the ASGI application; its evaluations run during its lifespan."""
     service = Service(settings)
 

@@ -24,7 +24,7 @@ from karat import __version__
 from karat.errors import KaratError
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES
 from karat.reporting.page import ICON, page_files, policy
-from karat.serve.server import MEGABYTE, ApiError, Settings
+from karat.serve.server import MEGABYTE, ApiError, ServerSettings
 from karat.serve.snapshots import POLICY, ServedRun, Snapshot
 
 #: pages in the order of the navigation
@@ -58,7 +58,7 @@ class Screen:
     headers: dict[str, str]
 
 
-def make_form(name: str, settings: Settings) -> Screen:
+def make_form(name: str, settings: ServerSettings) -> Screen:
     """Return the page "upload", "evaluate" or "geval"."""
     writable = settings.token is not None
     suffixes = ", ".join(VECTOR_FILE_SUFFIXES)

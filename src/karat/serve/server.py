@@ -53,7 +53,7 @@ class ApiError(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Time limits in seconds for a client, and the number of connections and requests.
 
     A client is an IPv4 address or an IPv6 network. Clients of a reverse proxy count as one, so the
@@ -79,7 +79,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """Options of ``karat serve``. Without a token the server is read-only."""
 
     folder: Path
@@ -93,7 +93,7 @@ class Settings:
     workers: int = 1
     define: tuple[Path, ...] = ()
     geval_gold: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
 
     @property
     def uploads(self) -> Path:
@@ -106,7 +106,7 @@ class Settings:
         A server that listens on all addresses accepts any IP address: unlike a name, an address
         cannot be redirected. Starlette's TrustedHostMiddleware has no rule for that.
 
-        >>> settings = Settings(Path("results"))
+        >>> settings = ServerSettings(Path("results"))
         >>> settings.allows_host("localhost:8765"), settings.allows_host("evil.example")
         (True, False)
         """
@@ -210,7 +210,7 @@ REFUSAL = (
 )
 
 
-def serve(settings: Settings, ready: Callable[[str], None]) -> int:
+def serve(settings: ServerSettings, ready: Callable[[str], None]) -> int:
     """Serve until a signal arrives, and return the exit code: 130 after Ctrl-C, 0 after SIGTERM.
 
     ``ready`` is called with the URL when the server accepts connections.
@@ -250,7 +250,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
 class Connections:
     """The open connections of each client; idle ones are closed to make room for others."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
         self._open: dict[str, dict[LimitedConnection, None]] = {}
 
@@ -287,7 +287,7 @@ class LimitedConnection(H11Protocol):
     read a response, do not shut out others.
     """
 
-    limits = Limits()
+    limits = ServerLimits()
     opened: Connections
     header_start: float | None
 
@@ -394,7 +394,7 @@ def make_server(app: Any) -> Any:
     return Server(config)
 
 
-def fitting_limits(limits: Limits) -> Limits:
+def fitting_limits(limits: ServerLimits) -> ServerLimits:
     """Return limits with as many connections as this process may open files.
 
     The limit of the operating system is raised if necessary and possible.

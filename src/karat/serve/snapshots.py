@@ -25,15 +25,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__
 from karat.core.files import safe_name
 from karat.errors import FAILURES, DataError, KaratError
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import is_job_file, read_job_file
-from karat.results.tables import scores_table
-from karat.serve.server import ApiError, Limits
+from karat.results.tables import check_record, scores_table
+from karat.serve.server import ApiError, ServerLimits
 
 #: seconds between two scans of the folder
 SCAN_INTERVAL = 0.5
@@ -62,72 +62,41 @@ FileStamp = tuple[int, int, int]
 # -- JSON -----------------------------------------------------------------------------------
 
 
-def to_json(value: Any) -> bytes:
+def to_ascii_json(value: Any) -> bytes:
     r"""Return a value as ASCII-only JSON without NaN.
 
-    >>> to_json({"a": float("nan"), "b": (1, "é")})
+    >>> to_ascii_json({"a": float("nan"), "b": (1, "é")})
     b'{"a":null,"b":[1,"\\u00e9"]}'
     """
-    return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).encode("ascii")
+    return json.dumps(_plain(value), allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a value made of JSON types; missing and infinite numbers become null."""
     if isinstance(value, Mapping):
         return {
-            " · ".join(map(str, key)) if isinstance(key, tuple) else str(key): plain(each)
+            " · ".join(map(str, key)) if isinstance(key, tuple) else str(key): _plain(each)
             for key, each in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(each) for each in value]
+        return [_plain(each) for each in value]
     if hasattr(value, "tolist"):  # NumPy scalars and arrays
-        return plain(value.tolist())
+        return _plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     missing = str(value) in ("<NA>", "NaT")  # of pandas
     return value if isinstance(value, str | int | None) else None if missing else str(value)
 
 
-# -- validation of run folders --------------------------------------------------------------
+# -- records as the API returns them --------------------------------------------------------
 
 Text = Annotated[str, Field(max_length=20_000)]
-Name = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 class Checked(BaseModel):
     """Required keys and their types; other keys are allowed."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-
-
-class CheckedTask(Checked):
-    """A task in ``run.json``."""
-
-    name: Name
-    metrics: Annotated[list[Text], Field(min_length=1, max_length=1000)]
-    folds: list[int]
-    dataset: Text
-    kind: Text = ""
-    fingerprint: Text = ""
-    higher_is_better: dict[str, bool] = {}
-    twins: Annotated[list[int], Field(min_length=2, max_length=2)] = [0, 0]
-    about: dict[str, Any] = {}
-
-
-class CheckedAbout(Checked):
-    """The content of ``run.json``."""
-
-    model: Name
-    suite: Text
-    constraint: Text
-    mode: Text
-    stamp: Text
-    karat: Text
-    version: Text | None
-    params: dict[str, Any]
-    seed: int = 0
-    tasks: Annotated[list[CheckedTask], Field(max_length=100_000)]
-    versions: dict[str, Any] = {}
 
 
 class CheckedView(Checked):
@@ -168,15 +137,6 @@ class CheckedRecord(Checked):
     history: list[CheckedEpoch]
 
 
-def _check(model: type[Checked], value: Any, place: str) -> None:
-    try:
-        model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        key = ".".join(str(each)[:60] for each in first["loc"])
-        raise DataError(f"{place}: {key}: {first['msg']}.") from error
-
-
 # -- runs -----------------------------------------------------------------------------------
 
 
@@ -202,11 +162,10 @@ class ServedRun(FrozenRun):
         stamps = [about, *sorted((name, stamp) for name, (stamp, _) in self._files.items())]
         #: changes when a job ends, but not when one starts
         self.version = short_hash(repr(stamps).encode())
-        _check(CheckedAbout, self.about, "run.json")
-        if len({task["name"] for task in self.about["tasks"]}) < len(self.about["tasks"]):
-            raise DataError("run.json: duplicate task.")
+        self.about  # noqa: B018 (raises DataError if it is damaged)
         for record in self.records():
-            _check(CheckedRecord, record, f"the record of {str(record.get('task'))[:60]}")
+            if wrong := check_record(record):
+                raise DataError(f"the record of {str(record.get('task'))[:60]}: {wrong} is wrong.")
 
     def _read(self, known: Mapping[str, Any]) -> Iterator[tuple[str, tuple[FileStamp, Any]]]:
         try:
@@ -405,7 +364,7 @@ class FolderWatcher:
         self._stamps = stamps
         versions = repr([[(name, run.version) for name, run in runs.items()], left_out])
         version, state = (_text_hash(text) for text in (versions, versions + repr(active)))
-        return Snapshot(runs, left_out, version, count_jobs(runs), state)
+        return Snapshot(runs, left_out, version, count_job_states(runs), state)
 
     def _load(self, folder: Path, same: bool) -> ServedRun:
         known = self._snapshot.runs.get(folder.name)
@@ -454,7 +413,7 @@ def _folder_stamp(folder: Path) -> Any:
     return None if recent else (about, jobs)
 
 
-def count_jobs(runs: Mapping[str, ServedRun]) -> dict[str, Any]:
+def count_job_states(runs: Mapping[str, ServedRun]) -> dict[str, Any]:
     """Return the progress of some runs: the number of jobs by state, and the running jobs."""
     rows = [run.status for run in runs.values()]
     running = [{"model": run.model, **job} for run in runs.values() for job in run.active_jobs()]
@@ -523,7 +482,7 @@ class BundleCache:
     def live(self, snapshot: Snapshot) -> tuple[str, bytes]:
         """Return the entity tag and the JSON of bundle and progress."""
         bundle = self.bundle(snapshot)
-        facts = to_json({**_live_facts(bundle), "progress": snapshot.progress})
+        facts = to_ascii_json({**_live_facts(bundle), "progress": snapshot.progress})
         return short_hash(facts), bundle.body[:-1] + b"," + facts[1:]
 
     def page(self, snapshot: Snapshot, *, live: bool) -> tuple[str, bytes, dict[str, str]]:
@@ -566,7 +525,7 @@ def _make_bundle(snapshot: Snapshot) -> Bundle:
     start = time.thread_time()
     data = _bundle_data(list(snapshot.runs.values()))
     data = _with_notes(data, "Damaged, not shown", snapshot.left_out)
-    body = to_json(data)
+    body = to_ascii_json(data)
     pause = (time.thread_time() - start) * (1 / BUNDLE_SHARE - 1)
     pause = min(max(MIN_BUNDLE_INTERVAL, pause), MAX_BUNDLE_INTERVAL)
     return Bundle(snapshot.version, data, body, time.monotonic() + pause)
@@ -630,7 +589,7 @@ EMPTY_BUNDLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Event:
+class StreamEvent:
     """A state that clients receive; after the ``last`` one their streams end."""
 
     name: str
@@ -653,7 +612,7 @@ class Topic:
     """What some clients follow: its newest event, and an object that is set at the next change."""
 
     clients: int = 0
-    newest: Event | None = None
+    newest: StreamEvent | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -670,7 +629,7 @@ class Events:
     clients; a client itself needs no thread. ``look`` returns the present state of a topic.
     """
 
-    def __init__(self, look: Callable[[str], Event], limits: Limits) -> None:
+    def __init__(self, look: Callable[[str], StreamEvent], limits: ServerLimits) -> None:
         self.look = look
         self.limits = limits
         self.clients: Counter[str] = Counter()

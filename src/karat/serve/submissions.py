@@ -38,7 +38,7 @@ from karat.data.download import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
-from karat.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, Settings
+from karat.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, ServerSettings
 from karat.serve.snapshots import ServedRun
 
 #: allowed names of uploads: a single path component that is not hidden
@@ -79,7 +79,7 @@ NO_SPACE = ApiError(
 class Uploads:
     """Stores uploaded vector files, and unpacks uploaded run folders."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.vectors = settings.uploads / "vectors"
         self.drafts = settings.uploads / "drafts"
@@ -385,7 +385,7 @@ class GevalOrder(BaseModel):
 class DefinedNames:
     """The names that are defined on this server, read once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._lock = threading.Lock()
 
@@ -444,7 +444,7 @@ def _unknown(kind: str, name: str, known: list[str]) -> ApiError:
     return ApiError(422, f'there is no {kind} "{name}"', hint, field=field)
 
 
-def run_arguments(order: Order, settings: Settings, uploads: Uploads) -> list[str]:
+def run_arguments(order: Order, settings: ServerSettings, uploads: Uploads) -> list[str]:
     """Return the arguments of ``karat run`` for an order; values cannot be taken for options."""
     models = []
     for model in order.models:
@@ -468,7 +468,7 @@ def run_arguments(order: Order, settings: Settings, uploads: Uploads) -> list[st
 
 
 def geval_arguments(
-    order: GevalOrder, names: Mapping[str, Sequence[str]], folder: str, settings: Settings
+    order: GevalOrder, names: Mapping[str, Sequence[str]], folder: str, settings: ServerSettings
 ) -> list[str]:
     """Return the arguments of ``karat geval`` for an order, in the folder of the vector file.
 
@@ -522,7 +522,10 @@ class Evaluations:
     """
 
     def __init__(
-        self, settings: Settings, uploads: Uploads, before_end: Callable[[], None] = lambda: None
+        self,
+        settings: ServerSettings,
+        uploads: Uploads,
+        before_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.settings = settings
         self.uploads = uploads

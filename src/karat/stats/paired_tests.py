@@ -246,7 +246,7 @@ def wilcoxon(differences: Any, zeros: str = "pratt") -> SignedRank:
     if zeros not in ("pratt", "wilcox"):
         raise DefinitionError(f'zeros must be "pratt" or "wilcox", got {zeros!r}.')
     given = np.asarray(differences, dtype=float)
-    rows = as_rows(given)
+    rows = _as_rows(given)
     if zeros == "wilcox":
         rows = np.where(rows == 0, np.nan, rows)
     ranks, signs, counts = _signed_ranks(rows)
@@ -390,10 +390,10 @@ def subtract(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return apart
 
 
-def as_rows(values: np.ndarray) -> np.ndarray:
+def _as_rows(values: np.ndarray) -> np.ndarray:
     """Return a 2-d array of the last axis; an empty axis becomes one NaN.
 
-    >>> as_rows(np.empty(0))
+    >>> _as_rows(np.empty(0))
     array([[nan]])
     """
     shape = (int(np.prod(values.shape[:-1])), values.shape[-1])
@@ -494,7 +494,7 @@ def signed_rank(differences: Any, rope: float, *, draws: int = DRAWS, seed: int 
     """
     check_rope(rope)
     given = np.asarray(differences, dtype=float)
-    rows = as_rows(given)
+    rows = _as_rows(given)
     made = np.full((3, len(rows)), np.nan)
     weights: dict[int, np.ndarray] = {}
     for i, row in enumerate(rows):
@@ -615,7 +615,7 @@ def needed_signs(spread: float, difference: float) -> int:
 
 
 def detectable_difference(spread: float, pairs: int) -> float:
-    """Return the mean difference that so many pairs detect in 80 % of cases; see above.
+    """Return the mean difference that this number of pairs detects in 80 % of cases; see above.
 
     >>> round(detectable_difference(0.1, 34), 3)
     0.049

@@ -75,7 +75,7 @@ def write_gold(folder: Path) -> Path:
 
 
 def vectors(lost: tuple[str, ...] = LOST) -> dict[str, np.ndarray]:
-    """Vectors in which classes lie apart, related ones in order, and lands beside their cities."""
+    """Vectors with classes apart, related ones in order, and countries near their cities."""
     rng = np.random.default_rng(5)
     shift = np.array([0, 0, 0, 0, 3.0, 0])
     found: dict[str, np.ndarray] = {}

@@ -257,23 +257,23 @@ def test_command(place, capsys):
     asked = Parameters(
         str(place / "my vectors.txt"), tasks=["EntRel", "SemAn"], datasets=GOLD_NAMES, **folders
     )
-    assert command.run(asked) == 0
+    assert command.run_geval(asked) == 0
     out = capsys.readouterr().out
     assert "KORE" in out and "kendalltau_correlation" in out and "currency" in out
 
     def broken(a, b, c):
         raise ValueError("no")
 
-    assert command.run(replace(asked, analogy_function=broken)) == 1
+    assert command.run_geval(replace(asked, analogy_function=broken)) == 1
     out = capsys.readouterr().out
     assert "KORE" in out and "failed" in out and "accuracy_over_all" not in out
-    assert command.run(replace(asked, tasks=["SemAn"], analogy_function=broken)) == 1
+    assert command.run_geval(replace(asked, tasks=["SemAn"], analogy_function=broken)) == 1
 
 
 def test_a_missing_gold_standard_is_an_error_after_the_others(place, capsys):
     folders = {"gold_directory_path": place / "gold", "result_directory_path": place / "absent"}
     asked = Parameters(str(place / "my vectors.txt"), tasks=["SemAn"], **folders)
-    assert command.run(asked) == 2
+    assert command.run_geval(asked) == 2
     err = capsys.readouterr().err
     for name in ("capital_country_entities", "all_capital_country_entities", "city_state_entities"):
         assert f"SemanticAnalogies {name}" in err

@@ -19,7 +19,7 @@ if not all(map(find_spec, ("fastapi", "uvicorn", "httpx"))):
 
 from karat.compat.geval import FrameworkManager
 from karat.compat.geval.served import GevalServer
-from karat.serve.server import ApiError, Settings
+from karat.serve.server import ApiError, ServerSettings
 from karat.serve.submissions import Evaluation, GevalOrder, geval_arguments
 
 from .geval_gold import run_geval, vectors, write_gold, write_hdf5, write_text
@@ -51,7 +51,7 @@ def client(place):
         from starlette.testclient import TestClient
 
         from karat.serve.routes import make_app
-    settings = Settings(
+    settings = ServerSettings(
         place / "results",
         token=TOKEN,
         geval_gold=place / "gold",
@@ -270,7 +270,7 @@ def test_links_out_of_the_folder_are_not_followed(client, place, tmp_path):
 def test_a_server_without_gold_standards_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("KARAT_DATA", str(tmp_path))
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
-    server = GevalServer(Settings(tmp_path))
+    server = GevalServer(ServerSettings(tmp_path))
     assert "--geval-gold" in server.options()["message"]
     with pytest.raises(ApiError) as caught:
         server.check(GevalOrder(vectors="v.txt", tasks=["Class"]))
@@ -286,7 +286,7 @@ def test_a_server_without_gold_standards_says_what_to_do(tmp_path, monkeypatch):
 def test_arguments_of_the_child_process(tmp_path):
     order = GevalOrder(vectors="v.txt", vector_size=3, compare_with=["x"], analogy_function="")
     names = {"tasks": ["Clustering:teams_cluster"], "compare_with": ["/a/x"]}
-    settings = Settings(tmp_path, geval_gold=tmp_path / "gold", workers=2)
+    settings = ServerSettings(tmp_path, geval_gold=tmp_path / "gold", workers=2)
     given = geval_arguments(order, names, "result_1", settings)
     assert given[0] == "geval" and all(each.startswith("--") for each in given[1:])
     options = dict(each[2:].split("=", 1) for each in given[1:])
@@ -303,7 +303,7 @@ def test_stored_evaluations_keep_the_kind_of_their_order():
 
 
 def test_damaged_files_are_reported(tmp_path):
-    server = GevalServer(Settings(tmp_path))
+    server = GevalServer(ServerSettings(tmp_path))
     (tmp_path / "comparison.csv").write_text("not a table\n")
     with pytest.raises(ApiError) as caught:
         server.runs()
@@ -347,7 +347,7 @@ def test_equal_names_in_several_folders_stay_apart(tmp_path):
             gold_directory_path=tmp_path / "gold",
             result_directory_path=tmp_path / "out",
         )
-    server = GevalServer(Settings(tmp_path / "out"))
+    server = GevalServer(ServerSettings(tmp_path / "out"))
     names = [run["id"] for run in server.runs()]
     assert names == ["v_6_cosine_2_1", "v_6_cosine_2_1 (2)"]
     assert server.stored_ids(names[1:]) == [f"{tmp_path}/two/v_6_cosine_2_1"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from karat.compat.tabeb import TabEBBaseEncoder, get_model
-from karat.compat.tabeb.tasks import describe
+from karat.compat.tabeb.tasks import describe_object
 from karat.errors import DefinitionError
 
 from .test_interface import ROWS, TABLE, Scaled, task
@@ -79,7 +79,9 @@ def test_skrub_encoder():
     with pytest.raises(DefinitionError, match='"cardinality"'):
         get_model("skrub_encoder", cardinality=1)
     seeded = get_model("skrub_encoder", cardinality_threshold=1, random_state=3)
-    assert describe(seeded) == "SkrubRows(options={cardinality_threshold: 1}, random_state=3)"
+    assert (
+        describe_object(seeded) == "SkrubRows(options={cardinality_threshold: 1}, random_state=3)"
+    )
 
 
 def test_carte_encoder_gets_the_kind_of_target(monkeypatch):

@@ -19,7 +19,7 @@ from karat.compat.tabeb import (
     get_leaderboard,
     get_model,
 )
-from karat.compat.tabeb.interface import CONFIG, ENCODER, read_scores
+from karat.compat.tabeb.interface import CONFIG, ENCODER, read_tabeb_scores
 from karat.errors import DataError, Declined, DefinitionError
 from karat.models.model import Model
 
@@ -125,7 +125,7 @@ def test_content_of_the_score_file(tmp_path):
     frame = task(names=("one", "two")).evaluate([Scaled()], save_dir=tmp_path / "deep" / "er")
     path = tmp_path / "deep" / "er" / "scores_regression.parquet"
     assert [p.name for p in path.parent.iterdir()] == [path.name]
-    saved = read_scores(path)
+    saved = read_tabeb_scores(path)
     assert list(saved.columns) == [
         *("encoder", "one", "two", "regression_average"),
         *(CONFIG, ENCODER),
@@ -141,11 +141,11 @@ def test_content_of_the_score_file(tmp_path):
 def test_encoders_are_added_and_replaced(tmp_path):
     task().evaluate([Scaled(name="a")], save_dir=tmp_path)
     task().evaluate([Scaled(name="b"), Scaled(0, name="c")], save_dir=tmp_path)
-    saved = read_scores(tmp_path / "scores_regression.parquet")
+    saved = read_tabeb_scores(tmp_path / "scores_regression.parquet")
     assert saved["encoder"].tolist() == ["a", "b", "c"]
     with pytest.warns(UserWarning, match=" b "):
         task().evaluate([Scaled(0, name="b")], save_dir=tmp_path)
-    saved = read_scores(tmp_path / "scores_regression.parquet").set_index("encoder")
+    saved = read_tabeb_scores(tmp_path / "scores_regression.parquet").set_index("encoder")
     assert sorted(saved.index) == ["a", "b", "c"]
     assert saved.loc["b", "one"] == saved.loc["c", "one"] > saved.loc["a", "one"]
 
@@ -159,7 +159,7 @@ def test_other_settings_are_separate_rows(tmp_path, other):
     first = task().evaluate([Scaled(0)], save_dir=tmp_path)
     with pytest.warns(UserWarning, match="other settings"):
         second = task(**other).evaluate([Scaled(0)], save_dir=tmp_path)
-    saved = read_scores(tmp_path / "scores_regression.parquet")
+    saved = read_tabeb_scores(tmp_path / "scores_regression.parquet")
     assert saved["encoder"].tolist() == ["scaled", "scaled"]
     assert saved["one"].tolist() == [first.loc[0, "one"], second.loc[0, "one"]]
     assert saved[CONFIG].nunique() == 2
@@ -183,7 +183,7 @@ def test_failure_keeps_an_earlier_score(tmp_path):
     with pytest.warns(UserWarning, match="scaled on two"):
         bad = made.evaluate([Failing(0)], save_dir=tmp_path)
     assert np.isnan(bad.loc[0, "two"])
-    saved = read_scores(tmp_path / "scores_regression.parquet")
+    saved = read_tabeb_scores(tmp_path / "scores_regression.parquet")
     pd.testing.assert_frame_equal(saved[list(good.columns)], good, check_exact=True)
 
 
@@ -216,7 +216,7 @@ def test_score_file_of_tabeb(tmp_path):
         assert get_leaderboard(["own"], tmp_path)["encoder"].tolist() == ["a", "b"]
     with pytest.warns(UserWarning, match="other settings"):
         task().evaluate([Scaled()], save_dir=tmp_path)
-    assert read_scores(path)["encoder"].tolist() == ["a", "b", "scaled"]
+    assert read_tabeb_scores(path)["encoder"].tolist() == ["a", "b", "scaled"]
 
 
 def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
@@ -228,7 +228,7 @@ def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="scores_regression.parquet.*No space"):
         task().evaluate([Scaled(name="b")], save_dir=tmp_path)
     (path,) = tmp_path.iterdir()
-    assert read_scores(path)["encoder"].tolist() == ["a"]
+    assert read_tabeb_scores(path)["encoder"].tolist() == ["a"]
 
 
 def test_ranks_use_the_direction_of_the_metric(tmp_path):
@@ -250,7 +250,7 @@ def test_ranks_do_not_depend_on_scale(tmp_path):
     path = tmp_path / "scores_regression.parquet"
     made = task(names=("one", "two", "three"))
     made.evaluate([Scaled(0, "a"), Scaled(0, "b")], save_dir=tmp_path)
-    saved = read_scores(path)
+    saved = read_tabeb_scores(path)
     # b is better on two of three, and much worse in the mean
     saved[["one", "two", "three"]] = [[0.2, 0.2, 100.0], [0.1, 0.1, 200.0]]
     saved["regression_average"] = saved[["one", "two", "three"]].mean(axis=1)

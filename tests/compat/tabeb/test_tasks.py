@@ -33,7 +33,7 @@ from karat.compat.tabeb import (
     TabEBRegressionTask,
 )
 from karat.compat.tabeb.readers import LostData
-from karat.compat.tabeb.tasks import describe
+from karat.compat.tabeb.tasks import describe_object
 from karat.errors import ContractError, DataError, DefinitionError, MissingExtra
 from karat.models.tabular_encoders import OutOfFold
 
@@ -963,7 +963,7 @@ def test_descriptions():
         def __init__(self):
             self.me, self.rows, self.name, self.pairs = self, np.ones(3), "x", {"a": [1, None]}
 
-    assert describe(Odd()) == "Odd(name='x', pairs={a: [1, None]})"
-    assert describe(None) == "None"
-    long = [describe(Scaled(1, "n" * 600 + end)) for end in "ab"]
+    assert describe_object(Odd()) == "Odd(name='x', pairs={a: [1, None]})"
+    assert describe_object(None) == "None"
+    long = [describe_object(Scaled(1, "n" * 600 + end)) for end in "ab"]
     assert long[0][:500] == long[1][:500] and long[0] != long[1] and len(long[0]) < 520

@@ -750,7 +750,7 @@ def test_zip_is_downloaded_from_one_of_two_urls(stub, served, trouble):
 
 
 def test_downloaded_file_is_copied_into_the_folder(stub, served, tmp_path, monkeypatch):
-    module.rule_of("T1A")  # which is kept
+    module.task_rule("T1A")  # which is kept
     monkeypatch.delenv("KARAT_DATA", raising=False)
     definition = served([stub.ranged(ZIP)], [stub.status(500)])
     loader = partial(load_dataset, "t", definition)

@@ -23,7 +23,7 @@ from karat.compat.ulysses.result_files import (
     aggregate,
     bootstrap,
     corrected,
-    describe,
+    describe_columns,
     frame,
     pooled_bootstrap,
     pooled_corrected,
@@ -337,7 +337,7 @@ def test_one_value_has_itself_as_interval_and_equal_ones_have_none():
 
 def test_columns_are_described_over_the_rows_that_have_them():
     table = np.array([[1.0, 4.0, 7.0], [2.0, 6.0, np.nan], [6.0, np.nan, np.nan]])
-    found = describe(table, 0, Resampling(), (0.0, math.inf))
+    found = describe_columns(table, 0, Resampling(), (0.0, math.inf))
     assert found["avg"].tolist() == [3.0, 5.0, 7.0]
     assert found["std"] == pytest.approx([math.sqrt(7), math.sqrt(2), 0.0])
     for column, rows in enumerate((3, 2, 1)):
@@ -348,9 +348,9 @@ def test_columns_are_described_over_the_rows_that_have_them():
 def test_an_interval_stays_within_the_range_and_around_equal_values():
     """Nine times nothing and one 1: the reflected interval begins below 0."""
     table = np.array([[0.0, 0.5]] * 9 + [[1.0, 0.5]])
-    plain = describe(table, 1, Resampling(faithful=True), (0.0, 1.0))
+    plain = describe_columns(table, 1, Resampling(faithful=True), (0.0, 1.0))
     assert plain["ci99_low"][0] < -0.1 and np.isnan(plain["ci99_low"][1])
-    found = describe(table, 1, Resampling(), (0.0, 1.0))
+    found = describe_columns(table, 1, Resampling(), (0.0, 1.0))
     assert found["ci99_low"].tolist() == [0.0, 0.5]
     assert found["ci99_high"].tolist() == [plain["ci99_high"][0], 0.5]
 
@@ -361,14 +361,14 @@ def test_an_interval_stays_within_the_range_and_around_equal_values():
     st.integers(0, 2**32 - 1),
 )
 def test_every_interval_of_shares_lies_between_0_and_1(values, seed):
-    found = describe(np.array(values)[:, None], seed, Resampling(times=200), (0.0, 1.0))
+    found = describe_columns(np.array(values)[:, None], seed, Resampling(times=200), (0.0, 1.0))
     assert 0 <= found["ci99_low"][0] <= found["ci99_high"][0] <= 1
 
 
 def test_names_contain_the_confidence():
-    found = describe(np.ones((2, 1)), 0, Resampling(0.95), (0, 1))
+    found = describe_columns(np.ones((2, 1)), 0, Resampling(0.95), (0, 1))
     assert list(found) == ["avg", "std", "ci95_low", "ci95_high"]
-    assert list(describe(np.ones((2, 1)), 0, Resampling(0.995), (0, 1)))[2] == "ci99.5_low"
+    assert list(describe_columns(np.ones((2, 1)), 0, Resampling(0.995), (0, 1)))[2] == "ci99.5_low"
 
 
 @pytest.mark.parametrize("wrong", [{"confidence": 1.0}, {"confidence": 99}, {"times": 0}])

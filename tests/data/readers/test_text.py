@@ -582,7 +582,7 @@ OPTIONS = {
 @pytest.fixture
 def shops(tmp_path: Path) -> Path:
     files = {"a": LEFT, "b": RIGHT, "m": "a_id,b_id\n01,01\n02,02\n"}
-    files["labelled"] = "n,a_id,b_id,gold\n0,01,01,1\n1,02,x,0\n2,01,9,0\n"
+    files["labeled"] = "n,a_id,b_id,gold\n0,01,01,1\n1,02,x,0\n2,01,9,0\n"
     for name, text in files.items():
         (tmp_path / f"{name}.csv").write_text(text)
     return tmp_path
@@ -635,13 +635,13 @@ def test_negatives_depend_on_the_seed_and_are_limited_by_the_number_of_rows(shop
 
 
 def test_labeled_pairs_need_no_negatives(shops):
-    data = link(shops, target="gold", matches="labelled.csv")
+    data = link(shops, target="gold", matches="labeled.csv")
     assert answers(data) == [
         ("left:01", "right:01", "match"),
         ("left:02", "right:x", "no match"),
         ("left:01", "right:9", "no match"),
     ]
-    assert link(shops, target="gold", matches="labelled.csv", match="0").target[0] == "no match"
+    assert link(shops, target="gold", matches="labeled.csv", match="0").target[0] == "no match"
 
 
 def test_rows_of_one_entity_match_without_a_file_of_matches(shops):
@@ -705,7 +705,7 @@ def test_linkage_without_matches_or_negatives(shops):
     with pytest.raises(DataError, match=r'"b\.csv"'):
         link(shops, right="bb.csv")
     with pytest.raises(DataError, match=r"a\.csv"):
-        link(shops, target="gold", matches="labelled.csv", match="yes")
+        link(shops, target="gold", matches="labeled.csv", match="yes")
     (shops / "b.csv").write_text("id,name\n01,x\n")
     (shops / "m.csv").write_text("a_id,b_id\n01,01\n02,01\n")
     with pytest.raises(DataError, match="matches"):
@@ -755,7 +755,7 @@ def test_search_has_each_match_once(shops):
     (shops / "m.csv").write_text("a_id,b_id\n01,01\n01,9\n01,01\n02,9\n")
     data = link(shops, ask="search", negatives=None)
     assert asked(data) == [("left:01", "right:01"), ("left:01", "right:9"), ("left:02", "right:9")]
-    data = link(shops, "gold", ask="search", matches="labelled.csv", negatives=None)
+    data = link(shops, "gold", ask="search", matches="labeled.csv", negatives=None)
     assert asked(data) == [("left:01", "right:01")]
     assert len(data.items) == 5
 

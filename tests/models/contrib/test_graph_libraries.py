@@ -169,7 +169,7 @@ def test_pickle_path_alone_is_refused(tmp_path, file, name):
 
 
 def links(names: list[str]) -> Task:
-    """Return a task of one question per name: on which side of the list it stands."""
+    """Return a task of one question per name: in which half of the list it is."""
     truth = np.where(np.arange(len(names)) % 2, "odd", "even")
     items = pd.Series(names, index=names)
     asked = pd.DataFrame({"name": names})
@@ -246,7 +246,7 @@ def test_a_real_file_of_vectors(tmp_path):
     assert saved.unavailable() == "" and len(pickle.dumps(saved)) < 500
     before = object_identity(GensimFile(str(path)))
     made.vectors[0] += 1
-    made.save(str(path), sep_limit=0)  # arrays in files beside it
+    made.save(str(path), sep_limit=0)  # arrays in separate files
     assert [file.name for file in saved.files()] == ["words.kv", "words.kv.vectors.npy"]
     np.testing.assert_array_equal(GensimFile(str(path)).transform(["rome"]), [[2, 3]])
     once = object_identity(GensimFile(str(path)))

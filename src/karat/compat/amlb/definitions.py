@@ -33,7 +33,7 @@ from karat.config.yaml_files import (
     Mistake,
     Node,
     SourceFile,
-    describe,
+    describe_value,
     mistake_at,
     read_yaml,
 )
@@ -87,7 +87,7 @@ class Translation:
 
     def wrong(self, node: Node, path: tuple[Key, ...], wanted: str) -> None:
         """Report a value of the wrong type."""
-        text = f"must be {wanted}, got {describe(node.value, node.text)}."
+        text = f"must be {wanted}, got {describe_value(node.value, node.text)}."
         self.mistakes.append(mistake_at(node, path, text, key=True))
 
 

@@ -23,10 +23,10 @@ from karat.results.importing import (
     UNKNOWN,
     ImportLog,
     ModelResults,
+    ResultTable,
     Sample,
-    Table,
     direction,
-    kind_of,
+    metric_kind,
 )
 from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
@@ -177,7 +177,7 @@ def _type(task: Mapping[str, Any], metric: str) -> str:
     """
     if task.get("classes"):
         return "binary" if len(task["classes"]) == 2 else "multiclass"
-    return str(task.get("type") or task.get("kind") or kind_of(metric))
+    return str(task.get("type") or task.get("kind") or metric_kind(metric))
 
 
 def keep_scores(runs: Sequence[Run], file: Path) -> None:
@@ -246,7 +246,7 @@ class _File:
         base = {*AMLB_COLUMNS, *KARAT_COLUMNS, *NEW}
         others = [name for name in sample.names if name not in base]
         self.metrics = [name for name in others if direction(name) is not None]
-        self.rows = self._last(Table.read(sample))
+        self.rows = self._last(ResultTable.read(sample))
         self.types = self._types()
         self.own = self._firsts()
         self.first: dict[str, str] = {}
@@ -254,7 +254,7 @@ class _File:
         numbers = [name for name in others if name not in self.metrics and name not in asked]
         log.skipped(sample.path, [n for n in numbers if not n.startswith("infer_batch_size")])
 
-    def _last(self, table: Table) -> Table:
+    def _last(self, table: ResultTable) -> ResultTable:
         """Return the last row of each job and view."""
         stated = zip(table.texts("status"), table.texts("info"), strict=True)
         ran = [s != "declined" and not info.startswith(DECLINED) for s, info in stated]
@@ -322,7 +322,7 @@ class _File:
             self._add(found, part)
             yield found
 
-    def _common(self, part: Table) -> dict[str, Any]:
+    def _common(self, part: ResultTable) -> dict[str, Any]:
         """Return the common fields of the rows of a run, and the time of the last row."""
         names = ("mode", "version", "params", "tag", "app_version")
         modes, versions, params, tags, new_tags = (
@@ -339,7 +339,7 @@ class _File:
             "stamp": stamp if whole else None,
         }
 
-    def _add(self, found: ModelResults, part: Table) -> None:
+    def _add(self, found: ModelResults, part: ResultTable) -> None:
         """Add the jobs of a run."""
         self._add_tasks(found, part)
         folds, repeats = part.integers("fold"), part.integers("repeat")
@@ -359,17 +359,17 @@ class _File:
                 job.scores.setdefault(view, {}).update(row)
             job.facts |= facts
 
-    def _add_tasks(self, found: ModelResults, part: Table) -> None:
+    def _add_tasks(self, found: ModelResults, part: ResultTable) -> None:
         columns = (part.texts("task"), part.texts("type"), part.texts("id"))
         for task, stated, dataset in zip(*columns, strict=True):
             if task not in found.tasks:
                 first = self.first.get(task, UNKNOWN)
-                kind = KINDS.get(stated, stated) or kind_of(first)
+                kind = KINDS.get(stated, stated) or metric_kind(first)
                 facts = {"dataset": dataset or task, "metric": first, "kind": kind}
                 type_ = stated or (self.types.get(task) if kind == "classification" else None)
                 found.tasks[task] = {**facts, **_some(type=type_)}
 
-    def _scores(self, found: ModelResults, part: Table) -> list[dict[str, float]]:
+    def _scores(self, found: ModelResults, part: ResultTable) -> list[dict[str, float]]:
         """Return the scores of each row: its result, and the columns of metrics."""
         columns = (part.texts("task"), part.texts("metric"), part.numbers("result"))
         scores: list[dict[str, float]] = []
@@ -392,7 +392,7 @@ class _File:
             self._add_metric(scores, part, name)
         return scores
 
-    def _add_metric(self, scores: list[dict[str, float]], part: Table, name: str) -> None:
+    def _add_metric(self, scores: list[dict[str, float]], part: ResultTable, name: str) -> None:
         """Add the scores of a column."""
         results = part.numbers("result")
         for place, (value, result) in enumerate(zip(part.numbers(name), results, strict=True)):
@@ -407,7 +407,7 @@ class _File:
             row[name] = value
 
 
-def _views(part: Table) -> list[View]:
+def _views(part: ResultTable) -> list[View]:
     """Return the view of each row; equal ones are one object."""
     columns = (part.texts("corruption"), part.numbers("severity"), part.integers("draw"))
     keys = list(zip(*columns, strict=True))
@@ -458,7 +458,7 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def _facts(part: Table) -> list[dict[str, Any]]:
+def _facts(part: ResultTable) -> list[dict[str, Any]]:
     """Return what each row has besides its scores."""
     duration = part.numbers("duration")
     columns: dict[str, Sequence[Any]] = {

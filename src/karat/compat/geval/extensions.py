@@ -132,11 +132,7 @@ class AbstractDataManager:
         return {name: row for row, name in enumerate(vectors["name"])}
 
     def normalize_vectors(
-        self,
-        vectors: pd.DataFrame,
-        vector_filename: str,
-        vec_size: int,
-        vocab: Mapping[str, int],
+        self, vectors: pd.DataFrame, vector_filename: str, vec_size: int, vocab: Mapping[str, int]
     ) -> np.ndarray:
         """Return the vectors with length 1, in the order of the vocabulary."""
         rows = [vocab[name] for name in vectors["name"]]
@@ -308,10 +304,7 @@ class AbstractEvaluationManager(ABC):
 
 def supervise(manager: type, params: Parameters) -> Any:
     """Carry out an evaluation with the user's evaluation manager, and return the manager."""
-    offers = {
-        "data_manager": data_manager_of(params),
-        "debugging_mode": params.debugging_mode,
-    }
+    offers = {"data_manager": data_manager_of(params), "debugging_mode": params.debugging_mode}
     found = _built(manager, offers)
     found.create_result_directory()
     found.initialize_vectors(params.vector_filename, params.vector_size or DEFAULT_SIZE)

@@ -37,7 +37,7 @@ from karat.compat.geval.gold import (
     truth,
 )
 from karat.compat.geval.result_files import (
-    Outcome,
+    GevalOutcome,
     Repeat,
     Store,
     compared,
@@ -46,14 +46,7 @@ from karat.compat.geval.result_files import (
     stem_of,
 )
 from karat.core.dataset import Dataset
-from karat.errors import (
-    FAILURES,
-    DataError,
-    DefinitionError,
-    KaratError,
-    KaratWarning,
-    Unavailable,
-)
+from karat.errors import FAILURES, DataError, DefinitionError, KaratError, KaratWarning, Unavailable
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
 from karat.execution.job import ObjectStore
@@ -268,7 +261,7 @@ class _Evaluation:
         names = [name for data in used for name in data.items.index] if some else None
         with tempfile.TemporaryDirectory(prefix="karat-") as scratch:
             place = Path(scratch)
-            stage = VectorStage(ObjectStore(place / "shelf"), self.progress, True, place)
+            stage = VectorStage(ObjectStore(place / "store"), self.progress, True, place)
             stage.convert(encoder, identity, self.model, names)
         self.size = 0 if encoder.suffix in HDF5 else encoder.transform([]).shape[1]
 
@@ -357,7 +350,7 @@ class _Evaluation:
         for coverage in covered:
             finished = [trial for trial in planned[coverage.gold] if trial.task.name in done]
             if finished:
-                repeats += Outcome(coverage, finished, runs[0], by_task, legacy).repeats()
+                repeats += GevalOutcome(coverage, finished, runs[0], by_task, legacy).repeats()
         written = [coverage.write(self.folder).name for coverage in covered]
         for name, table in result_tables(repeats).items():
             table.to_csv(self.folder / name, index=False)
@@ -451,7 +444,7 @@ def _new_folder(root: Path, stem: str) -> Path:
     raise AssertionError("unreachable")
 
 
-def run(parameters: Parameters) -> int:
+def run_geval(parameters: Parameters) -> int:
     """Evaluate, print the best score of each gold standard, and return the exit code."""
     verbose = truth("debugging_mode", parameters.debugging_mode)
     try:
@@ -459,14 +452,14 @@ def run(parameters: Parameters) -> int:
     except Stopped as stop:
         click.echo(f"stopped: {stop.progress}.", err=True)
         return 130
-    show(report)
+    _show(report)
     if report.left_out:
         click.echo(f"error: {report.missing_gold()}", err=True)
         return 2
     return 1 if report.failed or report.values is None else 0
 
 
-def show(report: _Evaluation) -> None:
+def _show(report: _Evaluation) -> None:
     """Print one line per gold standard and main metric, then the problems and the folder."""
     from rich.console import Console
     from rich.table import Table

@@ -123,7 +123,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GevalOutcome:
     """The scored trials on one gold standard."""
 
     coverage: Coverage
@@ -136,7 +136,7 @@ class Outcome:
         """Yield the complete repeats of each trial, or one without scores."""
         for planned in self.trials:
             for group in _complete(self.records[planned.task.name]) or [{}]:
-                scores = mean_scores([view["scores"] for view in group.values()])
+                scores = _mean_scores([view["scores"] for view in group.values()])
                 place = (self.run, planned.task.name, next(iter(group), 0), self.legacy)
                 yield Repeat(planned.trial, self.coverage.share, scores, *place)
 
@@ -159,10 +159,10 @@ def _by_repeat(records: Sequence[Mapping[str, Any]]) -> dict[int, dict[int, dict
     return groups
 
 
-def mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+def _mean_scores(scores: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
     """Return the mean of each metric over the mappings that have it.
 
-    >>> mean_scores([{"acc": 0.5, "f1": None}, {"acc": 1.0}])
+    >>> _mean_scores([{"acc": 0.5, "f1": None}, {"acc": 1.0}])
     {'acc': 0.75}
     """
     names = dict.fromkeys(name for each in scores for name in each)
@@ -184,7 +184,7 @@ def compared_rows(repeats: Sequence[Repeat]) -> Iterator[dict[str, Any]]:
     for repeat in repeats:
         trials.setdefault(repeat.trial, []).append(repeat)
     for trial, group in trials.items():
-        means = mean_scores([repeat.scores for repeat in group])
+        means = _mean_scores([repeat.scores for repeat in group])
         left_out = ADDED if group[0].legacy else ()
         metrics = {o: t for o, t in trial.metrics.items() if t not in left_out}
         for ours, theirs in metrics.items():
@@ -242,7 +242,7 @@ def _repeats(run: Run) -> list[Repeat]:
             views = group.values()
             shares = [view["coverage"] for view in views if view.get("coverage") is not None]
             coverage = float(np.mean(shares)) if shares else None
-            scores = mean_scores([view["scores"] for view in views])
+            scores = _mean_scores([view["scores"] for view in views])
             found.append(Repeat(trial, coverage, scores, run, task["name"], next(iter(group))))
     return found
 

@@ -33,8 +33,8 @@ from karat.data.download import is_local
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.models.vector_files import VECTOR_FILE_FORMATS, check_format
 from karat.probes.similarity import Measure, names
-from karat.serve.server import ApiError, Settings
-from karat.serve.snapshots import ServedRun, count_jobs
+from karat.serve.server import ApiError, ServerSettings
+from karat.serve.snapshots import ServedRun, count_job_states
 from karat.serve.submissions import RESULT, GevalOrder
 
 #: files of a result folder that clients get; the folder karat has predictions and logs of jobs
@@ -53,7 +53,7 @@ NO_GOLD = (
 class GevalServer:
     """GEval's tasks on a server; the results are in the served folder, as of ``karat geval``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._lock = threading.Lock()
         self._progress: dict[Path, ServedRun] = {}
@@ -169,8 +169,8 @@ class GevalServer:
                 if len(self._progress) > 20:
                     self._progress.clear()
                 self._progress[path] = run
-                return count_jobs({run.id: run})
-        return count_jobs({})
+                return count_job_states({run.id: run})
+        return count_job_states({})
 
     def results(self) -> list[dict[str, Any]]:
         """Return the result folders, newest first."""

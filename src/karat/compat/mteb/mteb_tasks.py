@@ -93,7 +93,7 @@ def suite(tasks: str | Any | Iterable[Any]) -> Suite:
     found = _find(mteb, tasks.removeprefix(PREFIX)) if isinstance(tasks, str) else tasks
     name = getattr(getattr(found, "metadata", found), "name", None)
     listed = list(_single(getattr(found, "tasks", None) or found))
-    reasons = {each.metadata.name: why for each in listed if (why := decline_reason(each))}
+    reasons = {each.metadata.name: why for each in listed if (why := mteb_decline_reason(each))}
     if len(reasons) == len(listed):
         raise DefinitionError(*(f"{PREFIX}{task}: {why}." for task, why in reasons.items()))
     parts = [part for each in listed for part in _parts(each, reasons)]
@@ -123,7 +123,7 @@ def _single(tasks: Any) -> Iterator[Any]:
             yield task
 
 
-def decline_reason(task: Any) -> str:
+def mteb_decline_reason(task: Any) -> str:
     """Return why Karat cannot run a task of mteb, or an empty string."""
     about = task.metadata
     if about.type not in LOADERS:
@@ -351,9 +351,9 @@ def few_shot(
 ) -> Iterator[Fold]:
     """Train on a few rows of each class, in each repeat on others; test on the test part.
 
-    ``samples`` is the number of train rows per class. With ``folds``, the data are cut into so many
-    folds, each of which is tested once, and there are no repeats. The draws are those of mteb and
-    do not depend on the seed of the run.
+    ``samples`` is the number of train rows per class. With ``folds``, the data are cut into this
+    many folds, each of which is tested once, and there are no repeats. The draws are those of mteb
+    and do not depend on the seed of the run.
     """
     if data.kind != "classification" or data.target is None:
         raise DefinitionError(f"{data.name}: split few-shot requires classes, got {data.kind}.")

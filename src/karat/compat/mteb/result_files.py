@@ -27,7 +27,7 @@ from karat.results.importing import (
     ModelResults,
     Sample,
     direction,
-    kind_of,
+    metric_kind,
     no_garbage_collection,
     read_json,
     runs_in_memory,
@@ -307,7 +307,7 @@ def _add_main_score(
 
 @lru_cache(maxsize=256)
 def _kind(metric: str) -> str:
-    return kind_of(metric) or "other"
+    return metric_kind(metric) or "other"
 
 
 # -- export -----------------------------------------------------------------------------------

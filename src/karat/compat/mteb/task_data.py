@@ -296,10 +296,7 @@ def _bitext(part: MtebData) -> Dataset:
     gold = rows["gold"] if isinstance(rows, dict) and "gold" in rows else None
     wanted = np.arange(len(one)) if gold is None else np.array([pair[1] for pair in gold])
     return part.made(
-        [*one, *other],
-        {"query": np.arange(len(one))},
-        target=len(one) + wanted,
-        kind="items",
+        [*one, *other], {"query": np.arange(len(one))}, target=len(one) + wanted, kind="items"
     )
 
 

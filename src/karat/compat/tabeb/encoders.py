@@ -88,7 +88,7 @@ class Rows:
             table,
             metadata["target_name"],
             name=name,
-            kind=kind_of(metadata, name),
+            kind=column_kind(metadata, name),
             group=entity if by_entity else None,
             group_feature=True,
         )
@@ -122,7 +122,7 @@ class Rows:
         return Fold(*next(splitter.split(np.zeros(len(data)), groups=groups)))
 
 
-def kind_of(metadata: Mapping[str, Any], name: str) -> str | None:
+def column_kind(metadata: Mapping[str, Any], name: str) -> str | None:
     """Return the kind of the target according to the metadata, or None."""
     task = metadata.get("task")
     if task is None or task in KINDS:

@@ -61,7 +61,7 @@ def check_file(path: Path) -> None:
     except OSError as error:
         raise DataError(f"save_dir: cannot create {path.parent}: {error.strerror}.") from error
     if path.exists():
-        read_scores(path)
+        read_tabeb_scores(path)
 
 
 def as_config(settings: Mapping[str, Any]) -> str:
@@ -69,7 +69,7 @@ def as_config(settings: Mapping[str, Any]) -> str:
     return json.dumps(settings, sort_keys=True, default=str)
 
 
-def read_scores(path: Path) -> pd.DataFrame:
+def read_tabeb_scores(path: Path) -> pd.DataFrame:
     """Return the table of a score file; files written by TabEB get empty settings."""
     table: pd.DataFrame = read_parquet(path)
     if "encoder" not in table.columns:
@@ -94,7 +94,7 @@ def save_scores(frame: pd.DataFrame, path: Path, config: str, encoders: Mapping[
     params = [encoders[name] for name in frame["encoder"]]
     table = frame.assign(**{CONFIG: config, ENCODER: params})
     if path.exists():
-        table = _merged(read_scores(path), table, path)
+        table = _merged(read_tabeb_scores(path), table, path)
     table.attrs = {}
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -159,7 +159,7 @@ class Scores:
                 f"file not found: {path}; evaluate the task with save_dir first."
                 f"{did_you_mean(task, saved)} Saved tasks: {', '.join(saved) or 'none'}."
             )
-        table = read_scores(path)
+        table = read_tabeb_scores(path)
         config = table[CONFIG].iloc[-1] if len(table) else ""
         latest = table[table[CONFIG] == config].reset_index(drop=True)
         if len(latest) < len(table):

@@ -161,7 +161,7 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
 Table = tuple[pd.DataFrame, dict[str, Any]]
 
 
-def check_table(name: str, given: Any) -> Table:
+def check_tabeb_table(name: str, given: Any) -> Table:
     """Return a table and its metadata; raise if they are not a pair."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping):
         return given

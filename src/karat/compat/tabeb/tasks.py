@@ -18,7 +18,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_outlier_detector, is_regressor
 
-from karat.compat.tabeb.encoders import Contestant, Rows, Treatment, contestants, kind_of, row_keys
+from karat.compat.tabeb.encoders import (
+    Contestant,
+    Rows,
+    Treatment,
+    column_kind,
+    contestants,
+    row_keys,
+)
 from karat.compat.tabeb.interface import (
     CONFIG,
     ENCODER,
@@ -29,9 +36,10 @@ from karat.compat.tabeb.interface import (
     save_scores,
     score_file,
 )
-from karat.compat.tabeb.readers import LostData, Table, check_table, find_table, warn_of_own
+from karat.compat.tabeb.readers import LostData, Table, check_tabeb_table, find_table, warn_of_own
 from karat.core.columns import find_classes, infer_kind, target_values
 from karat.core.dataset import Dataset
+from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import accepts, build, heads
 from karat.errors import ContractError, DataError, DefinitionError, KaratError, did_you_mean
@@ -185,15 +193,15 @@ def with_params(head: Any, params: Mapping[str, Any]) -> Any:
     return head
 
 
-def describe(thing: Any, hidden: Collection[str] = ()) -> str:
+def describe_object(thing: Any, hidden: Collection[str] = ()) -> str:
     """Return an object's class and parameters in one line, the same in every process.
 
     A line that is too long ends in a hash of the whole description.
 
     >>> from sklearn.linear_model import Ridge
-    >>> describe(Ridge(alpha=2.0)).startswith("Ridge(alpha=2.0, copy_X=True")
+    >>> describe_object(Ridge(alpha=2.0)).startswith("Ridge(alpha=2.0, copy_X=True")
     True
-    >>> describe({"b": 1, "a": [Ridge]})
+    >>> describe_object({"b": 1, "a": [Ridge]})
     '{a: [Ridge], b: 1}'
     """
     text = _described(thing, hidden)
@@ -230,7 +238,7 @@ def _is_plain(value: Any) -> bool:
 
 
 @dataclass
-class Evaluation:
+class _Evaluation:
     """The scores, failures and notes of encoders on a task."""
 
     task: TabEBBaseTask
@@ -248,7 +256,7 @@ class Evaluation:
         """Return a description of each encoder, by name."""
         extra = self.entries[0].treatment.fit_params
         fitted = f" fitted with {sorted(extra.items())}" if extra else ""
-        return {entry.name: describe(entry.prototype) + fitted for entry in self.entries}
+        return {entry.name: describe_object(entry.prototype) + fitted for entry in self.entries}
 
     def frame(self) -> pd.DataFrame:
         """Return the scores: a row per encoder, a column per dataset, and their mean."""
@@ -332,7 +340,7 @@ class Evaluation:
             self.notes.append(note)
 
     def _sides(self, name: str) -> tuple[Dataset, Dataset]:
-        table, metadata = check_table(name, self.task.data_dict[name])
+        table, metadata = check_tabeb_table(name, self.task.data_dict[name])
         metadata = {**metadata, "name": name}
         X_train, X_test, y_train, y_test = self.task.get_splits(table, metadata)
         kind = self._kind(metadata, y_train, name)
@@ -345,7 +353,7 @@ class Evaluation:
         return train, train if self.side == "train" else test
 
     def _kind(self, metadata: Mapping[str, Any], y: Any, name: str) -> str:
-        kind = kind_of(metadata, name) or infer_kind(np.asarray(y), name)
+        kind = column_kind(metadata, name) or infer_kind(np.asarray(y), name)
         numbers = np.asarray(y).dtype.kind in "iufb"
         if kind == "classification" and numbers and not self.task.unsupervised:
             # as in TabEB, a regressor may be trained on the classes 0 and 1
@@ -369,7 +377,7 @@ class Evaluation:
             "na_fill_value": self.entries[0].treatment.fill,
             "metric": task.metric,
             "higher_is_better": task.direction(),
-            "head": describe(head, ("n_clusters",) if open_ else ()),
+            "head": describe_object(head, ("n_clusters",) if open_ else ()),
             "datasets": list(task.data_name_list),
         }
 
@@ -437,8 +445,7 @@ def _reason(error: Exception) -> str:
 
 
 def _line(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST_NOTE else f"{text[: LONGEST_NOTE - 1]}…"
+    return cut_text(" ".join(text.split()), LONGEST_NOTE)
 
 
 # -- tasks ------------------------------------------------------------------------------------
@@ -454,7 +461,7 @@ class Params(TypedDict, total=False):
     head_params: Mapping[str, Any] | None
 
 
-class Settings(TypedDict, total=False):
+class _Settings(TypedDict, total=False):
     """Settings of a task, as in ``TabEBBaseTask``."""
 
     task: str
@@ -555,7 +562,7 @@ class TabEBBaseTask:
     def metadata(self) -> Mapping[str, dict[str, Any]]:
         """The metadata of the datasets in ``data_dict``, by name."""
         pairs = self.data_dict.items()
-        return MappingProxyType({name: check_table(name, pair)[1] for name, pair in pairs})
+        return MappingProxyType({name: check_tabeb_table(name, pair)[1] for name, pair in pairs})
 
     def load_data(self) -> None:
         """Load missing tables; raise after the last one if any is not available."""
@@ -682,7 +689,7 @@ class TabEBBaseTask:
             raise DefinitionError("pass either model_kwargs or its synonym encoder_fit_params.")
         fit_params = dict(model_kwargs or params.get("encoder_fit_params") or {})
         entries = contestants(models, Treatment(fit_params, na_fill_value), get_model)
-        run = Evaluation(self, entries, split, dict(params.get("head_params") or {}))
+        run = _Evaluation(self, entries, split, dict(params.get("head_params") or {}))
         path = None
         if save_dir:
             path = score_file(save_dir, self.task)
@@ -716,7 +723,7 @@ class TabEBBaseTask:
 class _DocumentedTask(TabEBBaseTask):
     """One of the six tasks; as in TabEB, its settings are given by name."""
 
-    def __init__(self, **settings: Unpack[Settings]) -> None:
+    def __init__(self, **settings: Unpack[_Settings]) -> None:
         super().__init__(**settings)
 
 

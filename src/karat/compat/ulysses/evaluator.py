@@ -162,7 +162,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Rule:
+class TaskRule:
     """The hidden layers of a task, and the separator of its options."""
 
     task: str
@@ -174,7 +174,7 @@ class Rule:
 class Texts:
     """The texts of a task, single or in pairs, and their labels."""
 
-    rule: Rule
+    rule: TaskRule
     a: list[str]
     b: list[str] | None
     data: Dataset
@@ -227,13 +227,13 @@ def chosen(wanted: str | Iterable[str]) -> tuple[str, ...]:
 
 
 @cache
-def rule_of(task: str) -> Rule:
+def task_rule(task: str) -> TaskRule:
     """Return the hidden layers and the option separator of a task."""
     made = Catalog().task(task)
     probe: Any = made.probe
     loader: Any = made.dataset
     options = loader.definition.get("options") or {}
-    return Rule(task, tuple(probe["head"].get("hidden_dims") or ()), options.get("options"))
+    return TaskRule(task, tuple(probe["head"].get("hidden_dims") or ()), options.get("options"))
 
 
 def load_texts(task: str, folder: Path) -> Texts:
@@ -242,7 +242,7 @@ def load_texts(task: str, folder: Path) -> Texts:
     A downloaded file is copied into the folder. The options of a question are joined, as in the
     file.
     """
-    rule = rule_of(task)
+    rule = task_rule(task)
     loader: Any = Catalog().task(task).dataset
     definition = loader.definition
     own = folder / next(s["folder"] for s in definition["sources"] if "folder" in s)
@@ -290,7 +290,9 @@ def as_rows(values: Any, rows: int, name: str) -> np.ndarray:
     return matrix
 
 
-def columns_of(a: Sequence[str], b: Sequence[str] | None, separator: str | None) -> list[list[str]]:
+def _columns_of(
+    a: Sequence[str], b: Sequence[str] | None, separator: str | None
+) -> list[list[str]]:
     """Return the columns to embed: one text, two texts, or a text and its options."""
     if b is None:
         return [list(a)]
@@ -564,8 +566,8 @@ class UlyssesSentEval:
     def _composed(
         self, X_a: list[str], X_b: list[str] | None, task: str, encode: Encode
     ) -> np.ndarray:
-        separator = rule_of(task).separator
-        columns = columns_of(X_a, X_b, separator)
+        separator = task_rule(task).separator
+        columns = _columns_of(X_a, X_b, separator)
         options = X_b is not None and separator is not None
         return composed(columns, encode, options, f"{type(self).__name__}.embed")
 
@@ -654,7 +656,7 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
         if data_split == "all":
             raise WrongArgument('data_split must be "train", "eval" or "test", got "all".')
         if data_split == "train":
-            texts = columns_of(X_a, X_b, rule_of(task).separator)
+            texts = _columns_of(X_a, X_b, task_rule(task).separator)
             self.fitted_ = clone(self.sentence_model, safe=False)
             self.fitted_.fit([text for column in texts for text in column])
         if not hasattr(self, "fitted_"):

@@ -71,7 +71,7 @@ class Resampling:
 ENDS = ("low", "high")
 
 
-def describe(
+def describe_columns(
     table: np.ndarray, seed: int, how: Resampling, limits: tuple[float, float]
 ) -> dict[str, np.ndarray]:
     """Return mean, standard deviation and interval of each column, ignoring NaN.
@@ -89,11 +89,11 @@ def describe(
         pair = np.stack(bootstrap(values, seed, how.confidence, how.times, how.faithful))
         if not how.faithful:
             pair = np.clip(np.where(np.isnan(pair), mean, pair), *limits)
-        made[:, columns] = mean, spread(values), *pair
+        made[:, columns] = mean, _spread(values), *pair
     return {"avg": made[0], "std": made[1], **how.named("ci", (made[2], made[3]))}
 
 
-def spread(values: np.ndarray) -> np.ndarray:
+def _spread(values: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each column; 0 for a single value."""
     return values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
 
@@ -242,7 +242,7 @@ def frame(runs: Any) -> pd.DataFrame:
     Repetitions, partitions and epochs start at 1; test scores have the epoch -1. The task
     ``F1A-exact`` is called ``F1A`` here.
     """
-    scores = clean(exported_scores(runs))
+    scores = _clean(exported_scores(runs))
     names = short_names(scores)
     final = (scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(TESTS)
     curves = (scores["epoch"] != FINAL_EPOCH) & scores["metric"].isin((*CURVES, TRAIN_CURVE))
@@ -291,7 +291,7 @@ def aggregate(
             rows = part[part["metric"] == metric]
             # a row per fold and a column per epoch, NaN after the last epoch
             table = rows.pivot(index=FOLD, columns="train_epoch", values="value").sort_index()
-            statistics = describe(table.to_numpy(dtype=float), seeds[metric], how, limits)
+            statistics = describe_columns(table.to_numpy(dtype=float), seeds[metric], how, limits)
             if metric in TESTS.values():
                 statistics = {k: float(v[0]) if len(v) else math.nan for k, v in statistics.items()}
             own |= {f"{name}_{metric}": value for name, value in statistics.items()}
@@ -318,7 +318,7 @@ def _check(frame: pd.DataFrame) -> None:
         )
 
 
-def clean(scores: pd.DataFrame) -> pd.DataFrame:
+def _clean(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the scores on clean data."""
     return scores[scores["corruption"].fillna("") == ""]
 
@@ -395,7 +395,7 @@ class _Model:
 
     def tables(self) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
         """Yield name, group and mode of each task, and its scores, a row per fold."""
-        scores = clean(self.scores)
+        scores = _clean(self.scores)
         names = short_names(scores)
         final = numbered(scores[(scores["epoch"] == FINAL_EPOCH) & scores["metric"].isin(REPORTED)])
         for task, name in names.items():
@@ -441,7 +441,7 @@ def _of_tasks(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
                 continue
             # metrics that the original lacks use the seed of its metric
             seed, limits = seeds[TESTS.get(metric, TESTS[ASKED])], get_metric(metric).range
-            made = describe(values, seed, how, limits)
+            made = describe_columns(values, seed, how, limits)
             pair = corrected(values, partitions, how.confidence)
             yield _row({**labels, "metric": metric}, made, how.named("nb", _clipped(pair, limits)))
 
@@ -460,7 +460,7 @@ def _of_groups(model: _Model, how: Resampling) -> Iterator[dict[str, Any]]:
         pair = pooled_corrected(tables, parts_of, how.confidence)
         means = np.array([values.mean(axis=0) for values in tables])
         drawn = pooled_bootstrap(named, MASTER, how.confidence, how.times)
-        made = {"avg": means.mean(axis=0), "std": spread(means), **how.named("ci", drawn)}
+        made = {"avg": means.mean(axis=0), "std": _spread(means), **how.named("ci", drawn)}
         count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''}"
         labels = {"task": count, "group": group, "metric": ASKED}
         labels["mode"] = modes[0] if len(set(modes)) == 1 else ""

@@ -48,7 +48,7 @@ from karat.data.readers.table_files import (
     read_frame,
     read_text,
 )
-from karat.data.readers.text import connected_groups
+from karat.data.readers.text import connected_nodes
 from karat.errors import DataError, DefinitionError, did_you_mean
 
 #: suffixes of the documents of a folder
@@ -255,7 +255,7 @@ def read_corpus(files: Files, spec: DataSpec) -> Dataset:
     option ``questions`` names the table with the columns ``question``, ``file`` and, if it is
     graded, ``relevance``; default: the only one. The id of a document is its path.
 
-    ``passages`` splits documents into passages of so many words, of which ``overlap`` are shared;
+    ``passages`` splits documents into passages of this many words, of which ``overlap`` are shared;
     a document has the score of its best passage. ``titles: drop`` leaves titles out.
     """
     spec.check_options(*_OPTIONS)
@@ -672,7 +672,7 @@ def ask_types(corpus: Corpus, spec: DataSpec) -> Dataset:
     table, names = pd.factorize(data.group)
     content = pd.factorize(np.array([cell_text(column) for column in data.items], object))[0]
     # tables and contents are the nodes of a graph, columns are its edges
-    family = connected_groups(table, len(names) + content, len(names) + content.max() + 1)
+    family = connected_nodes(table, len(names) + content, len(names) + content.max() + 1)
     first = pd.Series(names).groupby(family[: len(names)]).transform("first")
     return replace(data, group=first.to_numpy(dtype=object)[table])
 
@@ -756,10 +756,7 @@ def ask_captions(corpus: Corpus, spec: DataSpec) -> Dataset:
     ids = [f"table {number}" for number in range(len(tables))]
     asked = [f"caption {queries.index(text)}" for text in named.values() if text]
     items = pd.concat(
-        [
-            tables.set_axis(ids),
-            pack([caption_item(text) for text in queries], dict.fromkeys(asked)),
-        ]
+        [tables.set_axis(ids), pack([caption_item(text) for text in queries], dict.fromkeys(asked))]
     )
     answers = np.array([i for i, text in zip(ids, named.values(), strict=True) if text], object)
     return Dataset(

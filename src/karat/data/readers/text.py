@@ -51,11 +51,11 @@ def related(texts: pd.DataFrame) -> np.ndarray:
     """
     rows, fields = texts.shape
     codes = pd.factorize(texts.to_numpy().ravel())[0].reshape(rows, fields)
-    groups = connected_groups(np.repeat(codes[:, 0], fields), codes.ravel(), int(codes.max()) + 1)
+    groups = connected_nodes(np.repeat(codes[:, 0], fields), codes.ravel(), int(codes.max()) + 1)
     return np.asarray(pd.factorize(groups[codes[:, 0]])[0])
 
 
-def connected_groups(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
+def connected_nodes(one: np.ndarray, other: np.ndarray, size: int) -> np.ndarray:
     """Return the connected component of each node of a graph with edges from one to other."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -507,7 +507,7 @@ def _duplicates(tables: _Tables, spec: DataSpec) -> Dataset:
     """Return one question per row; its class is the connected component of matching rows."""
     matches = tables.pairs[tables.pairs["same"]]
     left, right = matches["left"].to_numpy(), matches["right"].to_numpy() + tables.begin
-    entities = connected_groups(left, right, len(tables.items)).astype(str).astype(object)
+    entities = connected_nodes(left, right, len(tables.items)).astype(str).astype(object)
     questions = pd.DataFrame({"row": tables.items.index})
     return Dataset(
         *(spec.name, tables.items, questions, entities, "classification", "table"),

@@ -9,7 +9,6 @@ modules used here do not, so they are imported without the package's ``__init__`
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import io
 import math
@@ -31,7 +30,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from karat.core.columns import cell_as_text
-from karat.core.files import cache_folder
+from karat.core.files import cache_folder, file_hash
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
 from karat.models.model import HasRequirements, import_extra, target_kind, torch_threads
 from karat.models.tabular_encoders import LARGEST, numeric_columns
@@ -508,7 +507,7 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         versions = [f"{name} {metadata.version(name)}" for name in ("carte-ai", "torch")]
         # files named by parameters are hashed by identity_of
         hashes = [
-            _sha256(str(path), path.stat().st_mtime_ns, path.stat().st_size)
+            file_hash(path)
             for path, given in zip(self._files(), (self.fasttext, self.pretrained), strict=True)
             if str(path) != given
         ]
@@ -612,9 +611,3 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             "random_state": self.random_state or 0,
             "pretrained_model_path": str(weights),
         }
-
-
-@lru_cache(maxsize=4)
-def _sha256(path: str, changed: int, size: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

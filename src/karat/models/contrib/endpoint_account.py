@@ -228,7 +228,7 @@ class Delivered:
 
 
 class Rate:
-    """At most so many units per minute: a token bucket that holds one second's worth.
+    """A maximum number of units per minute: a token bucket that holds one second's worth.
 
     >>> rate = Rate(60.0)
     >>> [rate.wait(1, 100.0) for _ in range(4)]

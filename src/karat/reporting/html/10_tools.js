@@ -53,7 +53,7 @@
 
   /**
    * Return a number with three decimals, from 10 on with fewer, as in the terminal. With more than
-   * four digits, as beside the pointer, small numbers have as many decimals as they need.
+   * four digits, as next to the pointer, small numbers have as many decimals as they need.
    */
   Karat.number = (value, digits = 4) => {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";

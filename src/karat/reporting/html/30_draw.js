@@ -4,7 +4,7 @@
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
 
-  /** Return a step of 1, 2 or 5 that makes about so many ticks. */
+  /** Return a step of 1, 2 or 5 that makes about this many ticks. */
   function step(span, count) {
     const raw = span / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(raw));

@@ -3,7 +3,7 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
-  /** with so many letters or more, the letters of ties are not aligned */
+  /** letters of ties are not aligned if there are this many or more */
   const LETTERS = 8;
   const SIGNS = /[\\`*[\]|~]/g;
   const HTML = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
@@ -167,7 +167,7 @@
   const CAPTION = 110;
   /** bold letters are wider by this factor */
   const BOLD = 1.12;
-  /** a picture has at most so many tasks, else none, and so many models */
+  /** largest number of tasks in a picture (with more it has none), and of models */
   const TASKS = 20;
   const MODELS = 200;
 
@@ -229,7 +229,7 @@
     return [...heads, ...body];
   }
 
-  /** Return a text in lines of at most so many letters. */
+  /** Return a text in lines of at most this many characters. */
   function broken(text, most) {
     const lines = [];
     for (const word of text.split(" ")) {

@@ -29,10 +29,10 @@
     const wide = Math.max(least, Math.min(124, (width - left - 8) / Math.max(1, places.length)));
     const tall = Math.max(3, Math.min(26, Math.round(1300 / Math.max(1, models.length))));
     const longest = Math.max(0, ...titles.map((title) => Karat.width(title)));
-    const labelled = wide >= 13;
-    const slanted = labelled && longest > wide - 6;
+    const labeled = wide >= 13;
+    const slanted = labeled && longest > wide - 6;
     const room = slanted ? Math.ceil(longest * 0.67) + 16 : 22;
-    return { left, wide, tall, labelled, slanted, top: 26 + (labelled ? room : 0) };
+    return { left, wide, tall, labeled, slanted, top: 26 + (labeled ? room : 0) };
   }
 
   /** Return by model how good its rank on a task is: 1 the best, 0 the worst, null without. */
@@ -59,7 +59,7 @@
       const text = Karat.label(left - 8, y, map.names[i], { "text-anchor": "end", class: "name" });
       group.append(text);
     });
-    if (map.labelled) places.forEach((place, j) => group.append(taskName(map, place, j)));
+    if (map.labeled) places.forEach((place, j) => group.append(taskName(map, place, j)));
     group.append(...kindNames(map));
     return group;
   }

@@ -25,8 +25,8 @@
   }
 
   /** Return a sign of a place: a dot, or beyond eight labels a diamond, so that colors may return. */
-  function sign(x, y, value, attributes, labelled) {
-    const diamond = labelled && value >= COLORS;
+  function sign(x, y, value, attributes, labeled) {
+    const diamond = labeled && value >= COLORS;
     if (!diamond)
       return svg("circle", {
         cx: x,

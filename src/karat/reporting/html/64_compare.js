@@ -258,7 +258,7 @@
     show();
   }
 
-  /** Show a model beside the best other one, in the section that compares two. */
+  /** Show a model against the best other one, in the section that compares two. */
   Karat.compare = (m) => {
     Karat.set({ a: Karat.keyOf(Karat.data.models, m), b: "" });
     Karat.jump("compare");

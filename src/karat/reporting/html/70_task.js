@@ -67,9 +67,9 @@
       task.folds && Karat.count(task.folds, "fold"),
     ];
     if (task.questions) parts.push(Karat.count(task.questions, "question"));
-    if (task.twins)
+    if (task.duplicate_rows)
       parts.push(
-        `${task.twins.map((count) => count.toLocaleString("en-US")).join(" of ")} test rows ` +
+        `${task.duplicate_rows.map((count) => count.toLocaleString("en-US")).join(" of ")} test rows ` +
           "also occur in the training data",
       );
     if (card?.license) parts.push(`license: ${card.license}`);
