@@ -168,7 +168,8 @@ class Kernel:
     def _equal_rows(self) -> np.ndarray:
         """For each train row, the first row that is equal to it."""
         first = np.arange(len(self.rows))
-        one, other = np.nonzero(np.triu(self.square > 1 - 1e-9, 1))
+        one, other = np.nonzero(self.square > 1 - 1e-9)
+        one, other = one[one < other], other[one < other]
         equal = (self.rows[one] == self.rows[other]).all(axis=1)
         np.minimum.at(first, other[equal], one[equal])
         return first

@@ -19,8 +19,10 @@ from karat.probes.adamw import BLOCK
 F = np.float32
 
 
-def _compiled(function: Any, fast: Any = frozenset({"reassoc", "contract", "arcp"})) -> Any:
-    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy"}
+def _compiled(
+    function: Any, fast: Any = frozenset({"reassoc", "contract", "arcp"}), inline: str = "never"
+) -> Any:
+    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "inline": inline}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no writable cache folder
@@ -215,6 +217,11 @@ ONE = np.uint32(1)
 LOG_2 = np.log(2.0)
 
 
+def _inlined(function: Any) -> Any:
+    """Compile a function as a part of those that call it: passing arrays takes longer."""
+    return _compiled(function, (), "always")
+
+
 def _estimating(function: Any) -> Any:
     """Compile a function whose result may be off by rounding errors, but never NaN."""
     return _compiled(function, {"reassoc", "contract", "nnan", "ninf", "nsz"})
@@ -248,7 +255,7 @@ def _impurity(sums, count, rule):
     return 1.0 - found / (count * count) if rule == GINI else found
 
 
-@_as_numpy
+@_inlined
 def _are_apart(X, order, feature, p):
     """Return whether the value at a position is above the one before."""
     return X[feature, order[feature, p]] > X[feature, order[feature, p - 1]] + NEAR
@@ -264,7 +271,7 @@ def _highest_of_numbers(sums, total, scale, size):
     return highest
 
 
-@_as_numpy
+@_inlined
 def _best_of_numbers(X, order, feature, span, numbers, scale, sums, best, total):
     """Return the best position in the order of a feature and its gain, if above ``best``."""
     begin, end, leaf = span
