@@ -131,7 +131,7 @@ FEW_COLUMNS = 15
 
 @dataclass(eq=False, repr=False)
 class _Nearest(Parameterized):
-    """The nearest train rows; of equally near ones, the first, as in scikit-learn."""
+    """The nearest train rows, as scikit-learn finds them in one thread."""
 
     n_neighbors: int = 5
 
@@ -150,16 +150,42 @@ class _Nearest(Parameterized):
 
             search = NearestNeighbors(n_neighbors=count).fit(rows)
             return np.asarray(search.kneighbors(X, return_distance=False))
-        found = np.empty((len(X), count), dtype=np.intp)
         squares, height = np.einsum("ij,ij->i", rows, rows), max(1, DISTANCES // len(rows))
+        found = [np.empty((0, count), dtype=np.intp)]
         for start in range(0, len(X), height):
             # the squares of the other rows do not change the order
             distances = squares - 2 * (X[start : start + height] @ rows.T)
-            for place in range(count):
-                nearest = distances.argmin(axis=1)
-                distances[np.arange(len(nearest)), nearest] = np.inf
-                found[start : start + height, place] = nearest
-        return found
+            found.append(_smallest(distances, count))
+        return np.concatenate(found)
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the columns of the smallest values of each row, by increasing value."""
+    left, each = values.copy(), np.arange(len(values))
+    columns = np.empty((len(values), count), dtype=np.intp)
+    for place in range(count):
+        columns[:, place] = left.argmin(axis=1)
+        left[each, columns[:, place]] = np.inf
+    # of equal values, not all of which fit
+    for row in np.flatnonzero(left.min(axis=1) == values[each, columns[:, -1]]):
+        columns[row] = _kept_in_heap(values[row].tolist(), count)
+    return columns
+
+
+def _kept_in_heap(values: Sequence[float], count: int) -> list[int]:
+    """Return the places of the smallest values that remain in a heap whose first is the largest."""
+    heap = [(np.inf, 0)] * count
+    for new in zip(values, range(len(values)), strict=True):
+        if new[0] >= heap[0][0]:
+            continue
+        at, below = 0, 1
+        while below < count:
+            below += below + 1 < count and heap[below][0] < heap[below + 1][0]
+            if heap[below][0] <= new[0]:
+                break
+            heap[at], at, below = heap[below], below, 2 * below + 1
+        heap[at] = new
+    return [place for _, place in sorted(heap)]
 
 
 class NearestLabels(_Nearest):
@@ -334,8 +360,8 @@ class IsolationForestScore:
 
 #: how the distance between two clusters follows from the distances between their members
 LINKAGES = ("average", "complete", "single")
-#: working memory for distances, in MB
-MEMORY = 64
+#: working memory for distances, in MB; larger blocks are new pages of memory each time
+MEMORY = 4
 #: number of rows up to which the distances of all pairs are kept for other heads: 128 MB
 KEPT_ROWS = 5792
 
