@@ -167,12 +167,8 @@ class Kernel:
     @cached_property
     def _equal_rows(self) -> np.ndarray:
         """For each train row, the first row that is equal to it."""
-        first = np.arange(len(self.rows))
-        one, other = np.nonzero(self.square > 1 - 1e-9)
-        one, other = one[one < other], other[one < other]
-        equal = (self.rows[one] == self.rows[other]).all(axis=1)
-        np.minimum.at(first, other[equal], one[equal])
-        return first
+        first: dict[bytes, int] = {}
+        return np.array([first.setdefault(row.tobytes(), i) for i, row in enumerate(self.rows)])
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         # with this scale, the kernel is exp(-|a - b|² / 2)
