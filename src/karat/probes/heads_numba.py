@@ -272,9 +272,10 @@ def _highest_of_numbers(sums, total, scale, size):
 
 
 @_inlined
-def _best_of_numbers(X, order, feature, span, numbers, scale, sums, best, total):
+def _best_of_numbers(column, span, y, tables, best, total):
     """Return the best position in the order of a feature and its gain, if above ``best``."""
-    begin, end, leaf = span
+    (X, order, feature), (begin, end, leaf) = column, span
+    numbers, scale, sums, total = y[0], tables[2], tables[4], total[0]
     left, position, size = 0.0, 0, end - begin
     for p in range(size - 1):
         left += numbers[order[feature, begin + p]]
@@ -302,9 +303,9 @@ def _highest_of_classes(own, other, scale, shift, size):
 
 
 @_as_numpy
-def _best_of_classes(X, order, feature, span, y, tables, best, counts):
+def _best_of_classes(column, span, y, tables, best, counts):
     """Return the same from the counts of classes: of all rows, left and right."""
-    begin, end, leaf = span
+    (X, order, feature), (begin, end, leaf) = column, span
     parts, steps, scale, shift, own, other = tables
     codes, rule = y[1], y[2]
     left, right, position, size = counts[1], counts[2], 0, end - begin
@@ -353,7 +354,7 @@ def _best_split(columns, span, y, tables, drawn, total):
     ``drawn`` are all features in their present order, those known to be constant and how many.
     """
     (begin, end, _), (features, constant, known, state) = span, drawn
-    (X, order), numbers, scale, own = columns, y[0], tables[2], tables[4]
+    X, order = columns
     counts = np.zeros((3, len(total)), dtype=np.uint32)
     counts[0] = total
     chosen, position, best, left, found, passed = -1, 0, -np.inf, len(features), 0, 0
@@ -374,11 +375,9 @@ def _best_split(columns, span, y, tables, drawn, total):
         if chosen >= 0 and (end - begin == 2 or (y[2] != SQUARES and best == 0.0)):
             continue  # no split can be better
         if y[2] == SQUARES:
-            at, best = _best_of_numbers(
-                X, order, feature, span, numbers, scale, own, best, total[0]
-            )
+            at, best = _best_of_numbers((X, order, feature), span, y, tables, best, total)
         else:
-            at, best = _best_of_classes(X, order, feature, span, y, tables, best, counts)
+            at, best = _best_of_classes((X, order, feature), span, y, tables, best, counts)
         if at:
             chosen, position = feature, at
     features[:known] = constant[:known]
