@@ -585,3 +585,25 @@ def test_the_guard_finds_replaced_removed_and_new_functions(monkeypatch):
         "sklearn.metrics.accuracy_score",
         "sklearn.metrics.own",
     }
+
+
+def test_without_code_of_a_user_nothing_is_looked_for(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(LibraryGuard, "_find_replaced", lambda self: looks.append(self) or [])
+    monkeypatch.setattr(observing.guard, "_looked", True)
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"{name} {i} {i % 3}\n" for i, name in enumerate("abcdefgh")))
+    items = pd.Series(list("abcdefgh"), index=list("abcdefgh"))
+    asked = pd.DataFrame({"item": list("abcdefgh")})
+    data = Dataset("toy", items, asked, np.arange(8.0), "regression", "entity")
+    head = {"use": "knn", "n_neighbors": 1}
+    task = karat.Task(
+        "toy", data, probe={"use": "trained", "head": head}, split={"use": "kfold", "folds": 2}
+    )
+    (run,) = karat.evaluate(path, task, output=tmp_path)
+    assert {record["status"] for record in run.records()} == {"ok"} and not looks
+    other = {name: [float(i), i % 3] for i, name in enumerate("abcdefgh")}
+    karat.evaluate(
+        {"file": path, "own": lambda names: [other[n] for n in names]}, task, output=tmp_path
+    )
+    assert len(looks) == 4

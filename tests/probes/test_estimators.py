@@ -25,6 +25,7 @@ from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.models import predictors as svm_module
+from karat.models.predictors import Kernel
 from karat.probes.estimators import (
     BestOf,
     Distance,
@@ -359,6 +360,62 @@ def test_neighbors_are_searched_once_for_labels_and_probabilities():
     assert labels.tolist() == plain.predict(X[1::2]).tolist()
     assert shares.tolist() == plain.predict_proba(X[1::2]).tolist()
     assert not hasattr(knn("classification", weights="distance"), "predict_both")
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_neighbors_are_those_of_scikit_learn(kind):
+    X, y = load_digits(return_X_y=True)
+    X = np.concatenate([X, X[:50]])  # equal rows with other targets
+    y = np.concatenate([y, y[1:51]])
+    plain = KNeighborsClassifier(3) if kind == "classification" else KNeighborsRegressor(3)
+    wanted = plain.fit(X[::2], y[::2]).predict(X[1::2])
+    for dtype in (np.float32, np.float64):
+        found = knn(kind, n_neighbors=3).fit(X[::2].astype(dtype), y[::2])
+        assert found.predict(X[1::2].astype(dtype)).tolist() == wanted.tolist()
+
+
+def test_least_squares_are_those_of_scikit_learn():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 20)) * np.logspace(-2, 2, 20) + 5
+    y = X @ random.normal(size=20) + random.normal(size=90)
+    weight = random.uniform(0.1, 1, 90)
+    dependent = np.column_stack([X, X[:, 0] + X[:, 1]])
+    for rows, given in ((X, None), (X, weight), (dependent, None), (X[:10], None)):
+        target, given = y[: len(rows)], None if given is None else given[: len(rows)]
+        ours = linear().fit(rows, target, given).predict(rows)
+        theirs = LinearRegression().fit(rows, target, given).predict(rows)
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_machine_without_weights_at_the_limit_is_fitted_once(classes):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(120, 40)), np.arange(120) % classes
+    X[3], X[7], X[20] = X[1], X[6], X[18]  # equal rows, some of two classes
+    kernel, other = Kernel(X, "scale"), random.normal(size=(30, 40))
+    against, machines = kernel.against(other), []
+    for C in (0.1, 1.0, 10.0, 100.0, 1000.0):
+        machine = svm("classification", C)
+        machine.fit_kernel(kernel, y)
+        machines.append(machine.machine_)
+        plain = SVC(C=C, kernel="precomputed").fit(kernel.square, y)
+        found = machine.predict_kernel(against[:, machine.support()])
+        assert found.tolist() == plain.predict(against).tolist()
+    assert machines[0] is not machines[1]
+    assert machines[2] is machines[3] is machines[4]
+    assert np.abs(machines[2].dual_coef_).max() == 10  # of equal rows of two classes
+    # of other targets, of a smaller limit
+    assert kernel.fit(SVC(C=1000.0), (y + 1) % classes) is not machines[4]
+    assert kernel.fit(SVC(C=0.1), y) is not machines[4]
+
+
+def test_a_machine_with_a_weight_at_the_limit_is_fitted_again():
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(60, 2)), random.integers(0, 2, 60)
+    X[1] = X[0]
+    kernel = Kernel(X, "scale")
+    machines = [kernel.fit(SVC(C=C), y) for C in (1.0, 10.0)]
+    assert machines[0] is not machines[1]
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])

@@ -80,7 +80,10 @@ def test_answers_are_those_of_scikit_learn(head, kind, theirs, scale):
         scaler = StandardScaler().fit(X[TRAIN])
         scaled = scaler.transform(X) if scale == "standard" else X
         theirs.fit(scaled[TRAIN], data.target[TRAIN])
-    assert found.predictions.tolist() == theirs.predict(scaled[TEST]).tolist()
+    wanted = theirs.predict(scaled[TEST]).tolist()
+    if head == "linear-regression":  # by another formula
+        wanted = pytest.approx(wanted, rel=1e-9)
+    assert found.predictions.tolist() == wanted
     if kind == "classification":
         np.testing.assert_array_equal(found.probabilities, theirs.predict_proba(scaled[TEST]))
         assert found.classes == ("a", "b", "c")
@@ -114,7 +117,7 @@ def test_fields_are_composed_as_asked_or_by_their_number():
         data = Dataset("toy", items, asked[fields], np.arange(3.0), "regression", "text")
         probe = Trained(compose=compose, scale="plain", head="linear-regression")
         probe.fit(data, Vectors(matrix, np.arange(4)))
-        return probe.head_.n_features_in_
+        return len(probe.head_.coef_)
 
     assert width(["p"]) == 1
     assert width(["p", "q"]) == 4

@@ -95,9 +95,20 @@ class LibraryGuard:
         self._looked = False
         self._last_module = ("", 0)
         self._fast: _FastLook | None = None
+        self._last: list[str] = []
 
-    def replaced(self) -> list[str]:
-        """Return the names of replaced functions, sorted."""
+    def replaced(self, *, foreign: bool = True) -> list[str]:
+        """Return the names of replaced functions, sorted.
+
+        ``foreign`` is whether other code than that of libraries has run since the last look.
+        """
+        if foreign or not self._looked:
+            self._last = self._find_replaced()
+        else:
+            self.prepare()
+        return self._last
+
+    def _find_replaced(self) -> list[str]:
         if not self._looked:
             self._looked = True
             self._forget_changed()

@@ -30,6 +30,7 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 
+from karat.config.catalog import named_components
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Keep, Vectors, embed, fit_embed, vector_bytes
 from karat.core.files import encodable, fingerprint, safe_name
@@ -61,6 +62,7 @@ from karat.metrics.metric import score
 from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model, fit_weighted, object_identity
 from karat.models.searchers import StoredTexts, scored_pairs, use_stored
+from karat.models.vector_files import VectorFile
 from karat.probes.trained import Probe, predict_checked
 from karat.results.run import collect_artifacts
 from karat.results.tables import item_keys
@@ -482,7 +484,7 @@ def run_job(job: Job, store: ObjectStore) -> Outcome:
             info = _short(f"over the memory limit of {limits.memory_mb:,} MB: {info}")
         record.update(status=broken.status, info=info)
         output.write(broken.log)
-    record["replaced"] = guard.replaced()[:MOST_REPLACED]
+    record["replaced"] = guard.replaced(foreign=attempt.ran_foreign_code())[:MOST_REPLACED]
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
     if output.getvalue():
         attempt.files["log.txt"] = output.getvalue()
@@ -560,6 +562,20 @@ class _Attempt:
         notes = [encodable(str(note)) for note in solver.notes]
         record.update(notes=notes, history=_steps(solver.history()))
         self._add_extras(solver, train, test)
+
+    def ran_foreign_code(self) -> bool:
+        """Return whether code of a user, a model or a component, may have run in this process."""
+        job, task = self.job, self.task
+        if job.vectors is None or job.batches or task.corruptions:
+            return True
+
+        def may_run() -> bool:
+            if any(type(model.prototype) is not VectorFile for model in self.shelf.models()):
+                return True
+            own = (":" in name or name in parts.own() for parts, name in named_components(task))
+            return any(own) or any(map(callable, _values(task.probe)))
+
+        return self.shelf.get_or_make(f"foreign-{job.task}", may_run)
 
     def _load(self) -> tuple[Dataset, Dataset, Dataset]:
         """Return all data, the train fold and the test fold."""
@@ -813,6 +829,15 @@ class _Attempt:
         return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
 
 
+def _values(nested: Any) -> Iterator[Any]:
+    """Yield the values of nested mappings and lists."""
+    if isinstance(nested, Mapping | list | tuple):
+        for each in nested.values() if isinstance(nested, Mapping) else nested:
+            yield from _values(each)
+    else:
+        yield nested
+
+
 def _size(dimensions: int | None, model: Model) -> dict[str, Any]:
     """Return the number of dimensions of a model's vectors, and how one is stored."""
     if dimensions is None:
@@ -936,6 +961,10 @@ class ObjectStore:
         if key not in self._objects:
             self._objects[key] = _read(self.file(key))
         return self._objects[key]
+
+    def models(self) -> list[Model]:
+        """Return the models of this process."""
+        return [each for each in self._objects.values() if isinstance(each, Model)]
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
         """Return the object of a key, made once per process."""

@@ -2,7 +2,7 @@
 
 Random forests sort rows by the leaves of their first tree, for the CPU cache, and sum outputs in
 scikit-learn's order. Support vector machines pass libsvm a kernel computed by matrix products.
-Nearest neighbors and naive Bayes return labels and probabilities in one pass. All predict what
+Naive Bayes returns labels and probabilities in one pass. All predict what
 scikit-learn predicts, in a fraction of the time. The network is trained by PyTorch and predicts
 with numpy; its weights and batches are drawn from a numpy generator, so torch's random state is
 not changed.
@@ -21,11 +21,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
 
 from karat.core.dataset import sample_rows
 from karat.models.automl import ConstantPredictor, TablePredictor  # noqa: F401
-from karat.models.model import assign_folds, available_if, import_extra, torch_threads
+from karat.models.model import assign_folds, import_extra, torch_threads
 
 #: rows per block
 BLOCK = 2**14
@@ -79,6 +78,8 @@ class Kernel:
     def __init__(self, X: np.ndarray, gamma: float | str, *, shared: bool = False) -> None:
         self.shared = shared
         self._last: tuple[np.ndarray, np.ndarray] | None = None
+        #: machines whose solution does not depend on the limit ``C``, with their targets
+        self._settled: list[tuple[Any, np.ndarray]] = []
         X = np.asarray(X, dtype=np.float64)
         self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
         #: centering does not change distances, and loses fewer digits
@@ -110,8 +111,10 @@ class Kernel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what predictions need."""
-        kept = {name: value for name, value in vars(self).items() if name != "square"}
-        return {**kept, "_last": None, "shared": False}
+        kept = dict(vars(self))
+        for name in ("square", "_equal_rows"):
+            kept.pop(name, None)
+        return {**kept, "_last": None, "_settled": [], "shared": False}
 
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
@@ -125,11 +128,47 @@ class Kernel:
             yield np.exp(np.minimum(kernel, 0, out=kernel), out=kernel)
 
     def fit(self, machine: Any, y: np.ndarray) -> Any:
-        """Fit a machine of scikit-learn on this kernel and return it."""
+        """Fit a machine of scikit-learn on this kernel, or return a fitted one that is equal."""
         machine.random_state = 0  # otherwise it advances the global generator without using it
         if len(y) > LARGEST:
             return machine.set_params(kernel="rbf", gamma=0.5).fit(self.rows, y)
-        return machine.set_params(kernel="precomputed").fit(self.square, y)
+        machine.set_params(kernel="precomputed")
+        for known, target in self._settled:
+            alike = {**known.get_params(), "C": machine.C} == machine.get_params()
+            if type(known) is type(machine) and alike and known.C <= machine.C:
+                if np.array_equal(target, y):
+                    return known
+        machine.fit(self.square, y)
+        if self._is_settled(machine, y):
+            self._settled.append((machine, y))
+        return machine
+
+    def _is_settled(self, machine: Any, y: np.ndarray) -> bool:
+        """Return whether a larger limit of the weights has a solution with the same decisions.
+
+        No weight is at the limit, except those of equal rows of two classes: these can all grow
+        by the same amount, which cancels out.
+        """
+        limited = np.abs(machine.dual_coef_) >= machine.C
+        if not limited.any() or not hasattr(machine, "classes_"):
+            return not limited.any()
+        starts, used = np.cumsum([0, *machine.n_support_]), machine.dual_coef_ != 0
+        equal = self._equal_rows[machine.support_]
+        for pair in combinations(range(len(machine.n_support_)), 2):
+            counts = []
+            for own, row in zip(pair, (pair[1] - 1, pair[0]), strict=True):
+                part = slice(starts[own], starts[own + 1])
+                chosen = (limited[row, part], used[row, part])
+                counts += [np.bincount(equal[part][each], minlength=len(y)) for each in chosen]
+            if (np.maximum(counts[0], counts[2]) > np.minimum(counts[1], counts[3])).any():
+                return False
+        return True
+
+    @cached_property
+    def _equal_rows(self) -> np.ndarray:
+        """For each train row, the first row that is equal to it."""
+        first: dict[bytes, int] = {}
+        return np.array([first.setdefault(row.tobytes(), i) for i, row in enumerate(self.rows)])
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         # with this scale, the kernel is exp(-|a - b|² / 2)
@@ -342,16 +381,6 @@ def _fit_calibration(
     bounds = [(_SMALLEST_SLOPE, None)] + [(None, None)] * (classes - 1)
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     return float(found[0]), np.concatenate([[0.0], found[1:]])
-
-
-class NearestLabels(KNeighborsClassifier):
-    """scikit-learn's nearest neighbors that searches them once for labels and probabilities."""
-
-    @available_if(lambda self: self.weights == "uniform")
-    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most frequent classes, the first of equally frequent ones, and the shares."""
-        shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)], shares
 
 
 class NaiveBayes(GaussianNB):

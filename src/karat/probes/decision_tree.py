@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils import check_random_state
+
+from karat.models.model import Parameterized
 
 #: numbers of train vectors for which scikit-learn takes about as long as loading numba
 PATIENCE = 2**19
@@ -35,16 +35,31 @@ class Grown:
         return len(self.feature)
 
 
-class ClassTree(DecisionTreeClassifier):
+@dataclass(eq=False, repr=False)
+class _Tree(Parameterized):
+    """The parameters of scikit-learn's trees that heads use."""
+
+    criterion: str
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    random_state: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class ClassTree(_Tree):
     """A tree that predicts classes and their shares in one pass."""
+
+    criterion: str = "gini"
 
     def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> ClassTree:
         """Grow the tree; weighted rows by scikit-learn."""
-        classes, codes = np.unique(np.asarray(y), return_inverse=True)
-        grown = None if sample_weight is not None else _grown(self, X, codes, len(classes))
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        grown = None if sample_weight is not None else _grown(self, X, codes, len(self.classes_))
         if grown is None:
-            return super().fit(X, y, sample_weight)
-        self.tree_, self.classes_, self.n_features_in_ = grown, classes, np.shape(X)[1]
+            from sklearn.tree import DecisionTreeClassifier
+
+            grown = DecisionTreeClassifier(**self.get_params()).fit(X, y, sample_weight).tree_
+        self.tree_ = grown
         return self
 
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,8 +76,11 @@ class ClassTree(DecisionTreeClassifier):
         return self.predict_both(X)[1]
 
 
-class NumberTree(DecisionTreeRegressor):
+@dataclass(eq=False, repr=False)
+class NumberTree(_Tree):
     """A tree that predicts the mean of each row's leaf."""
+
+    criterion: str = "squared_error"
 
     def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> NumberTree:
         """Grow the tree; weighted rows and sums that are not exact by scikit-learn."""
@@ -71,8 +89,10 @@ class NumberTree(DecisionTreeRegressor):
         usual = exact and sample_weight is None and self.criterion == "squared_error"
         grown = _grown(self, X, y, 0) if usual else None
         if grown is None:
-            return super().fit(X, y, sample_weight)
-        self.tree_, self.n_features_in_ = grown, np.shape(X)[1]
+            from sklearn.tree import DecisionTreeRegressor
+
+            grown = DecisionTreeRegressor(**self.get_params()).fit(X, y, sample_weight).tree_
+        self.tree_ = grown
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -111,13 +131,13 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
     nodes, numbers = np.full((2 * size, 4), -1), np.full((2 * size, 2), -2.0)
     sums = np.zeros((2 * size, width))
     # the seed of the order in which scikit-learn tries the features; its generator replaces 0
-    seed = int(check_random_state(tree.random_state).randint(0, 2**31 - 1)) or 1
+    seed = int(np.random.RandomState(tree.random_state).randint(0, 2**31 - 1)) or 1
     made = loops.grow(
         columns,
-        np.argsort(columns, axis=1).astype(np.int32),
-        (y.astype(np.float64), y.astype(np.int64), rule),
+        np.argsort(columns, axis=1).astype(np.uint32),
+        (y.astype(np.float64), (y if classes else y[:0]).astype(np.uint32), rule),
         (tree.min_samples_leaf, tree.max_depth or size, seed),
-        (parts, np.diff(parts), scale, shift),
+        (parts, np.diff(parts), scale, shift, np.empty(size), np.empty(size)),
         (nodes, numbers, sums),
     )
     feature, left, right, rows = nodes[:made].T.copy()
@@ -129,7 +149,8 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
 def _loops(size: int) -> Any:
     """Return the module of compiled loops once their start pays, or None."""
     _seen[0] += size
-    if "numba" not in sys.modules and _seen[0] < PATIENCE:
+    # importing scikit-learn takes as long as numba
+    if "numba" not in sys.modules and "sklearn.tree" in sys.modules and _seen[0] < PATIENCE:
         return None
     try:
         from karat.probes import heads_numba

@@ -46,9 +46,46 @@ def logistic(
 def linear(kind: str = "regression") -> Any:
     """Ordinary least squares."""
     need_kind("linear-regression", kind, "regression", "logistic-regression")
-    from sklearn.linear_model import LinearRegression
+    return LeastSquares()
 
-    return LinearRegression()
+
+#: smallest diagonal entry of the Cholesky factor, as a share of the largest, that is precise enough
+REGULAR = 1e-3
+
+
+class LeastSquares(Parameterized):
+    """Ordinary least squares by the normal equations where they lose no precision.
+
+    With weights, and for columns that are nearly dependent, by scikit-learn.
+    """
+
+    def fit(self, X: np.ndarray, y: Any, sample_weight: Any = None) -> LeastSquares:
+        """Fit the weights of all columns and the offset."""
+        rows, target = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        center, mean = rows.mean(axis=0), target.mean()
+        rows = rows - center
+        products = rows.T @ rows
+        if sample_weight is None and len(rows) > rows.shape[1] and _is_regular(products):
+            self.coef_ = np.linalg.solve(products, rows.T @ (target - mean))
+            self.intercept_ = float(mean - center @ self.coef_)
+            return self
+        from sklearn.linear_model import LinearRegression
+
+        fitted = LinearRegression().fit(X, y, sample_weight)
+        self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return a number per row."""
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+
+def _is_regular(products: np.ndarray) -> bool:
+    try:
+        diagonal = np.linalg.cholesky(products).diagonal()
+    except np.linalg.LinAlgError:
+        return False
+    return bool(diagonal.min() > REGULAR * diagonal.max())
 
 
 @head("ridge")
@@ -76,12 +113,117 @@ CRITERIA = {
 @head("knn")
 def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     """Predict the majority class or the mean of the nearest train items."""
-    from sklearn.neighbors import KNeighborsRegressor
+    if not isinstance(n_neighbors, int) or n_neighbors < 1:
+        raise DefinitionError(f"head knn: n_neighbors must be an integer >= 1: {n_neighbors!r}.")
+    if weights != "uniform":
+        from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-    from karat.models.predictors import NearestLabels
+        chosen = KNeighborsClassifier if kind == "classification" else KNeighborsRegressor
+        return chosen(n_neighbors=n_neighbors, weights=weights)
+    return (NearestLabels if kind == "classification" else NearestNumbers)(n_neighbors)
 
-    chosen = NearestLabels if kind == "classification" else KNeighborsRegressor
-    return chosen(n_neighbors=n_neighbors, weights=weights)
+
+#: number of distances in a block
+DISTANCES = 2**22
+#: number of columns up to which scikit-learn searches a tree, by differences instead of products
+FEW_COLUMNS = 15
+
+
+@dataclass(eq=False, repr=False)
+class _Nearest(Parameterized):
+    """The nearest train rows, as scikit-learn finds them in one thread."""
+
+    n_neighbors: int = 5
+
+    def _remember(self, X: np.ndarray) -> None:
+        self.rows_ = np.asarray(X, dtype=np.float64)
+        if self.n_neighbors > len(self.rows_):
+            raise ValueError(
+                f"Expected n_neighbors <= train rows, got {self.n_neighbors} and {len(self.rows_)}"
+            )
+
+    def _neighbors(self, X: np.ndarray) -> np.ndarray:
+        """Return the places of the nearest train rows, by increasing distance."""
+        X, rows, count = np.asarray(X, dtype=np.float64), self.rows_, self.n_neighbors
+        if rows.shape[1] <= FEW_COLUMNS:
+            from sklearn.neighbors import NearestNeighbors
+
+            search = NearestNeighbors(n_neighbors=count).fit(rows)
+            return np.asarray(search.kneighbors(X, return_distance=False))
+        squares, height = np.einsum("ij,ij->i", rows, rows), max(1, DISTANCES // len(rows))
+        found = [np.empty((0, count), dtype=np.intp)]
+        for start in range(0, len(X), height):
+            # the squares of the other rows do not change the order
+            distances = squares - 2 * (X[start : start + height] @ rows.T)
+            found.append(_smallest(distances, count))
+        return np.concatenate(found)
+
+
+def _smallest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the columns of the smallest values of each row, by increasing value."""
+    left, each = values.copy(), np.arange(len(values))
+    columns = np.empty((len(values), count), dtype=np.intp)
+    for place in range(count):
+        columns[:, place] = left.argmin(axis=1)
+        left[each, columns[:, place]] = np.inf
+    # of equal values, not all of which fit
+    for row in np.flatnonzero(left.min(axis=1) == values[each, columns[:, -1]]):
+        columns[row] = _kept_in_heap(values[row].tolist(), count)
+    return columns
+
+
+def _kept_in_heap(values: Sequence[float], count: int) -> list[int]:
+    """Return the places of the smallest values that remain in a heap whose first is the largest."""
+    heap = [(np.inf, 0)] * count
+    for new in zip(values, range(len(values)), strict=True):
+        if new[0] >= heap[0][0]:
+            continue
+        at, below = 0, 1
+        while below < count:
+            below += below + 1 < count and heap[below][0] < heap[below + 1][0]
+            if heap[below][0] <= new[0]:
+                break
+            heap[at], at, below = heap[below], below, 2 * below + 1
+        heap[at] = new
+    return [place for _, place in sorted(heap)]
+
+
+class NearestLabels(_Nearest):
+    """Labels and probabilities from one search; the first of equally frequent classes."""
+
+    def fit(self, X: np.ndarray, y: Any) -> NearestLabels:
+        """Remember the rows and their classes."""
+        self._remember(X)
+        self.classes_, self.codes_ = np.unique(np.asarray(y), return_inverse=True)
+        return self
+
+    def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the most frequent classes and the shares of all."""
+        codes = self.codes_[self._neighbors(X)]
+        shares = np.stack([(codes == code).mean(axis=1) for code in range(len(self.classes_))], 1)
+        return self.classes_[shares.argmax(axis=1)], shares
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the most frequent classes."""
+        return self.predict_both(X)[0]
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the shares of all classes."""
+        return self.predict_both(X)[1]
+
+
+class NearestNumbers(_Nearest):
+    """The mean of the nearest train rows."""
+
+    def fit(self, X: np.ndarray, y: Any) -> NearestNumbers:
+        """Remember the rows and their targets."""
+        self._remember(X)
+        self.target_ = np.asarray(y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return a number per row."""
+        return np.asarray(self.target_[self._neighbors(X)].mean(axis=1))
 
 
 @head("naive-bayes")
@@ -218,8 +360,8 @@ class IsolationForestScore:
 
 #: how the distance between two clusters follows from the distances between their members
 LINKAGES = ("average", "complete", "single")
-#: working memory for distances, in MB
-MEMORY = 64
+#: working memory for distances, in MB; larger blocks are new pages of memory each time
+MEMORY = 4
 #: number of rows up to which the distances of all pairs are kept for other heads: 128 MB
 KEPT_ROWS = 5792
 
@@ -403,6 +545,15 @@ def _cut(merges: np.ndarray, rows: int) -> np.ndarray:
     return np.asarray(connected_components(graph, directed=False)[1][:rows], dtype=np.intp)
 
 
+def ignores_target(estimator: Any) -> bool:
+    """Return whether an estimator clusters rows or scores outliers."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    # the first condition is quick: most tags import scikit-learn
+    clusters = hasattr(estimator, "fit_predict") and tags is not None
+    is_clusterer = clusters and tags().estimator_type == "clusterer"  # type: ignore[misc]
+    return is_clusterer or hasattr(estimator, "outlier_scores")
+
+
 def _need_clusters(head: str, count: int) -> None:
     if count < 1:
         raise DefinitionError(f"head {head} needs n_clusters, as the dataset has no classes.")
@@ -439,9 +590,7 @@ class BestOf:
         self.candidates = list(_candidates(heads))
         for candidate in self.candidates:
             estimator = self._build(candidate)
-            tags = getattr(estimator, "__sklearn_tags__", None)
-            is_clusterer = tags is not None and tags().estimator_type == "clusterer"
-            if is_clusterer or hasattr(estimator, "outlier_scores"):
+            if ignores_target(estimator):
                 name = candidate["use"]
                 raise DefinitionError(f"head best-of: {name} does not use the target; remove it.")
 

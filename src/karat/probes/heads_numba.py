@@ -19,8 +19,10 @@ from karat.probes.adamw import BLOCK
 F = np.float32
 
 
-def _compiled(function: Any, fast: Any = frozenset({"reassoc", "contract", "arcp"})) -> Any:
-    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy"}
+def _compiled(
+    function: Any, fast: Any = frozenset({"reassoc", "contract", "arcp"}), inline: str = "never"
+) -> Any:
+    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "inline": inline}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no writable cache folder
@@ -208,7 +210,21 @@ NEAR, PURE = np.float32(1e-7), np.finfo(np.float64).eps
 #: generous bound of the relative rounding error of an estimated gain
 ROUNDING = 1e-9
 GINI, ENTROPY, SQUARES = 0, 1, 2
+#: largest number of rows of which all gains are computed, without an estimate
+FEW = 16
+#: unsigned indices compile to faster lookups
+ONE = np.uint32(1)
 LOG_2 = np.log(2.0)
+
+
+def _inlined(function: Any) -> Any:
+    """Compile a function as a part of those that call it: passing arrays takes longer."""
+    return _compiled(function, (), "always")
+
+
+def _estimating(function: Any) -> Any:
+    """Compile a function whose result may be off by rounding errors, but never NaN."""
+    return _compiled(function, {"reassoc", "contract", "nnan", "ninf", "nsz"})
 
 
 @_as_numpy
@@ -239,50 +255,82 @@ def _impurity(sums, count, rule):
     return 1.0 - found / (count * count) if rule == GINI else found
 
 
-@_as_numpy
+@_inlined
+def _are_apart(X, order, feature, p):
+    """Return whether the value at a position is above the one before."""
+    return X[feature, order[feature, p]] > X[feature, order[feature, p - 1]] + NEAR
+
+
+@_estimating
+def _highest_of_numbers(sums, total, scale, size):
+    """Return the largest estimated gain of all positions, given the sums of the rows before."""
+    highest = -np.inf
+    for p in range(size - 1):
+        left, right = sums[p], total - sums[p]
+        highest = max(highest, left * left * scale[p + 1] + right * right * scale[size - 1 - p])
+    return highest
+
+
+@_inlined
 def _best_of_numbers(column, span, y, tables, best, total):
     """Return the best position in the order of a feature and its gain, if above ``best``."""
-    values, rows = column
-    begin, end, leaf = span
-    scale, position, size = tables[2], 0, end - begin
-    left, right = 0.0, total[0]
-    for p in range(1, size):
-        before = rows[begin + p - 1]
-        left += y[0][before]
-        right -= y[0][before]
-        # estimated without a division first
-        guess = left * left * scale[p] + right * right * scale[size - p]
-        if guess + ROUNDING * guess > best and p >= leaf and size - p >= leaf:
-            if values[rows[begin + p]] > values[before] + NEAR:
-                gain = left * left / p + right * right / (size - p)
-                if gain > best:
-                    best, position = gain, p
+    (X, order, feature), (begin, end, leaf) = column, span
+    numbers, scale, sums, total = y[0], tables[2], tables[4], total[0]
+    left, position, size = 0.0, 0, end - begin
+    for p in range(size - 1):
+        left += numbers[order[feature, begin + p]]
+        sums[p] = left
+    if size > FEW:  # estimated without a division first
+        highest = _highest_of_numbers(sums, total, scale, size)
+        if highest + ROUNDING * highest <= best:
+            return position, best
+    for p in range(leaf, size - leaf + 1):
+        left, right = sums[p - 1], total - sums[p - 1]
+        gain = left * left / p + right * right / (size - p)
+        if gain > best and _are_apart(X, order, feature, begin + p):
+            best, position = gain, p
     return position, best
+
+
+@_estimating
+def _highest_of_classes(own, other, scale, shift, size):
+    """Return the same, given the sums over the classes of the rows before and after."""
+    highest = -np.inf
+    for p in range(size - 1):
+        guess = own[p] * scale[p + 1] + other[p] * scale[size - 1 - p]
+        highest = max(highest, guess - shift[p + 1] - shift[size - 1 - p])
+    return highest
 
 
 @_as_numpy
 def _best_of_classes(column, span, y, tables, best, counts):
     """Return the same from the counts of classes: of all rows, left and right."""
-    values, rows = column
-    begin, end, leaf = span
-    parts, steps, scale, shift = tables
+    (X, order, feature), (begin, end, leaf) = column, span
+    parts, steps, scale, shift, own, other = tables
     codes, rule = y[1], y[2]
     left, right, position, size = counts[1], counts[2], 0, end - begin
-    own, other, slack = 0.0, 0.0, ROUNDING * size - (size if rule == GINI else 0)
+    before, after, slack = 0.0, 0.0, ROUNDING * size - (size if rule == GINI else 0)
     for k in range(len(left)):
         left[k], right[k] = 0, counts[0, k]
-        other += parts[right[k]]
+        after += parts[right[k]]
+    for p in range(size - 1):
+        k = codes[order[feature, begin + p]]
+        before += steps[left[k]]
+        left[k] += ONE
+        right[k] -= ONE
+        after -= steps[right[k]]
+        own[p], other[p] = before, after
+    # estimated without divisions and logarithms first
+    if _highest_of_classes(own, other, scale, shift, size) + slack <= best:
+        return position, best
+    left[:], right[:] = 0, counts[0]
     for p in range(1, size):
-        before = rows[begin + p - 1]
-        k = codes[before]
-        own += steps[left[k]]
-        left[k] += 1
-        right[k] -= 1
-        other -= steps[right[k]]
-        # estimated without divisions and logarithms first
-        guess = own * scale[p] + other * scale[size - p] - shift[p] - shift[size - p]
+        k = codes[order[feature, begin + p - 1]]
+        left[k] += ONE
+        right[k] -= ONE
+        guess = own[p - 1] * scale[p] + other[p - 1] * scale[size - p] - shift[p] - shift[size - p]
         if guess + slack > best and p >= leaf and size - p >= leaf:
-            if values[rows[begin + p]] > values[before] + NEAR:
+            if _are_apart(X, order, feature, begin + p):
                 gain = -(size - p) * _impurity(right, size - p, rule) - p * _impurity(left, p, rule)
                 if gain > best:
                     best, position = gain, p
@@ -306,7 +354,8 @@ def _best_split(columns, span, y, tables, drawn, total):
     ``drawn`` are all features in their present order, those known to be constant and how many.
     """
     (begin, end, _), (features, constant, known, state) = span, drawn
-    counts = np.zeros((3, len(total)), dtype=np.int64)
+    X, order = columns
+    counts = np.zeros((3, len(total)), dtype=np.uint32)
     counts[0] = total
     chosen, position, best, left, found, passed = -1, 0, -np.inf, len(features), 0, 0
     while left > known + found:
@@ -317,8 +366,7 @@ def _best_split(columns, span, y, tables, drawn, total):
             continue
         j += found
         feature = features[j]
-        values, rows = columns[0][feature], columns[1][feature]
-        if values[rows[end - 1]] <= values[rows[begin]] + NEAR:
+        if X[feature, order[feature, end - 1]] <= X[feature, order[feature, begin]] + NEAR:
             features[j], features[known + found] = features[known + found], feature
             found += 1
             continue
@@ -327,9 +375,9 @@ def _best_split(columns, span, y, tables, drawn, total):
         if chosen >= 0 and (end - begin == 2 or (y[2] != SQUARES and best == 0.0)):
             continue  # no split can be better
         if y[2] == SQUARES:
-            at, best = _best_of_numbers((values, rows), span, y, tables, best, total)
+            at, best = _best_of_numbers((X, order, feature), span, y, tables, best, total)
         else:
-            at, best = _best_of_classes((values, rows), span, y, tables, best, counts)
+            at, best = _best_of_classes((X, order, feature), span, y, tables, best, counts)
         if at:
             chosen, position = feature, at
     features[:known] = constant[:known]
@@ -352,15 +400,14 @@ def _divide(order, span, feature, count, is_left, spare):
     for p in range(begin, end):
         is_left[order[feature, p]] = p < middle
     for each in range(count):
-        rows, at, rest = order[each], begin, 0
+        at = begin
         for p in range(begin, end):
-            row = rows[p]
-            rows[at] = row
-            spare[rest] = row
+            row = order[each, p]
+            order[each, at] = row
+            spare[p - at] = row
             at += is_left[row]
-            rest += 1 - is_left[row]
-        for p in range(rest):
-            rows[at + p] = spare[p]
+        for p in range(at, end):
+            order[each, p] = spare[p - at]
 
 
 @_as_numpy
@@ -372,7 +419,7 @@ def grow(X, order, y, settings, tables, out):
     (leaf, depth, seed), (nodes, numbers, sums) = settings, out
     width, count = order.shape
     features, constant, state = np.arange(width), np.empty(width, dtype=np.int64), np.array([seed])
-    is_left, spare = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32)
+    is_left, spare = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint32)
     left, waiting = np.empty(sums.shape[1]), np.zeros((count + 1, 5), dtype=np.int64)
     waiting[0, 1], waiting[0, 4], last, made = count, -1, 0, 0
     while last >= 0:

@@ -20,6 +20,7 @@ from karat.core.predictions import Predictions, as_floats, as_text, sum_toleranc
 from karat.core.registry import build, composer, composers, heads, probe
 from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
+from karat.probes.estimators import ignores_target
 
 
 def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
@@ -313,9 +314,7 @@ class Trained:
         X = self._owned(X)
         if train.target is None:
             return
-        tags = getattr(self.head_, "__sklearn_tags__", None)
-        is_clusterer = tags is not None and tags().estimator_type == "clusterer"
-        if is_clusterer or hasattr(self.head_, "outlier_scores"):
+        if ignores_target(self.head_):
             raise DefinitionError(
                 f"probe: {type(self.head_).__name__} does not use the target; set split: all or "
                 f"use another head."
