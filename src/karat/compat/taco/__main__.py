@@ -28,6 +28,7 @@ from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.core.task import KEPT
 from karat.errors import DefinitionError, KaratError
+from karat.execution.resources import restore_environment
 from karat.execution.runner import Stopped, choose_progress
 from karat.execution.splits import split
 from karat.execution.workers import available_cores
@@ -160,10 +161,7 @@ def _data_folder(folder: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["KARAT_DATA"]
-        else:
-            os.environ["KARAT_DATA"] = before
+        restore_environment({"KARAT_DATA": before})
 
 
 def main() -> None:
