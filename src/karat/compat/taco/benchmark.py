@@ -40,13 +40,8 @@ Corruption = Callable[..., tuple[pd.DataFrame, pd.Series]]
 
 #: in the order of TACO's table
 NAMES = (
-    "missingness_mcar",
-    "missingness_mnar",
-    "scaling_error",
-    "categorical_remap",
-    "noise_gaussian",
-    "noise_uniform",
-    "rare_class_dilution",
+    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
+    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
 )
 #: not defined for regression
 FOR_CLASSES = ("missingness_mnar", "rare_class_dilution")
@@ -536,8 +531,5 @@ def _nyc(rows: int, rng: np.random.Generator) -> Made:
 
 
 _SCHEMAS: dict[str, Callable[[int, np.random.Generator], Made]] = {
-    "diabetes": _diabetes,
-    "porto": _porto,
-    "ieee": _ieee,
-    "nyc": _nyc,
+    **{"diabetes": _diabetes, "porto": _porto, "ieee": _ieee, "nyc": _nyc},
 }
