@@ -64,8 +64,7 @@ RECORDS = {
     # signatures that scripts written for GEval and TACO call
     "compat/geval/manager.py:FrameworkManager.evaluate",
     "compat/taco/benchmark.py:run_benchmark",
-    "compat/taco/benchmark.py:run_classification_suite",
-    "compat/taco/benchmark.py:run_regression_suite",
+    "compat/taco/benchmark.py:run",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -299,6 +299,7 @@ def serve_template(descriptor: int) -> None:
 
 def _load_libraries() -> None:
     """Load what jobs use, and compute what every worker would compute in its first job."""
+    gc.disable()
     list(map(importlib.import_module, PRELOADED))
     from sklearn.dummy import DummyClassifier
 
@@ -307,6 +308,7 @@ def _load_libraries() -> None:
     DummyClassifier().fit([[0.0], [1.0]], [0, 1])  # it looks for plugins of dataframes
     guard.prepare()
     gc.freeze()  # workers share the memory of these objects with this process
+    gc.enable()
 
 
 def _wakeup_pipe() -> tuple[int, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -26,7 +26,6 @@ from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest
 from karat.analysis.checks import Finding, check_runs, rule_of
 from karat.analysis.item_tests import CORRECTED, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
-from karat.analysis.race import Race, follow_races, race_rows
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.core.files import write_atomic
@@ -80,6 +79,9 @@ from karat.results.run import newest_first
 from karat.results.tables import ELIMINATED, eliminated_by
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
 from karat.stats.ranking import rank_each
+
+if TYPE_CHECKING:
+    from karat.analysis.race import Race
 
 SCHEMA = 1
 RULE = "worst"
@@ -158,6 +160,8 @@ def _split_races(runs: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
     runs = frozen_runs(runs)
     if not any(run.about.get("race") for run in runs):
         return runs, [], []
+    from karat.analysis.race import follow_races  # it imports what runs jobs
+
     left = [run for run in runs if not eliminated_by(run.about)]
     if not left:
         raise DataError("all models of these runs were eliminated in a race; add the other runs.")
@@ -167,6 +171,8 @@ def _split_races(runs: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
 
 def _race(found: Race) -> dict[str, Any]:
     """Return the answer of a race, its table, and the course of the evidence."""
+    from karat.analysis.race import race_rows
+
     table, trace = race_rows(found), found.trace
     models = list(found.models["model"])
     with np.errstate(divide="ignore"):

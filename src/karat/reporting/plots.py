@@ -135,6 +135,9 @@ def settings() -> Iterator[None]:
         import matplotlib
     except ImportError as error:
         raise MissingExtra("matplotlib", "plots") from error
+    if matplotlib.rcParams["svg.hashsalt"] == _SETTINGS["svg.hashsalt"]:
+        yield  # they are in use
+        return
     with matplotlib.rc_context(), warnings.catch_warnings():
         # a missing glyph is only a box in PNG and PDF; the text of an SVG has it
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)

@@ -736,10 +736,9 @@ def describe_item(item: pd.Series, width: int) -> str:
     >>> describe_item(pd.Series({"age": "31", "plan": "", "city": "Rome"}), 40)
     'age: 31 · city: Rome'
     """
-    cells = {name: value for name, value in item.items() if value != ""}
-    shown = {name: value for name, value in cells.items() if name not in (LENGTH, GROUP, ANSWER)}
-    if len(item.drop([LENGTH, GROUP, ANSWER], errors="ignore")) == 1 and shown:
+    cells = [pair for pair in item.items() if pair[0] not in (LENGTH, GROUP, ANSWER)]
+    shown = {name: value for name, value in cells if value != ""}
+    if len(cells) == 1 and shown:
         return cut_text(" ".join(next(iter(shown.values())).split()), width)
-    return cut_text(
-        " · ".join(f"{name}: {' '.join(v.split())}" for name, v in shown.items()), width
-    )
+    text = " · ".join(f"{name}: {' '.join(value.split())}" for name, value in shown.items())
+    return cut_text(text, width)

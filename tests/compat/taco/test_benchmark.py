@@ -29,7 +29,7 @@ from karat.config.catalog import Catalog
 from karat.core.registry import corruptions
 from karat.corruptions.view import changed_share
 from karat.errors import DataError, DefinitionError, Unavailable
-from karat.models.automl import MatrixPredictor
+from karat.models.automl import MatrixPredictor, TablePredictor
 from karat.results.run import open_runs
 
 NAMES = [
@@ -110,7 +110,7 @@ def test_seed_is_42_a_number_or_a_generator(name):
 def test_documented_signatures_of_suites():
     wanted = ["dataset_name", "X_train", "X_test", "y_train", "y_test", "results_dir", "task"]
     parameters = inspect.signature(run_benchmark).parameters
-    options = ["draws", "pairs", "keep_predictions", "min_frequency", "missing_category"]
+    options = ["draws", "pairs", "keep_predictions", "min_frequency", "missing_category", "models"]
     assert list(parameters) == [*wanted, "severities", *options]
     assert {parameters[name].kind for name in options} == {inspect.Parameter.KEYWORD_ONLY}
     assert parameters["results_dir"].default == "results" and parameters["task"].default is None
@@ -119,9 +119,20 @@ def test_documented_signatures_of_suites():
         parameters = inspect.signature(suite).parameters
         assert list(parameters) == [
             *("name", "X_train", "X_test", "y_train", "y_test", "results_dir", "severities"),
-            *("random_state", *options),
+            *("random_state", "options"),
         ]
+        with pytest.raises(TypeError, match="unexpected keyword argument 'draw'"):
+            suite("own", *split(), draw=2)
         assert parameters["random_state"].default == 42
+
+
+def test_own_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    half = TablePredictor("sklearn.linear_model:LogisticRegression", options={"C": 0.5})
+    models = {"mine": half, "theirs": "logistic-regression"}
+    table = run_classification_suite("own", *split(), severities=(0.2,), models=models)
+    clean = table[(table["corruption"] == "clean") & (table["metric"] == "AUC")]
+    assert list(clean["model"]) == ["mine", "theirs"] and clean["value"].between(0.7, 1).all()
 
 
 def test_return_value_and_files(quick):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -28,18 +30,14 @@ from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.core.task import KEPT
 from karat.errors import DefinitionError, KaratError
+from karat.execution.resources import restore_environment
 from karat.execution.runner import Stopped, choose_progress
 from karat.execution.splits import split
-from karat.execution.workers import available_cores
+from karat.execution.workers import Template, available_cores
 
 #: TACO's datasets and the task of each
-DATASETS = {
-    "adult": "classification",
-    "diabetes": "classification",
-    "porto": "classification",
-    "ieee": "classification",
-    "nyc": "regression",
-}
+DATASETS = dict.fromkeys(("adult", "diabetes", "porto", "ieee"), "classification")
+DATASETS["nyc"] = "regression"
 QUICK = (0.2,)
 #: dataset names and loaders
 Loaders = list[tuple[str, Callable[[], Dataset]]]
@@ -100,6 +98,9 @@ def taco(
 
     Datasets whose file is missing are skipped. Exit code: 0 if any dataset was run, else 2.
     """
+    atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
+    if sys.platform == "linux":
+        Template.copy_this_process()  # it loads its libraries while this process reads the data
     severities = QUICK if quick else SEVERITIES
     setting = Setting(Path(results_dir), severities, workers=available_cores(), **options)
     if csv is None and target_col is None:
@@ -160,10 +161,7 @@ def _data_folder(folder: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["KARAT_DATA"]
-        else:
-            os.environ["KARAT_DATA"] = before
+        restore_environment({"KARAT_DATA": before})
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ The reader "taco" reads the five tables of the benchmark from CSV files; ``synth
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from pathlib import Path
@@ -40,13 +40,8 @@ Corruption = Callable[..., tuple[pd.DataFrame, pd.Series]]
 
 #: in the order of TACO's table
 NAMES = (
-    "missingness_mcar",
-    "missingness_mnar",
-    "scaling_error",
-    "categorical_remap",
-    "noise_gaussian",
-    "noise_uniform",
-    "rare_class_dilution",
+    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
+    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
 )
 #: not defined for regression
 FOR_CLASSES = ("missingness_mnar", "rare_class_dilution")
@@ -174,6 +169,7 @@ def run_benchmark(
     keep_predictions: str = "clean",
     min_frequency: float | None = MIN_FREQUENCY,
     missing_category: str = "level",
+    models: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Fit on the training rows, test on clean and corrupted data, and write TACO's files.
 
@@ -200,9 +196,12 @@ def run_benchmark(
         each level has its own column.
     missing_category
         A missing category is a ``"level"`` of its own or, as in TACO, the ``"most_frequent"`` one.
+    models
+        Names and models as in ``karat.evaluate``, such as ``TablePredictor("my_module:Forest")``,
+        which has these two options itself. Default: TACO's five models.
     """
     data = given_split(dataset_name, (X_train, X_test), (y_train, y_test), task)
-    options = (draws, pairs, keep_predictions, min_frequency, missing_category)
+    options = (draws, pairs, keep_predictions, min_frequency, missing_category, models)
     _warned(benchmark(data, Setting(Path(results_dir), tuple(severities), SEED, *options)))
     return {
         "dataset_name": dataset_name,
@@ -212,56 +211,29 @@ def run_benchmark(
     }
 
 
-def run_classification_suite(
-    name: str,
-    X_train: Any,
-    X_test: Any,
-    y_train: Any,
-    y_test: Any,
-    results_dir: str | Path = "results",
-    severities: Sequence[float] = SEVERITIES,
-    random_state: int = SEED,
-    *,
-    draws: int = 1,
-    pairs: str = "middle",
-    keep_predictions: str = "clean",
-    min_frequency: float | None = MIN_FREQUENCY,
-    missing_category: str = "level",
-) -> pd.DataFrame:
-    """Run a classification benchmark and return the table of ``metrics_<name>_classification``.
+def _suite(task: str) -> Callable[..., pd.DataFrame]:
+    def run(
+        name: str,
+        X_train: Any,
+        X_test: Any,
+        y_train: Any,
+        y_test: Any,
+        results_dir: str | Path = "results",
+        severities: Sequence[float] = SEVERITIES,
+        random_state: int = SEED,
+        **options: Any,
+    ) -> pd.DataFrame:
+        data = given_split(name, (X_train, X_test), (y_train, y_test), task)
+        setting = Setting(Path(results_dir), tuple(severities), random_state, **options)
+        return _warned(benchmark(data, setting))
 
-    The options are those of ``run_benchmark``.
-    """
-    data = given_split(name, (X_train, X_test), (y_train, y_test), "classification")
-    options = (draws, pairs, keep_predictions, min_frequency, missing_category)
-    setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
-    return _warned(benchmark(data, setting))
+    run.__name__ = run.__qualname__ = f"run_{task}_suite"
+    run.__doc__ = f"Write TACO's files and return the table of ``metrics_<name>_{task}``."
+    return run
 
 
-def run_regression_suite(
-    name: str,
-    X_train: Any,
-    X_test: Any,
-    y_train: Any,
-    y_test: Any,
-    results_dir: str | Path = "results",
-    severities: Sequence[float] = SEVERITIES,
-    random_state: int = SEED,
-    *,
-    draws: int = 1,
-    pairs: str = "middle",
-    keep_predictions: str = "clean",
-    min_frequency: float | None = MIN_FREQUENCY,
-    missing_category: str = "level",
-) -> pd.DataFrame:
-    """Run a regression benchmark and return the table of ``metrics_<name>_regression``.
-
-    The options are those of ``run_benchmark``.
-    """
-    data = given_split(name, (X_train, X_test), (y_train, y_test), "regression")
-    options = (draws, pairs, keep_predictions, min_frequency, missing_category)
-    setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
-    return _warned(benchmark(data, setting))
+#: the options are those of ``run_benchmark``
+run_classification_suite, run_regression_suite = map(_suite, MODELS)
 
 
 @dataclass(frozen=True)
@@ -276,6 +248,7 @@ class Setting:
     keep_predictions: str = "clean"
     min_frequency: float | None = MIN_FREQUENCY
     missing_category: str = "level"
+    models: Mapping[str, Any] | None = None
     workers: int = 0
 
     def __post_init__(self) -> None:
@@ -324,7 +297,9 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
 
 
 def _models(kind: str, setting: Setting) -> Any:
-    """Return Karat's models under TACO's names."""
+    """Return the user's models, or Karat's under TACO's names."""
+    if setting.models is not None:
+        return setting.models
     named = {name: MODEL_NAMES[kind].get(name, name) for name in MODELS[kind]}
     usual = {"min_frequency": MIN_FREQUENCY, "missing_category": "level"}
     changed = {name: getattr(setting, name) for name in usual}
@@ -556,8 +531,5 @@ def _nyc(rows: int, rng: np.random.Generator) -> Made:
 
 
 _SCHEMAS: dict[str, Callable[[int, np.random.Generator], Made]] = {
-    "diabetes": _diabetes,
-    "porto": _porto,
-    "ieee": _ieee,
-    "nyc": _nyc,
+    **{"diabetes": _diabetes, "porto": _porto, "ieee": _ieee, "nyc": _nyc},
 }

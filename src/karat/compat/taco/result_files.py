@@ -250,6 +250,7 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
     for table in (part[~composed].assign(label=""), _compositions(part[composed])):
         # one figure for all curves: it is laid out once, and their axes have the same place
         figure, ((axes,),) = make_figure(size=(WIDTH, 4))
+        shown: Any = None
         for corruption, group in table.groupby("corruption", sort=False):
             name = str(corruption)
             _remove_artists(axes)
@@ -258,7 +259,10 @@ def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
             else:
                 draw_lines(axes, group, models, "severity")
             axes.set_xlabel(f"severity of {cut_name(name)}")
-            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            wanted = (axes.get_legend_handles_labels()[1], set(group["label"]))
+            if wanted != shown:  # a legend takes as long as all lines
+                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+                shown = wanted
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
 
 
