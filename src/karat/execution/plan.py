@@ -42,7 +42,7 @@ from karat.errors import (
     Unavailable,
     did_you_mean,
 )
-from karat.execution.diagnostics import count_duplicates, task_facts, tested_rows
+from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
 from karat.models.model import (
@@ -497,7 +497,7 @@ def _plan_task(
         code=hash_user_components(task),
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),
-        tested=tested_rows(cut, len(data)),
+        tested=np.flatnonzero(np.bincount(np.concatenate([fold.test for fold in cut]))),
     )
 
 
