@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from karat.core.files import (
     LOCK,
     SCRATCH,
+    _hashes,
     cache_folder,
     encodable,
     file_hash,
@@ -337,3 +338,11 @@ def test_the_hash_of_a_file_follows_its_content(tmp_path):
     assert before == hashlib.sha256(b"a 1\n").hexdigest()
     path.write_bytes(b"a 22\n")
     assert file_hash(path) == hashlib.sha256(b"a 22\n").hexdigest()
+
+
+@pytest.mark.parametrize("dtype", [object, "str"])
+@pytest.mark.parametrize("cells", [["a", "b", "a"], ["a", None, "é"], [None, None, None]])
+def test_texts_are_hashed_as_pandas_does(cells, dtype):
+    column = pd.Series(cells, dtype=dtype)
+    expected = np.asarray(pd.util.hash_pandas_object(column, index=False), dtype=np.uint64)
+    assert _hashes(column) == expected.tobytes()

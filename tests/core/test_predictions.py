@@ -242,3 +242,11 @@ def test_an_unknown_precision_is_refused():
     for precision in ("int8", "text", None, ["float32"]):
         with pytest.raises(DataError, match="precision"):
             Predictions.from_csv(text, answers="classes", truths="classes", precision=precision)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "uint64"])
+def test_whole_numbers_become_text_one_by_one(dtype):
+    signed = [-3] if dtype.startswith("i") else []
+    numbers = [*signed, 5, 5, 0, 127, *range(100), *range(100)]
+    for values in (numbers, numbers[:3], []):
+        assert as_text(np.array(values, dtype=dtype)).tolist() == [str(v) for v in values]

@@ -243,6 +243,12 @@ def test_an_encoder_without_any_vector():
     assert vector_facts(nothing, nothing) == {"dimensions": 2, "same": 0, "compared": 0}
 
 
+def test_vectors_that_are_trained_on_and_tested_count_twice():
+    both = side([[3, 4], [0, 0], [6, 8]], [0, 1, 2])
+    seen = vector_facts(both, both)
+    assert (seen["items"], seen["zero"], seen["lengths"][1]) == (6, 2, 5.0)
+
+
 def test_equal_items_may_have_equal_vectors():
     data, vectors = side([[1, 2], [1, 2], [-0.0, 1], [0.0, 1]], [0, 1, 2, 3], [5, 5, 6, 7])
     # the first two are the same item twice; 6 and 7 differ and share theirs, 0 being -0

@@ -23,6 +23,7 @@ from karat.probes.adamw import (
     Recipe,
     TorchGenerator,
     _coded,
+    _shuffled,
     bootstrap_seed,
     fold_seeds,
     kernels,
@@ -580,3 +581,13 @@ def test_against_pytorch_itself():
         for _ in range(3):
             given = torch.cat([batch[0] for batch in loader]).numpy()
             assert np.array_equal(given, words.epoch(700))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 8, 641])
+def test_an_order_swaps_each_place_in_turn_with_a_later_one(size):
+    words = np.random.default_rng(size).integers(2**32, size=max(size - 1, 0), dtype=np.uint32)
+    expected = list(range(size))
+    for place, word in enumerate(words.tolist()):
+        other = place + word % (size - place)
+        expected[place], expected[other] = expected[other], expected[place]
+    assert _shuffled(size, words).tolist() == expected

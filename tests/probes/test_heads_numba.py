@@ -19,12 +19,6 @@ def floats(*values):
     return np.array(values, dtype=np.float32)
 
 
-def test_shuffle_swaps_each_place_with_a_later_one():
-    order = np.arange(4)
-    loops.shuffle(order, np.array([2, 0, 1], dtype=np.uint32))
-    assert order.tolist() == [2, 1, 3, 0]
-
-
 def epoch(X, wanted, clip=10.0):
     """One step over four rows with rate 0.1, no decay and betas of 0: the sign of the gradient."""
     outputs, width = len(wanted), X.shape[1]

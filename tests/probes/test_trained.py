@@ -545,3 +545,16 @@ def test_predictions_with_an_index_are_matched_by_it():
 
     found = predict_checked(Sorted(), data.frame(), data, "sorted")
     assert found.predictions.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_labels_and_probabilities_of_logistic_regression_come_from_one_product(classes, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5)).astype(dtype)
+    truth = np.digitize(X[:, 0] + rng.standard_normal(200), [0.0, 0.8][: classes - 1])
+    data = table(truth, "classification")
+    head = LogisticRegression().fit(X, truth)
+    answers = predict_checked(head, X, data, "head")
+    assert answers.predictions.tolist() == [str(label) for label in head.predict(X)]
+    assert np.array_equal(answers.probabilities, head.predict_proba(X))

@@ -496,3 +496,23 @@ def test_no_artifact_is_written_among_the_items():
 
     with pytest.raises(ContractError):
         collect_artifacts(Model(), ["items"])
+
+
+def test_cells_are_written_as_pandas_writes_them():
+    frame = pd.DataFrame(
+        {
+            "tall": [1.5, np.nan, 123456.789012, 1e-12, 3.0, -np.inf],
+            "small": np.arange(6, dtype="float32") / 3,
+            "count": pd.array([1, pd.NA, 3, 4, 5, 6], dtype="Int64"),
+            "text": ["a,b", None, 'say "x"', "", "two\nlines", "é"],
+            "known": [True, False] * 3,
+            "y": ["u", "v"] * 3,
+        }
+    )
+    data = Dataset.from_table(frame, "y")
+    made = make_item_table(data, np.arange(6))
+    texts = {name: data.frame()[name].astype(object) for name in ("text", "known")}
+    shown = data.frame().assign(**texts)
+    shown.insert(0, "key", list("012345"))
+    expected = shown.to_csv(index=False, float_format="%.8g", lineterminator="\n")
+    assert gzip.decompress(made.content).decode() == expected

@@ -565,6 +565,8 @@ def _label(path: Path) -> str:
 
 
 _REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
+#: the checked entries that this process used last, by the hash of their files
+_KEPT: dict[str, dict[str, Any]] = {}
 
 
 class Definitions:
@@ -694,7 +696,7 @@ class Definitions:
     @cached_property
     def _kept(self) -> dict[str, Any]:
         """The supplied entries as they were checked before; those with mistakes are not kept."""
-        kept = read_kept("checked", self._key)
+        kept = _KEPT.get(self._key) or read_kept("checked", self._key)
         if not isinstance(kept, dict):
             supplied = [e for e in self._entries.found.values() if e.node.file.supplied]
             found = {f"{each.section}/{each.name}": self._compute(each) for each in supplied}
@@ -702,6 +704,8 @@ class Definitions:
             with suppress(TypeError, ValueError):
                 if json.loads(json.dumps(kept)) == kept:
                     keep("checked", self._key, kept)
+        _KEPT.clear()
+        _KEPT[self._key] = kept
         return kept
 
     def _compute(self, entry: Entry) -> tuple[dict[str, Any], list[Mistake]]:

@@ -618,6 +618,11 @@ class Dataset:
         return self.items.iloc[bags.rows]
 
     @cached_property
+    def items_fingerprint(self) -> str:
+        """A hash of the items."""
+        return fingerprint(self.items)
+
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of everything a score depends on: name, items, questions, target, group, part.
 
@@ -625,7 +630,7 @@ class Dataset:
         """
         facts = (self.name, self.target_type, self.modality, self.classes, self.fields)
         digest = hashlib.sha256(repr(facts).encode())
-        digest.update(fingerprint(self.items).encode())
+        digest.update(self.items_fingerprint.encode())
         for name in self.fields:
             cells = self.questions[name].reset_index(drop=True)
             if holds_bags(cells):

@@ -60,9 +60,9 @@ class Vectors:
         """Return the vectors of items by their position in the dataset, or those as queries."""
         return np.asarray(self.matrix[self._places_in_role(positions, query)])
 
-    def rows_at(self, positions: np.ndarray) -> np.ndarray:
+    def rows_at(self, positions: np.ndarray, query: bool = False) -> np.ndarray:
         """Return the same without a copy if the items follow each other; only to be read."""
-        places = self._places(positions)
+        places = self._places_in_role(positions, query)
         if (
             len(places)
             and places[-1] - places[0] == len(places) - 1
@@ -120,9 +120,12 @@ class Vectors:
         """Return one vector per question: the item's, or the weighted mean of a bag of items."""
         return self.means(data.mentions(field), QUERY in data.role_of(field))
 
-    def means(self, bags: Bags, query: bool = False) -> np.ndarray:
-        """Return one vector per bag: the item's, or the weighted mean of its items."""
-        values = self.at(bags.rows, query)
+    def means(self, bags: Bags, query: bool = False, read: bool = False) -> np.ndarray:
+        """Return one vector per bag: the item's, or the weighted mean of its items.
+
+        With ``read``, the result may be part of the matrix, which must not be changed.
+        """
+        values = (self.rows_at if read else self.at)(bags.rows, query)
         if len(bags.rows) == len(bags.offsets) - 1:
             return values
         weights = np.where(np.isnan(values[:, 0]), 0.0, bags.weights)

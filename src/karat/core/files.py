@@ -495,5 +495,7 @@ def _hashes(column: pd.Series) -> bytes:
     import numpy as np
     import pandas as pd
 
-    hashed = pd.util.hash_pandas_object(column, index=False)
+    # equal cells have equal hashes either way; a missing cell has another hash if not categorized
+    lost = column.dtype.kind == "O" and column.hasnans
+    hashed = pd.util.hash_pandas_object(column, index=False, categorize=lost)
     return np.asarray(hashed, dtype=np.uint64).tobytes()

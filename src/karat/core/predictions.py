@@ -279,6 +279,11 @@ def as_text(labels: Any) -> np.ndarray:
 
         if infer_dtype(labels, skipna=False) == "string":
             return labels
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu" and len(labels):
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < len(labels) and high < 2**63:  # each number is converted once
+            texts = np.array([*map(str, range(low, high + 1))], dtype=object)
+            return np.asarray(texts[labels.astype(np.int64) - low])
     # convert label by label: numpy would unify the types and strip trailing null characters
     values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return np.array([str(label) for label in values], dtype=object)

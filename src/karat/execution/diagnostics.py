@@ -282,8 +282,9 @@ def task_facts(data: Dataset, folds: Sequence[Fold], blind: bool = False) -> dic
     [column, score], the column that predicts the target best. With ``blind`` (hidden targets)
     the last two are omitted. ``positive`` is the positive class, as text, of two.
     """
-    rows = np.unique(np.concatenate([fold.test for fold in folds])) if folds else np.array([], int)
-    facts: dict[str, Any] = {"tested": len(rows), "classes": count_classes(data)}
+    times = np.bincount(np.concatenate([np.array([], int), *(fold.test for fold in folds)]))
+    tested = int(np.count_nonzero(times))
+    facts: dict[str, Any] = {"tested": tested, "classes": count_classes(data)}
     if data.positive is not None:
         facts["positive"] = str(data.positive)
     if blind:
@@ -303,7 +304,7 @@ def count_classes(data: Dataset) -> dict[str, int]:
     """
     if data.kind != "classification" or data.target is None:
         return {}
-    counts = Counter(map(str, as_text(data.target)))
+    counts = Counter(as_text(data.target).tolist())
     return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:MOST_CLASSES])
 
 
@@ -531,12 +532,15 @@ def vector_facts(train: Side, test: Side) -> dict[str, Any]:
     """
     width = int(train[1].matrix.shape[1])
     parts = [(vectors.matrix, _places(data, vectors)) for data, vectors in (train, test)]
-    parts = [(matrix, places) for matrix, places in parts if len(places)]
+    (matrix, places), (other, others) = parts
+    # without a split, both sides are the same
+    times = 2 if matrix is other and np.array_equal(places, others) else 1
+    parts = [(matrix, places) for matrix, places in parts[: 3 - times] if len(places)]
     facts: dict[str, Any] = {"dimensions": width}
     if parts:
         samples = [matrix[evenly_spaced(places, MOST_NUMBERS // width)] for matrix, places in parts]
         squares = [np.einsum("ij,ij->i", each, each, dtype=np.float64) for each in samples]
-        lengths = np.sqrt(np.concatenate(squares))
+        lengths = np.sqrt(np.concatenate(squares * times))
         facts |= count_constant_dimensions(parts, samples)
         facts |= {"items": len(lengths), "zero": int((lengths == 0).sum())}
         facts["lengths"] = [float(f"{v:.6g}") for v in np.percentile(lengths, [1, 50, 99])]

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import (
@@ -39,7 +38,7 @@ from karat.core.embeddings import (
     role_order,
     transformed,
 )
-from karat.core.files import LOCK, cache_folder, fingerprint, locked, remove_abandoned
+from karat.core.files import LOCK, cache_folder, locked, remove_abandoned
 from karat.errors import KaratError
 from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.resources import restored_process
@@ -54,6 +53,8 @@ if TYPE_CHECKING:
 
 #: number of bytes of the hash of a text
 TEXT_HASH_BYTES = 16
+#: the hash of a missing text
+_NO_TEXT = bytes(TEXT_HASH_BYTES)
 #: prefix of the folders of entries that are being written
 DRAFT = ".draft-"
 #: days after which a draft without a lock file counts as abandoned
@@ -181,9 +182,10 @@ class VectorCache:
 
     def find(self, family: str, marks: Sequence[bytes]) -> Iterator[CachedVectors]:
         """Yield the cached vectors of these texts in a family, each text once."""
-        left = {each: place for place, each in enumerate(marks)}
         folder = self._family(family)
-        for key in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
+        keys = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        left = {each: place for place, each in enumerate(marks)} if keys else {}
+        for key in keys:
             try:
                 texts = np.load(self.folder(key) / "texts.npy", allow_pickle=False) if left else ()
             except (ValueError, OSError, EOFError):
@@ -355,7 +357,7 @@ class VectorStage:
     ) -> Path:
         data, order = what
         by_text = data.modality in getattr(encoder, "by_text", ())
-        parts = ["texts" if by_text else "vectors", identity, fingerprint(data.items)]
+        parts = ["texts" if by_text else "vectors", identity, data.items_fingerprint]
         key = VectorCache.key(*parts, *_role_parts(order))
         if self.cache.get(key) is not None:
             log.info("vectors of %s for %s: taken from the cache", model.name, data.name)
@@ -391,24 +393,21 @@ class VectorStage:
         """
         data, order = what
         seconds = 0.0
-        hashes: dict[str, dict[Any, bytes]] = {}
+        marks = np.empty(len(order.places), dtype=object)
 
         def embed(rows: np.ndarray, role: str) -> np.ndarray:
             nonlocal seconds
             codes, texts = distinct_texts(data.items.iloc[rows])
             prompt = order.prompts.get(role, "")
-            marks = text_hashes(texts, prompt)
-            hashes.setdefault(role, {None: bytes(TEXT_HASH_BYTES)})
-            hashes[role].update(zip(texts, marks, strict=True))
-            matrix, spent = self._encoded(encoder, texts, about, (role, prompt), marks)
+            hashes = text_hashes(texts, prompt)
+            # the code of a missing text is -1
+            marks[order.roles == role] = np.array([*hashes, _NO_TEXT], dtype=object)[codes]
+            matrix, spent = self._encoded(encoder, texts, about, (role, prompt), hashes)
             seconds += spent
             return item_vectors(matrix, codes)
 
         matrix = order.matrix(str(about["model"]), embed)
-        items = data.items.iloc[order.places].to_numpy(dtype=object)
-        texts = [None if lost else str(t) for t, lost in zip(items, pd.isna(items), strict=True)]
-        marks = [hashes[role][text] for role, text in zip(order.roles, texts, strict=True)]
-        return matrix, seconds, marks
+        return matrix, seconds, marks.tolist()
 
     def _encoded(
         self,
@@ -424,11 +423,12 @@ class VectorStage:
         if not getattr(encoder, "keeps_vectors", False):
             # in the run's own folder if the cache is read-only
             cached = list(self.cache.find(family, marks)) or list(self.spare.find(family, marks))
-        known = [each.places for each in cached]
-        left = np.setdiff1d(np.arange(len(texts)), np.concatenate(known) if known else [])
+        left = np.arange(len(texts))
+        if cached:
+            left = np.setdiff1d(left, np.concatenate([each.places for each in cached]))
         log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
         begun = time.perf_counter()
-        new = [texts[i] for i in left]
+        new = [texts[i] for i in left] if cached else texts
 
         def report(done: int) -> None:
             self.progress.encoded(done, len(new))

@@ -492,7 +492,7 @@ def _plan_task(
         code=hash_user_components(task),
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),
-        tested=np.unique(np.concatenate([fold.test for fold in cut])),
+        tested=np.flatnonzero(np.bincount(np.concatenate([fold.test for fold in cut]))),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import functools
 import gc
 import importlib
 import logging
@@ -404,17 +405,23 @@ def available_cores() -> int:
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Let BLAS and OpenMP use one thread: faster for small jobs, and reproducible scores."""
-    from threadpoolctl import threadpool_limits
-
     # numba refuses to compile when this variable changes after its threads were started
     names = [name for name in THREADS if name != "NUMBA_NUM_THREADS"]
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
-        with threadpool_limits(1):
+        with _thread_pools(len(sys.modules)).limit(limits=1):
             yield
     finally:
         restore_environment(before)
+
+
+@functools.lru_cache(maxsize=1)
+def _thread_pools(loaded: int) -> Any:
+    """Return the thread pools of the loaded libraries, found again after an import."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def execute(

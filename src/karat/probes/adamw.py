@@ -30,8 +30,6 @@ from karat.errors import DataError, DefinitionError
 #: the default seed of the original
 MASTER = 9847706
 _TOP = 2**32 - 1
-#: swaps each place of an order with the one that many steps after it
-Shuffle = Callable[[np.ndarray, np.ndarray], None]
 
 
 @dataclass(frozen=True)
@@ -109,13 +107,9 @@ def fold_seeds(fold: int, folds: int, master: int = MASTER) -> tuple[int, int]:
 
 
 class TorchGenerator:
-    """PyTorch's CPU generator: a stream of 32-bit words, and the values computed from it.
+    """PyTorch's CPU generator: a stream of 32-bit words, and the values computed from it."""
 
-    ``shuffle`` may be a faster function that swaps the places of an order in turn.
-    """
-
-    def __init__(self, seed: int, shuffle: Shuffle | None = None) -> None:
-        self._shuffle = shuffle or _shuffle
+    def __init__(self, seed: int) -> None:
         self._words = np.random.RandomState(seed & _TOP)
 
     def take(self, count: int) -> np.ndarray:
@@ -132,7 +126,7 @@ class TorchGenerator:
 
     def order(self, size: int) -> np.ndarray:
         """Return a shuffled ``range(size)``."""
-        return self._shuffled(size, self.take(max(size - 1, 0)))
+        return _shuffled(size, self.take(max(size - 1, 0)))
 
     def epoch(self, size: int) -> np.ndarray:
         """Return the order of an epoch, and skip the other numbers that a data loader draws.
@@ -140,22 +134,18 @@ class TorchGenerator:
         These are the seed of its workers and an order for the remainder, which is empty.
         """
         steps = max(size - 1, 0)
-        return self._shuffled(size, self.take(2 + 2 * steps)[2 : 2 + steps])
+        return _shuffled(size, self.take(2 + 2 * steps)[2 : 2 + steps])
 
-    def _shuffled(self, size: int, words: np.ndarray) -> np.ndarray:
-        order = np.arange(size)
-        self._shuffle(order, words % np.arange(size, 1, -1, dtype=np.uint32))
+
+def _shuffled(size: int, words: np.ndarray) -> np.ndarray:
+    """Return ``range(size)`` after swapping each place in turn with a later one."""
+    from scipy.linalg.lapack import dlaswp  # swaps rows in turn, for decompositions with pivots
+
+    order = np.arange(size)
+    if size < 2:
         return order
-
-
-def _shuffle(order: np.ndarray, steps: np.ndarray) -> None:
-    """Swap each place of the order with the one that many steps after it."""
-    places = order.tolist()
-    for place, other in enumerate((steps + np.arange(len(steps))).tolist()):
-        held = places[place]
-        places[place] = places[other]
-        places[other] = held
-    order[:] = places
+    others = order[:-1] + words % np.arange(size, 1, -1, dtype=np.uint32)
+    return np.asarray(dlaswp(order[:, None].astype(float), others)[:, 0].astype(order.dtype))
 
 
 #: with more outputs, matrix products of a library are faster than a compiled epoch
@@ -265,8 +255,8 @@ class Descent:
         if few:
             self._train_one(X, wanted, order, changes, logits)
             return logits
-        self._update = compiled.update if (compiled := self._kernels(X)) else _update_numpy
-        self._fused_step = None if compiled else _loaded("step")
+        numpy = _loaded("update_as_numpy") or _update_numpy
+        self._update = compiled.update if (compiled := self._kernels(X)) else numpy
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
@@ -284,13 +274,9 @@ class Descent:
         logits: np.ndarray,
     ) -> None:
         """Train one linear head for an epoch, with as few calls as possible."""
-        w, g, size = (
-            self.network.values[:, 0],
-            self.network.gradients[:, 0],
-            len(order) // len(changes),
-        )
-        moments, clip = self.moments[:, :, 0], self.recipe.clip
-        move_weights = _loaded("move") or _move
+        network, moments, clip = self.network, self.moments, self.recipe.clip
+        w, g, size = network.values[:, 0], network.gradients[:, 0], len(order) // len(changes)
+        compiled, one = _loaded("update_as_numpy"), np.ones(1, dtype=np.float32)
         keep1, keep2, add1, add2 = self._memory[:, 0].tolist()
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         columns = rows.T
@@ -304,7 +290,11 @@ class Descent:
             errors.dot(rows, g)
             scale = min(1.0, clip / (math.sqrt(np.vdot(g, g)) / size + 1e-6)) / size
             memory = (keep1, keep2, add1 * scale, add2 * scale * scale)
-            move_weights(w, moments, g, (shrink, move, small), memory)
+            if compiled is None:
+                _move(w, moments[:, :, 0], g, (shrink, move, small), memory)
+            else:
+                given = np.array(memory, dtype=np.float32)[:, None]
+                compiled(network.values, moments, network.gradients, changes[number], given, one)
 
     def _kernels(self, X: np.ndarray) -> Any | None:
         """Return the compiled loops if the network has hidden layers or an epoch is long."""
@@ -314,14 +304,12 @@ class Descent:
     def _step(self, change: np.ndarray, size: int) -> None:
         """Make a step; the gradients of each head are clipped by their norm."""
         values, gradients = self.network.values, self.network.gradients
-        squares = np.einsum("ohw,ohw->h", gradients, gradients)
-        clip = np.float32(self.recipe.clip)
-        if self._fused_step is not None:
-            state = values, self.moments, gradients
-            self._fused_step(state, change, self._memory, squares, (clip, np.float32(size)))
-            return
-        norm = np.sqrt(squares) / np.float32(size)
-        scale = np.minimum(1, clip / (norm + np.float32(1e-6))) / np.float32(size)
+        if isinstance(self.network, Layered):  # a single vector
+            squares = np.array([np.vdot(gradients, gradients)])
+        else:
+            squares = np.einsum("ohw,ohw->h", gradients, gradients)
+        norm = np.sqrt(squares) / np.float32(size) + np.float32(1e-6)
+        scale = np.minimum(1, np.float32(self.recipe.clip) / norm) / np.float32(size)
         self._update(values, self.moments, gradients, change, self._memory, scale)
 
     def _changes(self, batches: int) -> np.ndarray:
@@ -343,21 +331,13 @@ class Descent:
         return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _update_numpy(
-    weights: np.ndarray,
-    moments: np.ndarray,
-    gradients: np.ndarray,
-    change: np.ndarray,
-    memory: np.ndarray,
-    scale: np.ndarray,
-) -> None:
-    """Make an AdamW step and overwrite the gradients."""
+def _update_numpy(*given: np.ndarray) -> None:
+    """Make an AdamW step and overwrite the gradients; the arguments are those of the loop."""
+    weights, moments, gradients, change, memory, scale = given
     keep1, keep2, add1, add2 = memory[:, :, None]
     by = scale[:, None]
-    _move(
-        *(weights, moments, gradients, change[:, :, None]),
-        memory=(keep1, keep2, add1 * by, add2 * by * by),
-    )
+    factors = (keep1, keep2, add1 * by, add2 * by * by)
+    _move(weights, moments, gradients, change[:, :, None], factors)
 
 
 def _move(
@@ -405,9 +385,9 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
     if len(logits) == 1:
         sigmoid = _sigmoid()
         return sigmoid(logits, out=logits)
-    logits -= logits.max(axis=0)
+    logits -= np.maximum.reduce(logits)
     np.exp(logits, out=logits)
-    logits /= logits.sum(axis=0)
+    logits /= np.add.reduce(logits)
     return logits
 
 
@@ -425,9 +405,9 @@ def losses(logits: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         loss += np.maximum(z, 0)
         loss -= z * wanted[0]
     else:
-        top = logits.max(axis=0)
-        loss = top + np.log(np.exp(logits - top).sum(axis=0))
-        loss -= np.einsum("chn,chn->hn", logits, np.broadcast_to(wanted, logits.shape))
+        top = np.maximum.reduce(logits)
+        loss = top + np.log(np.add.reduce(np.exp(logits - top)))
+        loss -= np.einsum("chn,chn->hn", logits, wanted)
     return np.asarray(loss.sum(axis=-1), dtype=np.float64) / logits.shape[-1]
 
 
@@ -678,7 +658,7 @@ class AdamW:
         if len(self.classes_) < 2:
             raise DataError("head adamw: the train rows have one class; at least two are needed.")
         X = np.asarray(X, dtype=np.float32)
-        chance = _Exact(self, X) if self.mode == "exact" else _Fast(self)
+        chance = _Exact(self) if self.mode == "exact" else _Fast(self)
         if judges is None:
             held, train = self.hold_out(codes, chance.rows(len(codes)))
         else:
@@ -810,12 +790,11 @@ class _Exact:
 
     shared = False
 
-    def __init__(self, head: AdamW, X: np.ndarray) -> None:
+    def __init__(self, head: AdamW) -> None:
         if head.fold is None:
             raise DefinitionError("head adamw: mode exact needs the number of the fold.")
         self._weights, orders = fold_seeds(head.fold, head.folds, head.seed)
-        compiled = kernels() if head.hidden_dims or X.size >= LARGE else None
-        self._orders = TorchGenerator(orders, compiled.shuffle if compiled else None)
+        self._orders = TorchGenerator(orders)
 
     def rows(self, size: int) -> np.ndarray:
         return np.arange(size)
@@ -865,15 +844,17 @@ class _Training:
         """Train with the selected rates until the loss of the held-out rows stops falling."""
         head, network = self.head, self._network(1)
         descent = Descent(network, rates, self.recipe)
-        epochs: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        held: list[np.ndarray] = []
+        train_losses: list[float] = []
         eval_losses: list[float] = []
         train_scores: list[float] = []
         best, bad, best_network = math.inf, 0, None
         for _ in range(head.n_epochs):
-            epochs.append((*self._epoch(descent), network.logits(self.held)[:, 0]))
+            train_losses += losses(*self._epoch(descent)).tolist()
+            held.append(network.logits(self.held))
             if head.train_metric:
                 train_scores += selection_scores(network.logits(self.X), self.train_codes).tolist()
-            loss = float(losses(epochs[-1][2][:, None], self.held_wanted)[0])
+            loss = float(losses(held[-1], self.held_wanted)[0])
             eval_losses.append(loss)
             better = best == math.inf or (best - loss) / (best + 1e-12) >= (
                 head.early_stopping_rel_improv
@@ -884,12 +865,10 @@ class _Training:
                 best_network = copy.deepcopy(network) if head.restore_best else None
             if bad > head.tenacity:
                 break
-        # the train losses and the scores of all epochs, computed at once
-        logits, wanted, held = (np.stack(each, axis=1) for each in zip(*epochs, strict=True))
         curves = {
-            "loss_per_epoch_train": losses(logits, wanted).tolist(),
+            "loss_per_epoch_train": train_losses,
             "loss_per_epoch_eval": eval_losses,
-            "metric_per_epoch_eval": selection_scores(held, self.codes).tolist(),
+            "metric_per_epoch_eval": selection_scores(np.hstack(held), self.codes).tolist(),
             **({"metric_per_epoch_train": train_scores} if head.train_metric else {}),
         }
         return best_network or network, _steps(curves)
@@ -912,7 +891,7 @@ class _Training:
         """Train for an epoch and return the logits before each step, and the targets."""
         order = self.chance.epoch(len(self.X))
         wanted = np.take(self.wanted, order, axis=1)
-        logits = descent.epoch(self.X, wanted, order)[:, 0]
+        logits = descent.epoch(self.X, wanted, order)
         return logits, wanted[:, : logits.shape[-1]]
 
     def _network(self, heads: int) -> Logistic | Layered:

@@ -34,8 +34,7 @@ def _as_numpy(function: Any) -> Any:
     return _compiled(function, ())
 
 
-@_compiled
-def update(weights, moments, gradients, change, memory, scale):
+def _update(weights, moments, gradients, change, memory, scale):
     """Make an AdamW step; ``change``, ``memory`` and ``scale`` have one value per head."""
     for part in range(weights.shape[0]):
         for head in range(weights.shape[1]):
@@ -46,49 +45,15 @@ def update(weights, moments, gradients, change, memory, scale):
             by = scale[head]
             add1, add2 = memory[2, head] * by, memory[3, head] * by * by
             for j in range(w.shape[0]):
-                m = keep1 * first[j] + add1 * g[j]
-                v = keep2 * second[j] + add2 * g[j] * g[j]
+                m = first[j] * keep1 + g[j] * add1
+                v = second[j] * keep2 + g[j] * g[j] * add2
                 first[j] = m
                 second[j] = v
-                w[j] = w[j] * shrink - move * m / (np.sqrt(v) + small)
+                w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * move
 
 
-@_as_numpy
-def _adjust(w, g, moments, memory, change):
-    """Make an AdamW step of a vector of weights in the order of operations of NumPy."""
-    (first, second), (keep1, keep2, add1, add2), (shrink, by, small) = moments, memory, change
-    for j in range(w.shape[0]):
-        m = first[j] * keep1 + g[j] * add1
-        v = second[j] * keep2 + g[j] * g[j] * add2
-        first[j] = m
-        second[j] = v
-        w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * by
-
-
-@_as_numpy
-def step(state, change, memory, squares, limits):
-    """Make the step of ``Descent._step`` with the same digits; ``squares`` are sums per head."""
-    (weights, moments, gradients), (clip, size) = state, limits
-    for part in range(weights.shape[0]):
-        for head in range(weights.shape[1]):
-            w, g = weights[part, head], gradients[part, head]
-            first, second = moments[0, part, head], moments[1, part, head]
-            shrink, move, small = change[0, head], change[1, head], change[2, head]
-            keep1, keep2 = memory[0, head], memory[1, head]
-            norm = np.sqrt(squares[head]) / size
-            by = min(F(1), clip / (norm + F(1e-6))) / size
-            add1, add2 = memory[2, head] * by, memory[3, head] * by * by
-            _adjust(w, g, (first, second), (keep1, keep2, add1, add2), (shrink, move, small))
-
-
-@_as_numpy
-def move(weights, moments, gradients, change, memory):
-    """Make the AdamW step of ``_move`` for one head, with the same digits."""
-    shrink, by, small = F(change[0]), F(change[1]), F(change[2])
-    factors = F(memory[0]), F(memory[1]), F(memory[2]), F(memory[3])
-    for part in range(weights.shape[0]):
-        own = moments[0, part], moments[1, part]
-        _adjust(weights[part], gradients[part], own, factors, (shrink, by, small))
+update = _compiled(_update)
+update_as_numpy = _as_numpy(_update)
 
 
 @_compiled
@@ -145,16 +110,6 @@ def epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
 
 
 @_compiled
-def shuffle(order, steps):
-    """Swap each place of the order with the one that many steps after it."""
-    for place in range(len(steps)):
-        other = place + steps[place]
-        held = order[place]
-        order[place] = order[other]
-        order[other] = held
-
-
-@_compiled
 def normalize_columns(normal, gain, shift, statistics, small):
     """Normalize columns in place; return them scaled, shifted and rectified.
 
@@ -192,10 +147,11 @@ def denormalize(back, normal, out, slope, to_gain, to_shift):
     to_shift[:] = 0
     for i in range(rows):
         for j in range(columns):
-            if out[i, j] <= 0:
-                back[i, j] = 0
-            to_shift[j] += back[i, j]
-            to_gain[j] += back[i, j] * normal[i, j]
+            # without a branch, so that it is vectorized
+            kept = back[i, j] if out[i, j] > F(0) else F(0)
+            back[i, j] = kept
+            to_shift[j] += kept
+            to_gain[j] += kept * normal[i, j]
     per = F(1) / F(rows)
     for i in range(rows):
         for j in range(columns):

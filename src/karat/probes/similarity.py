@@ -38,18 +38,21 @@ def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the dot product of rows."""
-    return np.einsum("ij,ij->i", a, b, dtype=np.float64)
+    return np.einsum("ij,ij->i", _as_float64(a), _as_float64(b))
 
 
 def euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the negated Euclidean distance of rows."""
-    difference = a.astype(np.float64) - b
+    difference = a.astype(np.float64)
+    difference -= b
     return -np.sqrt(dot(difference, difference))
 
 
 def manhattan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the negated city-block distance of rows."""
-    return -np.abs(a.astype(np.float64) - b).sum(axis=1)
+    difference = a.astype(np.float64)
+    difference -= b
+    return -np.abs(difference, out=difference).sum(axis=1)
 
 
 #: vectorized measures
@@ -160,8 +163,8 @@ def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
 
 
-#: number of values of a block of vectors, small enough for the processor cache
-BLOCK = 2**17
+#: number of values of a block of vectors; larger ones get new memory from the system each time
+BLOCK = 2**16
 #: largest number of items whose matches are in memory
 ITEMS = 4096
 #: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
@@ -230,7 +233,7 @@ class Similarity:
         step = max(1, BLOCK // vectors.matrix.shape[1])
         for start in range(0, len(test), step):
             rows = np.arange(start, min(start + step, len(test)))
-            a, b = (vectors.means(bags.take(rows), query) for bags, query in fields)
+            a, b = (vectors.means(bags.take(rows), query, read=True) for bags, query in fields)
             scores[rows] = self.measure.rows(a, b)
         return scores
 

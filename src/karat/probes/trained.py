@@ -5,6 +5,7 @@ Outputs of heads and predictors become checked and aligned Predictions.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -113,7 +114,7 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
             known = ", ".join(texts[:10])
             raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
         names[value] = name
-    return np.array([names[value] for value in values.tolist()], dtype=object)
+    return np.array([*map(names.__getitem__, values.tolist())], dtype=object)
 
 
 def _raw_predictions(
@@ -129,8 +130,29 @@ def _raw_predictions(
     if hasattr(estimator, "predict_both"):
         answers, chances = estimator.predict_both(X)
         return np.asarray(answers), np.asarray(chances)
+    if _is_plain_logistic(estimator):
+        return _logistic_predictions(estimator, X)
     answers = called("predict")
     return answers, called("predict_proba") if hasattr(estimator, "predict_proba") else None
+
+
+def _is_plain_logistic(estimator: Any) -> bool:
+    """Return whether an estimator is scikit-learn's multinomial logistic regression."""
+    known = getattr(sys.modules.get("sklearn.linear_model"), "LogisticRegression", None)
+    plain = type(estimator) is known and estimator.solver == "lbfgs"
+    return plain and getattr(estimator, "multi_class", "auto") in ("auto", "deprecated")
+
+
+def _logistic_predictions(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return what ``predict`` and ``predict_proba`` return, from one matrix product."""
+    from scipy.special import expit
+    from sklearn.utils.extmath import softmax
+
+    scores = estimator.decision_function(X)
+    if scores.ndim == 1:
+        chances = expit(scores)
+        return estimator.classes_[(scores > 0).astype(int)], np.column_stack([1 - chances, chances])
+    return estimator.classes_[scores.argmax(axis=1)], softmax(scores, copy=False)
 
 
 def _probabilities(
@@ -429,7 +451,8 @@ class Trained:
         if self.share is None:
             return X
         X.setflags(write=False)
-        return X if hasattr(self.head_, "share") or hasattr(self.head_, "keeps_X") else X.copy()
+        kept = hasattr(self.head_, "share") or hasattr(self.head_, "keeps_X")
+        return X if kept or _is_plain_logistic(self.head_) else X.copy()
 
     def _row_names(self, data: Dataset) -> str:
         """Return a digest of the items of all questions, and of how their vectors are made."""

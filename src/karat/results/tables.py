@@ -598,13 +598,11 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
 
     def packed(rows: np.ndarray) -> bytes:
         cells = _cells(data.take(rows))
-        cells.insert(0, "\0", keys[rows])  # no column of the data has this name
-        text = cells.to_csv(
-            index=False, header=False, float_format="%.8g", lineterminator="\n", errors="replace"
-        )
         out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerow(["key", *cells.columns[1:]])
-        return gzip.compress((out.getvalue() + text).encode(), mtime=0)
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["key", *cells])
+        writer.writerows(zip(keys[rows].tolist(), *map(_item_cells, cells.values()), strict=True))
+        return gzip.compress(out.getvalue().encode(), mtime=0)
 
     try:
         rows = _fitting_rows(tested, packed, max_bytes)
@@ -637,7 +635,15 @@ def _spaced(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
 
 
-def _cells(data: Dataset) -> pd.DataFrame:
+def _item_cells(column: np.ndarray) -> list[Any]:
+    """Return cells as the csv module is to write them: numbers as short texts, missing as None."""
+    if column.dtype.kind == "f":
+        return [None if math.isnan(cell) else f"{cell:.8g}" for cell in column.tolist()]
+    cells: list[Any] = column.tolist()
+    return [None if cell is pd.NA else cell for cell in cells] if column.dtype == object else cells
+
+
+def _cells(data: Dataset) -> dict[str, np.ndarray]:
     """Return the columns of a table, or the texts of each field, and what else is known."""
     if data.modality == "table" and has_one_item_each(data):
         shown = data.frame().iloc[:, :MAX_COLUMNS]
@@ -653,7 +659,7 @@ def _cells(data: Dataset) -> pd.DataFrame:
         found.setdefault(ANSWER, _written(pd.Series(_named(data, answers), dtype=object)))
     if data.group is not None:
         found.setdefault(GROUP, _written(pd.Series(data.group)))
-    return pd.DataFrame(found)
+    return found
 
 
 def _texts(data: Dataset, field: str) -> list[str]:
