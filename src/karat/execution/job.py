@@ -570,12 +570,12 @@ class _Attempt:
             return True
 
         def may_run() -> bool:
-            if any(type(model.prototype) is not VectorFile for model in self.shelf.models()):
+            if any(type(model.prototype) is not VectorFile for model in self.store.models()):
                 return True
             own = (":" in name or name in parts.own() for parts, name in named_components(task))
             return any(own) or any(map(callable, _values(task.probe)))
 
-        return self.shelf.get_or_make(f"foreign-{job.task}", may_run)
+        return self.store.get_or_make(f"foreign-{job.task}", may_run)
 
     def _load(self) -> tuple[Dataset, Dataset, Dataset]:
         """Return all data, the train fold and the test fold."""
