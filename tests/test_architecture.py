@@ -64,7 +64,8 @@ RECORDS = {
     # signatures that scripts written for GEval and TACO call
     "compat/geval/manager.py:FrameworkManager.evaluate",
     "compat/taco/benchmark.py:run_benchmark",
-    "compat/taco/benchmark.py:run",
+    "compat/taco/benchmark.py:run_classification_suite",
+    "compat/taco/benchmark.py:run_regression_suite",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -211,29 +211,58 @@ def run_benchmark(
     }
 
 
-def _suite(task: str) -> Callable[..., pd.DataFrame]:
-    def run(
-        name: str,
-        X_train: Any,
-        X_test: Any,
-        y_train: Any,
-        y_test: Any,
-        results_dir: str | Path = "results",
-        severities: Sequence[float] = SEVERITIES,
-        random_state: int = SEED,
-        **options: Any,
-    ) -> pd.DataFrame:
-        data = given_split(name, (X_train, X_test), (y_train, y_test), task)
-        setting = Setting(Path(results_dir), tuple(severities), random_state, **options)
-        return _warned(benchmark(data, setting))
+def run_classification_suite(
+    name: str,
+    X_train: Any,
+    X_test: Any,
+    y_train: Any,
+    y_test: Any,
+    results_dir: str | Path = "results",
+    severities: Sequence[float] = SEVERITIES,
+    random_state: int = SEED,
+    *,
+    draws: int = 1,
+    pairs: str = "middle",
+    keep_predictions: str = "clean",
+    min_frequency: float | None = MIN_FREQUENCY,
+    missing_category: str = "level",
+    models: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Run a classification benchmark and return the table of ``metrics_<name>_classification``.
 
-    run.__name__ = run.__qualname__ = f"run_{task}_suite"
-    run.__doc__ = f"Write TACO's files and return the table of ``metrics_<name>_{task}``."
-    return run
+    The options are those of ``run_benchmark``.
+    """
+    data = given_split(name, (X_train, X_test), (y_train, y_test), "classification")
+    options = (draws, pairs, keep_predictions, min_frequency, missing_category, models)
+    setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
+    return _warned(benchmark(data, setting))
 
 
-#: the options are those of ``run_benchmark``
-run_classification_suite, run_regression_suite = map(_suite, MODELS)
+def run_regression_suite(
+    name: str,
+    X_train: Any,
+    X_test: Any,
+    y_train: Any,
+    y_test: Any,
+    results_dir: str | Path = "results",
+    severities: Sequence[float] = SEVERITIES,
+    random_state: int = SEED,
+    *,
+    draws: int = 1,
+    pairs: str = "middle",
+    keep_predictions: str = "clean",
+    min_frequency: float | None = MIN_FREQUENCY,
+    missing_category: str = "level",
+    models: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Run a regression benchmark and return the table of ``metrics_<name>_regression``.
+
+    The options are those of ``run_benchmark``.
+    """
+    data = given_split(name, (X_train, X_test), (y_train, y_test), "regression")
+    options = (draws, pairs, keep_predictions, min_frequency, missing_category, models)
+    setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
+    return _warned(benchmark(data, setting))
 
 
 @dataclass(frozen=True)
@@ -531,5 +560,8 @@ def _nyc(rows: int, rng: np.random.Generator) -> Made:
 
 
 _SCHEMAS: dict[str, Callable[[int, np.random.Generator], Made]] = {
-    **{"diabetes": _diabetes, "porto": _porto, "ieee": _ieee, "nyc": _nyc},
+    "diabetes": _diabetes,
+    "porto": _porto,
+    "ieee": _ieee,
+    "nyc": _nyc,
 }
