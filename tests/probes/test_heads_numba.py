@@ -145,3 +145,10 @@ def test_trees_are_scikit_learns(monkeypatch, kind, ours, theirs, settings):
     assert np.array_equal(found.predict(asked), wanted.predict(asked))
     if ours is ClassTree:
         assert np.array_equal(found.predict_proba(asked), wanted.predict_proba(asked))
+
+
+def test_no_function_is_compiled_with_two_sets_of_options():
+    """The two would share one file of the cache, and the first to be compiled be both."""
+    compiled = [value for value in vars(loops).values() if hasattr(value, "py_func")]
+    assert len(compiled) > 10
+    assert len({value.py_func for value in compiled}) == len(compiled)

@@ -34,6 +34,12 @@ def _as_numpy(function: Any) -> Any:
     return _compiled(function, ())
 
 
+def _inlined(function: Any) -> Any:
+    """Compile a function as a part of those that call it: passing arrays takes longer."""
+    return _compiled(function, (), "always")
+
+
+@_inlined
 def _update(weights, moments, gradients, change, memory, scale):
     """Make an AdamW step; ``change``, ``memory`` and ``scale`` have one value per head."""
     for part in range(weights.shape[0]):
@@ -52,8 +58,17 @@ def _update(weights, moments, gradients, change, memory, scale):
                 w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * move
 
 
-update = _compiled(_update)
-update_as_numpy = _as_numpy(_update)
+# two functions: numba's cache does not distinguish the options of one function
+@_compiled
+def update(weights, moments, gradients, change, memory, scale):
+    """Make an AdamW step with fewer roundings."""
+    _update(weights, moments, gradients, change, memory, scale)
+
+
+@_as_numpy
+def update_as_numpy(weights, moments, gradients, change, memory, scale):
+    """Make an AdamW step with the digits of NumPy."""
+    _update(weights, moments, gradients, change, memory, scale)
 
 
 @_compiled
@@ -171,11 +186,6 @@ FEW = 16
 #: unsigned indices compile to faster lookups
 ONE = np.uint32(1)
 LOG_2 = np.log(2.0)
-
-
-def _inlined(function: Any) -> Any:
-    """Compile a function as a part of those that call it: passing arrays takes longer."""
-    return _compiled(function, (), "always")
 
 
 def _estimating(function: Any) -> Any:
