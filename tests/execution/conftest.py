@@ -65,8 +65,8 @@ class Patches(Plain):
     def fit(self, items, y=None):
         from sklearn.linear_model import LogisticRegression
 
+        LogisticRegression.decision_function = lambda self, X: np.full(len(X), -9.0)
         LogisticRegression.predict = lambda self, X: np.repeat(self.classes_[:1], len(X))
-        LogisticRegression.predict_proba = lambda self, X: np.eye(2)[np.zeros(len(X), dtype=int)]
         os.chdir("/")
         sys.path.clear()
         return self

@@ -383,7 +383,7 @@ def test_other_versions_are_an_error_before_anything_runs(
     assert not (tmp_path / "out").exists()
     # a worker that comes later is asked by each job
     monkeypatch.undo()
-    monkeypatch.setattr(dask, "versions", lambda: ("0.0", "3.99"))
+    monkeypatch.setattr(dask, "_versions", lambda: ("0.0", "3.99"))
     jobs = [Job("model", "task", "data", 0, 0, "", "")]
     with pytest.raises(DefinitionError, match="0.0 and Python 3.99"):
         store = things(tmp_path, data=1)

@@ -243,7 +243,7 @@ def test_a_model_that_cannot_be_pickled_runs_in_this_process(troubled, models, l
 @pytest.fixture
 def unpatched(monkeypatch):
     """Restore what ``Patches`` replaces."""
-    for name in ("predict", "predict_proba"):
+    for name in ("decision_function", "predict"):
         monkeypatch.setattr(LogisticRegression, name, getattr(LogisticRegression, name))
     yield
     # the guard of this process remembers what it has found

@@ -17,7 +17,7 @@ def loops(request, monkeypatch):
         pytest.importorskip("numba")
         monkeypatch.setattr(vector_text, "COMPILED_BYTES", 0)
     else:
-        monkeypatch.setattr(vector_text, "kernels", lambda: None)
+        monkeypatch.setattr(vector_text, "text_kernels", lambda: None)
 
 
 def read(path, text):
@@ -178,6 +178,6 @@ def test_a_table_counts_lines_not_records(tmp_path):
 
 
 def test_small_files_are_read_without_compiled_loops(tmp_path, monkeypatch):
-    monkeypatch.setattr(vector_text, "kernels", None)
+    monkeypatch.setattr(vector_text, "text_kernels", None)
     ids, vectors = read(tmp_path / "v.txt", "a 1 2\nb 3 4\n")
     assert ids == ["a", "b"] and vectors.tolist() == [[1, 2], [3, 4]]

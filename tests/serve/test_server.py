@@ -158,9 +158,9 @@ HOSTILE = {
     "http 2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     "http 9.9": (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 505),
     "user in host": (b"GET / HTTP/1.1\r\nHost: localhost@evil.example\r\n\r\n", 421),
-    "trace": (b"TRACE /api HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "trace": (b"TRACE /api/v1/runs HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
     "connect": (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
-    "long method": (b"X" * 5000 + b" /api HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "long method": (b"X" * 5000 + b" /docs HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
     "overlong dots": (b"GET /api/v1/runs/%c0%ae%c0%ae HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
 }
 
