@@ -27,8 +27,9 @@ lint: $(VENV)/.stamp-dev
 
 test: lint test-only
 
+# three processes on two cores: many tests wait for a browser, a server or a worker
 test-only: $(VENV)/.stamp-$(EXTRA)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python benchmarks/run.py

@@ -45,7 +45,7 @@ settings.load_profile("karat")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the order below in ``-n 2 --dist loadfile``, which would run short files last."""
+    """Keep the order below in ``-n 3 --dist loadfile``, which would run short files last."""
     config.option.loadscopereorder = False
 
 
