@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.special
+import scipy
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
 from karat.analysis.item_tests import (
