@@ -453,6 +453,20 @@ def test_all_rows_of_a_matrix_are_predicted_once_after_each_fit():
     assert pickle.loads(pickle.dumps(predictor)).known_ is None
 
 
+def test_rows_are_predicted_in_blocks_unless_the_estimator_wants_all(monkeypatch):
+    monkeypatch.setattr(automl, "BLOCK", 2)
+    sizes, matrix = [], numbered(1, 2, 3, 4, 5)
+    monkeypatch.setattr(Summing, "predict", lambda self, X: sizes.append(len(X)) or X.sum(axis=1))
+    for every in (False, True):
+        monkeypatch.setattr(Summing, "all_at_once", every, raising=False)
+        predictor = MatrixPredictor(Summing(), "regression").fit(matrix, np.zeros(5))
+        assert predictor.predict(PreparedRows(matrix, np.array([4, 0]))).tolist() == [6, 2]
+    assert sizes == [2, 2, 1, 5]
+    assert OrderedForestClassifier.all_at_once and OrderedForestRegressor.all_at_once
+    empty = PreparedRows(np.empty((0, 2)), np.empty(0, dtype=int))
+    assert predictor.predict(empty).tolist() == []
+
+
 class Refusing(Summing):
     """Raises an error about rows that start with a 3."""
 

@@ -36,6 +36,8 @@ from karat.models.tabular_encoders import (
 
 #: largest size of the distinct rows of several views, in bytes
 MAX_SHARED = 2**28
+#: rows that are predicted at once, as estimators may need much memory per row
+BLOCK = 2**13
 
 #: arrays with a row per input row
 PredictionArrays = tuple[np.ndarray, ...]
@@ -152,7 +154,7 @@ class MatrixPredictor:
 
     It is fitted on a stratified sample of at most ``max_train_rows`` rows, recorded in ``notes_``.
     With ``likeliest``, labels are the most likely class, so that one call gives labels and
-    probabilities. All rows of a matrix are predicted in one call for the views that share it.
+    probabilities. The rows of a matrix are predicted once for all views that share it.
     """
 
     estimator: Any
@@ -218,7 +220,10 @@ class MatrixPredictor:
         if self.known_ is None or self.known_[0] is not X.matrix:
             self.known_ = (X.matrix, None)
             with contextlib.suppress(Exception):  # the rows of one view may fail
-                self.known_ = (X.matrix, predict(X.matrix))
+                count = len(X.matrix) or 1
+                step = count if getattr(self.estimator, "all_at_once", False) else BLOCK
+                parts = [predict(X.matrix[at : at + step]) for at in range(0, count, step)]
+                self.known_ = (X.matrix, tuple(map(np.concatenate, zip(*parts, strict=True))))
         if (known := self.known_[1]) is None:
             return predict(np.asarray(X))
         return tuple(each[X.indices] for each in known)

@@ -33,6 +33,8 @@ BLOCK = 2**14
 class OrderedForestClassifier(RandomForestClassifier):
     """scikit-learn's random forest for classes."""
 
+    all_at_once = True  # of more rows, more are near each other
+
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the class probabilities."""
         return _mean_of_trees(self, X)
@@ -40,6 +42,8 @@ class OrderedForestClassifier(RandomForestClassifier):
 
 class OrderedForestRegressor(RandomForestRegressor):
     """scikit-learn's random forest for numbers."""
+
+    all_at_once = True
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return a number per row."""
