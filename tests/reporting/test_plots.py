@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,17 +14,7 @@ import karat
 from karat.analysis.leaderboard import leaderboard
 from karat.errors import DataError, DefinitionError, MissingExtra
 from karat.reporting import plots as differences
-from karat.reporting.plots import (
-    COLORS,
-    FAINT,
-    KINDS,
-    Plot,
-    PlotData,
-    encode_png,
-    make_figure,
-    plot,
-    settings,
-)
+from karat.reporting.plots import COLORS, FAINT, KINDS, Plot, PlotData, plot
 
 from ..score_data import score_table, write_run
 
@@ -481,55 +470,6 @@ def test_formats_follow_the_name(tmp_path):
         with pytest.raises(DefinitionError, match=word):
             figure.save(tmp_path / wrong)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new"]
-
-
-def pixels(png):
-    image = pytest.importorskip("PIL.Image").open(io.BytesIO(png))
-    return np.asarray(image), image.info
-
-
-def test_a_png_has_the_pixels_that_matplotlib_draws():
-    with settings():
-        figure, ((axes,),) = make_figure(size=(5, 3))
-        axes.plot([0, 1], [0, 1], label="line")
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        found, info = pixels(Plot(figure).to_bytes("png"))
-        file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=200, bbox_inches=figure.bbox_inches.padded(0.5))
-        box = figure.get_tightbbox().padded(0.1)
-    assert info["dpi"] == pytest.approx((200, 200), abs=0.01)
-    drawn, _ = pixels(file.getvalue())
-    used = (drawn != 255).any(axis=2)
-    rows, columns = (np.flatnonzero(used.any(axis=axis)) for axis in (1, 0))
-    inner = drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    assert np.array_equal(found[20:-20, 20:-20], inner)
-    assert (found[:20] == 255).all() and (found[:, -20:] == 255).all()
-    # matplotlib also counts the empty margin of a text
-    assert np.abs(np.array(found.shape[1::-1]) - box.size * 200).max() < 20
-
-
-@pytest.mark.parametrize("far", [1.02, 1.09, 1.5, 3.0])
-@pytest.mark.parametrize("part", ["figure", "axes", "legend"])
-def test_what_is_drawn_outside_is_not_cut_off(part, far):
-    with settings():
-        figure, ((axes,),) = make_figure(size=(5, 3))
-        axes.plot([0, 1], [0, 1], label="line")
-        figure.set_layout_engine(None)
-        if part == "figure":
-            figure.text(far, 0.5, "far")
-        elif part == "axes":
-            axes.text(far, 0.5, "far", transform=axes.transAxes)
-        else:
-            axes.legend(loc="upper left", bbox_to_anchor=(far, 1.0))
-        found, _ = pixels(Plot(figure).to_bytes("png"))
-        box = figure.get_tightbbox().padded(0.1)
-    assert np.abs(np.array(found.shape[1::-1]) - box.size * 200).max() < 20
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (40, 300)])
-def test_png_files_are_read_back(shape):
-    given = np.random.default_rng(0).integers(0, 256, (*shape, 4), dtype=np.uint8)
-    assert np.array_equal(pixels(encode_png(given))[0], given)
 
 
 def test_a_notebook_shows_it():

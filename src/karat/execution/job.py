@@ -59,7 +59,7 @@ from karat.execution.diagnostics import (
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
-from karat.models.automl import PreparedRows
+from karat.models.automl import DistinctRows, PreparedRows
 from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model, fit_weighted, object_identity
 from karat.models.searchers import StoredTexts, scored_pairs, use_stored
@@ -95,7 +95,7 @@ class PredictorSolver:
         self.seed = seed
         self.keep = keep
         self.preparation_: Any = None
-        self.views_: tuple[np.ndarray, dict[str, np.ndarray]] | None = None
+        self.views_: DistinctRows | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -558,9 +558,8 @@ class _Attempt:
             solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
-        if isinstance(solver, PredictorSolver):
-            with self.meter.phase("load"):
-                self._prepare_views(solver, data, test)
+        with self.meter.phase("load"):
+            self._prepare_views(solver, data, test)
         record.update(_size(solver.dimensions, self.model))
         for view in views(self.task.corruptions, self.task.draws):
             reason = reason_not_applicable(view, data, self.model.role)
@@ -617,9 +616,9 @@ class _Attempt:
             self._prepare_views(solver, data, test)
         list(self._shown_views(data, test))
 
-    def _prepare_views(self, solver: PredictorSolver, data: Dataset, test: Dataset) -> None:
+    def _prepare_views(self, solver: Solver, data: Dataset, test: Dataset) -> None:
         """Prepare all views together; if one fails, each is prepared when it is scored."""
-        if self.task.corruptions:
+        if self.task.corruptions and isinstance(solver, PredictorSolver):
             with contextlib.suppress(Exception):
                 solver.prepare_views(lambda: self._shown_views(data, test))
 

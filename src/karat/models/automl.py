@@ -41,6 +41,8 @@ BLOCK = 2**13
 
 #: arrays with a row per input row
 PredictionArrays = tuple[np.ndarray, ...]
+#: a matrix, and the indices of the rows of each view
+DistinctRows = tuple[np.ndarray, dict[str, np.ndarray]]
 
 
 def read_only(matrix: np.ndarray) -> np.ndarray:
@@ -50,20 +52,15 @@ def read_only(matrix: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def distinct_rows(
-    views: Iterable[tuple[str, np.ndarray]],
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return a matrix of distinct rows and the indices of each view's rows.
-
-    Views from which on it would have more than ``MAX_SHARED`` bytes are left out.
+def distinct_rows(views: Iterable[tuple[str, np.ndarray]]) -> DistinctRows:
+    """Return the distinct rows of the first views, up to ``MAX_SHARED`` bytes.
 
     >>> matrix, indices = distinct_rows([("a", np.eye(2)), ("b", np.eye(2)[[1, 1, 0]])])
     >>> len(matrix), indices["b"].tolist()
     (2, [1, 1, 0])
     """
     places: dict[bytes, int] = {}
-    parts: list[np.ndarray] = [np.empty((0, 0))]
-    indices: dict[str, np.ndarray] = {}
+    parts, indices = [np.empty((0, 0))], dict[str, np.ndarray]()
     for name, rows in views:
         known = len(places)
         found = (places.setdefault(row.tobytes(), len(places)) for row in rows)
@@ -81,24 +78,18 @@ class PreparedRows:
 
     def __init__(self, matrix: np.ndarray, indices: np.ndarray | None = None) -> None:
         self.matrix = read_only(matrix)
-        self.indices = indices
+        self.indices, self.nbytes = indices, self.matrix.nbytes
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, matrix=read_only(state["matrix"]))  # pickle does not keep this
-
-    @property
-    def nbytes(self) -> int:
-        """Size in memory."""
-        return int(self.matrix.nbytes)
 
     def __len__(self) -> int:
         return len(self.matrix if self.indices is None else self.indices)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         rows = self.matrix if self.indices is None else self.matrix[self.indices]
-        if copy is None:  # numpy before 2.0 does not know it
-            return np.asarray(rows, dtype=dtype)
-        return np.array(rows, dtype=dtype, copy=copy)
+        # numpy before 2.0 does not know copy=None
+        return np.asarray(rows, dtype=dtype) if copy is None else np.array(rows, dtype, copy=copy)
 
 
 @dataclass(eq=False, repr=False)
@@ -141,10 +132,8 @@ class PreparedTable(OneHotTable):
         """Return one row of numbers per table row."""
         return PreparedRows(clip_to_float32(super().transform(items)))
 
-    def transform_views(
-        self, views: Iterable[tuple[str, pd.DataFrame]]
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return the distinct rows of several tables, and their indices by the tables' names."""
+    def transform_views(self, views: Iterable[tuple[str, pd.DataFrame]]) -> DistinctRows:
+        """Return the distinct rows of several tables."""
         return distinct_rows((name, self.transform(items).matrix) for name, items in views)
 
 

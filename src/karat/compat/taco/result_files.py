@@ -235,7 +235,7 @@ def plot_runs(
             theirs = METRICS.get(str(name), str(name))
             label = metric_label(theirs, bool(part["higher_is_better"].iloc[0]))
             for what, figure in _figures(part, safe_name(theirs)):
-                # with a given y, matplotlib does not look for ticks above the axes
+                # without y, matplotlib would look for ticks above the axes
                 figure.axes[0].set_title(f"{cut_name(task)}   {label}", fontsize=11, y=1.0)
                 path = Path(folder) / f"{safe_name(str(task))}_{what}.{shape}"
                 Plot(figure).save(path)
