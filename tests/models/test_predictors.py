@@ -23,15 +23,15 @@ from karat.core.task import Task
 from karat.errors import DefinitionError, MissingExtra
 from karat.execution.job import PredictorSolver
 from karat.execution.splits import split
-from karat.models import predictors
+from karat.models import automl, predictors
 from karat.models.adapters import adapt
 from karat.models.automl import (
     ConstantPredictor,
     MatrixPredictor,
-    PredictionCache,
     PreparedRows,
     PreparedTable,
     TablePredictor,
+    distinct_rows,
 )
 from karat.models.predictors import (
     LEAST_STEPS,
@@ -389,59 +389,38 @@ def test_rows_that_a_view_leaves_alone_are_not_asked_about_again(task, tmp_path,
     assert [targets[key] for key in thin.key] == thin.target.tolist()
 
 
-class Asked:
-    """Answers the sum of a row, and notes how many rows it was asked about."""
-
-    def __init__(self):
-        self.counts = []
-
-    def __call__(self, matrix):
-        self.counts.append(len(matrix))
-        return matrix.sum(axis=1), matrix * 2
+def numbered(*numbers):
+    return np.array([[number, 1.0] for number in numbers], dtype=float).reshape(-1, 2)
 
 
 def prepared(*numbers):
-    return PreparedRows(np.array([[number, 1.0] for number in numbers], dtype=float).reshape(-1, 2))
+    return PreparedRows(numbered(*numbers))
 
 
-def test_a_row_is_asked_about_once():
-    memory, ask = PredictionCache(), Asked()
-    sums, doubles = memory.recall(prepared(1, 2, 1), ask)
-    assert sums.tolist() == [2, 3, 2]
-    assert doubles[:, 0].tolist() == [2, 4, 2]
-    sums, _ = memory.recall(prepared(3, 2, 1, 3), ask)
-    assert sums.tolist() == [4, 3, 2, 4]
-    assert memory.recall(prepared(2, 3), ask)[0].tolist() == [3, 4]
-    assert ask.counts == [2, 1]
-
-
-@given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=5), st.integers(0, 4))
-def test_what_is_remembered_is_what_would_be_answered(views, most):
-    memory = PredictionCache(most)
-    for view in views:
-        sums, doubles = memory.recall(prepared(*view), Asked())
-        assert sums.tolist() == [number + 1 for number in view]
-        assert doubles.tolist() == [[2 * number, 2] for number in view]
-    assert len(memory.indices) <= most
-
-
-def test_an_error_leaves_no_row_behind_that_has_no_answer():
-    memory = PredictionCache()
-    with pytest.raises(TypeError):
-        memory.recall(prepared(1), None)
-    assert memory.recall(prepared(1), Asked())[0].tolist() == [2]
+@given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=5), st.integers(0, 6))
+def test_views_share_distinct_rows(views, most):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(automl, "MAX_SHARED", 16 * most)
+        named = [(str(i), numbered(*view)) for i, view in enumerate(views)]
+        matrix, indices = distinct_rows(named)
+    assert len(matrix) == len(np.unique(matrix, axis=0)) <= most
+    assert list(indices) == [name for name, _ in named][: len(indices)]
+    for name, view in named[: len(indices)]:
+        assert np.array_equal(matrix[indices[name]], view)
+    for _, view in named[len(indices) :][:1]:  # it did not fit
+        assert len(np.unique(np.vstack([matrix.reshape(-1, 2), view]), axis=0)) > most
 
 
 def test_rows_that_differ_in_a_bit_are_two():
     near = np.nextafter(1.0, 2.0)
-    assert len(set(PreparedRows(np.array([[1.0], [near], [0.0], [-0.0]])).digests)) == 4
+    matrix, _ = distinct_rows([("a", np.array([[1.0], [near], [0.0], [-0.0]]))])
+    assert len(matrix) == 4
 
 
-def test_pickled_rows_have_their_digests_and_stay_read_only():
-    rows = prepared(1, 2)
-    copy = pickle.loads(pickle.dumps(rows))
-    assert copy.digests == rows.digests
-    assert copy.matrix.tolist() == rows.matrix.tolist()
+def test_pickled_rows_stay_read_only():
+    given = prepared(1, 2)
+    copy = pickle.loads(pickle.dumps(given))
+    assert copy.matrix.tolist() == given.matrix.tolist() and copy.nbytes == 32
     with pytest.raises(ValueError, match="read-only"):
         copy.matrix[0, 0] = 5.0
 
@@ -459,15 +438,51 @@ class Summing:
         return X.sum(axis=1)
 
 
-def test_a_predictor_forgets_when_it_is_fitted_again():
+def test_all_rows_of_a_matrix_are_predicted_once_after_each_fit():
     predictor = MatrixPredictor(Summing(), "regression")
+    matrix = numbered(1, 2)
     for _ in range(2):
         predictor.fit(np.zeros((2, 2)), np.zeros(2))
-        assert predictor.predict(prepared(1, 2)).tolist() == [2, 3]
-        assert predictor.predict(prepared(2, 1)).tolist() == [3, 2]
+        assert predictor.predict(PreparedRows(matrix, np.array([1, 0, 1]))).tolist() == [3, 2, 3]
+        assert predictor.predict(PreparedRows(matrix, np.array([0]))).tolist() == [2]
     assert predictor.estimator.asked == 4
     assert predictor.predict(np.ones((3, 2))).tolist() == [2, 2, 2]
-    assert predictor.estimator.asked == 7
+    assert predictor.predict(prepared(2, 1)).tolist() == [3, 2]
+    assert predictor.estimator.asked == 9
+    assert predictor.predict(PreparedRows(numbered(3), np.array([0]))).tolist() == [4]
+    assert pickle.loads(pickle.dumps(predictor)).known_ is None
+
+
+def test_rows_are_predicted_in_blocks_unless_the_estimator_wants_all(monkeypatch):
+    monkeypatch.setattr(automl, "BLOCK", 2)
+    sizes, matrix = [], numbered(1, 2, 3, 4, 5)
+    monkeypatch.setattr(Summing, "predict", lambda self, X: sizes.append(len(X)) or X.sum(axis=1))
+    for every in (False, True):
+        monkeypatch.setattr(Summing, "all_at_once", every, raising=False)
+        predictor = MatrixPredictor(Summing(), "regression").fit(matrix, np.zeros(5))
+        assert predictor.predict(PreparedRows(matrix, np.array([4, 0]))).tolist() == [6, 2]
+    assert sizes == [2, 2, 1, 5]
+    assert OrderedForestClassifier.all_at_once and OrderedForestRegressor.all_at_once
+    empty = PreparedRows(np.empty((0, 2)), np.empty(0, dtype=int))
+    assert predictor.predict(empty).tolist() == []
+
+
+class Refusing(Summing):
+    """Raises an error about rows that start with a 3."""
+
+    def predict(self, X):
+        if (X[:, 0] == 3).any():
+            raise ValueError("three")
+        return super().predict(X)
+
+
+def test_a_view_that_cannot_be_predicted_leaves_the_others_alone():
+    predictor = MatrixPredictor(Refusing(), "regression").fit(np.zeros((2, 2)), np.zeros(2))
+    matrix = numbered(1, 2, 3)
+    assert predictor.predict(PreparedRows(matrix, np.array([1, 0]))).tolist() == [3, 2]
+    with pytest.raises(ValueError, match="three"):
+        predictor.predict(PreparedRows(matrix, np.array([2])))
+    assert predictor.predict(PreparedRows(matrix, np.array([0]))).tolist() == [2]
 
 
 def bands(classes, count=200, seed=0):

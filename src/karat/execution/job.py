@@ -59,6 +59,7 @@ from karat.execution.diagnostics import (
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
+from karat.models.automl import DistinctRows, PreparedRows
 from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model, fit_weighted, object_identity
 from karat.models.searchers import StoredTexts, scored_pairs, use_stored
@@ -93,6 +94,8 @@ class PredictorSolver:
         self.model = model
         self.seed = seed
         self.keep = keep
+        self.preparation_: Any = None
+        self.views_: DistinctRows | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -104,7 +107,6 @@ class PredictorSolver:
         if train.target is None:
             raise Declined("a predictor needs targets to train on, and this task hides them")
         self.fitted_ = self.model.fresh(self.seed, train.kind)
-        self.preparation_ = None
         X: Any = None
         if hasattr(self.fitted_, "parts"):
             unfitted, self.fitted_ = self.fitted_.parts()
@@ -127,6 +129,12 @@ class PredictorSolver:
         )
         return X
 
+    def prepare_views(self, views: Callable[[], Iterator[tuple[str, Dataset]]]) -> None:
+        """Transform the test items of several views at once, if the transformer can."""
+        if (prepare := getattr(self.preparation_, "transform_views", None)) is not None:
+            frames = ((name, test.frame()) for name, test in views())
+            self.views_ = self._shared("views", lambda: prepare(frames))
+
     def prepared(self, test: Dataset, view: str = "") -> Any:
         """Return the test items for the predictor, transformed if it has a transformer.
 
@@ -134,6 +142,8 @@ class PredictorSolver:
         """
         if (preparation := self.preparation_) is None:
             return test.frame()
+        if self.views_ is not None and view in self.views_[1]:
+            return PreparedRows(self.views_[0], self.views_[1][view])
         return self._shared(view, lambda: preparation.transform(test.frame()))
 
     def answer(self, test: Dataset, change: Change | None = None, view: str = "") -> Answers:
@@ -548,6 +558,8 @@ class _Attempt:
             solver = self._solver()
         with self.meter.phase("fit"):
             solver.fit(train)
+        with self.meter.phase("load"):
+            self._prepare_views(solver, data, test)
         record.update(_size(solver.dimensions, self.model))
         for view in views(self.task.corruptions, self.task.draws):
             reason = reason_not_applicable(view, data, self.model.role)
@@ -600,12 +612,21 @@ class _Attempt:
         """Corrupt the test fold and preprocess each view, for the jobs of other processes."""
         data, train, test = self._load()
         solver = PredictorSolver(self.model, self.job.model_seed, self._share_prepared)
-        prepares = self.model.role == "predictor" and solver.fit_preparation(train)
+        if self.model.role == "predictor" and solver.fit_preparation(train):
+            self._prepare_views(solver, data, test)
+        list(self._shown_views(data, test))
+
+    def _prepare_views(self, solver: Solver, data: Dataset, test: Dataset) -> None:
+        """Prepare all views together; if one fails, each is prepared when it is scored."""
+        if self.task.corruptions and isinstance(solver, PredictorSolver):
+            with contextlib.suppress(Exception):
+                solver.prepare_views(lambda: self._shown_views(data, test))
+
+    def _shown_views(self, data: Dataset, test: Dataset) -> Iterator[tuple[str, Dataset]]:
+        """Yield the name and the test fold of each view that applies to the model."""
         for view in views(self.task.corruptions, self.task.draws):
             if not reason_not_applicable(view, data, self.model.role):
-                shown, _ = self._corrupted(test, view)
-                if prepares:
-                    solver.prepared(shown, view.name)
+                yield view.name, self._corrupted(test, view)[0]
 
     def add_usage(self, used: Usage) -> None:
         """Add what was counted for the vectors of the data and, by endpoints, for the views."""

@@ -1,12 +1,13 @@
 """Predictors of table rows, baseline frameworks of the AutoML Benchmark, FLAML and AutoGluon.
 
-A table predictor prepares the rows and loads its estimator in ``fit``. Predictions of rows that
-occur in several views (a third of the rows on Adult) are cached by a digest of the row. AutoML
-frameworks respect limits of time and memory.
+A table predictor prepares the rows and loads its estimator in ``fit``. The rows of several views
+are predicted in one call, each distinct row once (a third of those of Adult occur in several
+views). AutoML frameworks respect limits of time and memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import tempfile
@@ -14,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,12 +34,15 @@ from karat.models.tabular_encoders import (
     numeric_columns,
 )
 
-#: maximum number of cached rows
-MAX_CACHED_ROWS = 2**20
-_BYTES = 16
+#: largest size of the distinct rows of several views, in bytes
+MAX_SHARED = 2**28
+#: rows that are predicted at once, as estimators may need much memory per row
+BLOCK = 2**13
 
 #: arrays with a row per input row
 PredictionArrays = tuple[np.ndarray, ...]
+#: a matrix, and the indices of the rows of each view
+DistinctRows = tuple[np.ndarray, dict[str, np.ndarray]]
 
 
 def read_only(matrix: np.ndarray) -> np.ndarray:
@@ -49,66 +52,44 @@ def read_only(matrix: np.ndarray) -> np.ndarray:
     return matrix
 
 
-class PreparedRows:
-    """A read-only matrix with a digest of each row.
+def distinct_rows(views: Iterable[tuple[str, np.ndarray]]) -> DistinctRows:
+    """Return the distinct rows of the first views, up to ``MAX_SHARED`` bytes.
 
-    >>> rows = PreparedRows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
-    >>> rows.digests[0] == rows.digests[2] != rows.digests[1]
-    True
+    >>> matrix, indices = distinct_rows([("a", np.eye(2)), ("b", np.eye(2)[[1, 1, 0]])])
+    >>> len(matrix), indices["b"].tolist()
+    (2, [1, 1, 0])
     """
+    places: dict[bytes, int] = {}
+    parts, indices = [np.empty((0, 0))], dict[str, np.ndarray]()
+    for name, rows in views:
+        known = len(places)
+        found = (places.setdefault(row.tobytes(), len(places)) for row in rows)
+        own = np.fromiter(found, dtype=np.intp, count=len(rows))
+        highest = np.maximum.accumulate(np.maximum(own, known - 1))
+        new = rows[np.diff(highest, prepend=known - 1) > 0]
+        if sum(part.nbytes for part in parts) + new.nbytes > MAX_SHARED:
+            break
+        indices[name], parts = own, [*(parts if indices else ()), new]
+    return np.concatenate(parts), indices
 
-    def __init__(self, matrix: np.ndarray) -> None:
+
+class PreparedRows:
+    """Rows of a read-only matrix: all, or those with these indices."""
+
+    def __init__(self, matrix: np.ndarray, indices: np.ndarray | None = None) -> None:
         self.matrix = read_only(matrix)
-        self.digests = [blake2b(row, digest_size=_BYTES).digest() for row in self.matrix]
+        self.indices, self.nbytes = indices, self.matrix.nbytes
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, matrix=read_only(state["matrix"]))  # pickle does not keep this
 
-    @property
-    def nbytes(self) -> int:
-        """Size in memory, including digests."""
-        return int(self.matrix.nbytes) + 64 * len(self)
-
     def __len__(self) -> int:
-        return len(self.matrix)
+        return len(self.matrix if self.indices is None else self.indices)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is None:  # numpy before 2.0 does not know it
-            return np.asarray(self.matrix, dtype=dtype)
-        return np.array(self.matrix, dtype=dtype, copy=copy)
-
-
-class PredictionCache:
-    """Predictions by row digest, for estimators that predict each row independently.
-
-    At most ``most`` rows are cached.
-    """
-
-    def __init__(self, most: int = MAX_CACHED_ROWS) -> None:
-        self.most = most
-        self.indices: dict[bytes, int] = {}
-        self.answers: PredictionArrays = ()
-
-    def recall(
-        self, rows: PreparedRows, predict: Callable[[np.ndarray], PredictionArrays]
-    ) -> PredictionArrays:
-        """Return the predictions of rows; ``predict`` is called for new rows only."""
-        first: dict[bytes, int] = {}
-        for i, digest in enumerate(rows.digests):
-            if digest not in self.indices:
-                first.setdefault(digest, i)
-        if not len(rows) or len(self.indices) + len(first) > self.most:
-            return predict(rows.matrix)
-        if first:
-            whole = len(first) == len(rows)
-            new = predict(rows.matrix if whole else rows.matrix[list(first.values())])
-            before = self.answers or tuple(each[:0] for each in new)
-            self.answers = tuple(map(np.concatenate, zip(before, new, strict=True)))
-            self.indices.update(
-                zip(first, range(len(self.indices), len(self.answers[0])), strict=True)
-            )
-        indices = [self.indices[digest] for digest in rows.digests]
-        return tuple(each[indices] for each in self.answers)
+        rows = self.matrix if self.indices is None else self.matrix[self.indices]
+        # numpy before 2.0 does not know copy=None
+        return np.asarray(rows, dtype=dtype) if copy is None else np.array(rows, dtype, copy=copy)
 
 
 @dataclass(eq=False, repr=False)
@@ -148,8 +129,12 @@ class PreparedTable(OneHotTable):
         return read_only(clip_to_float32(super().fit_transform(items, y)))
 
     def transform(self, items: pd.DataFrame) -> PreparedRows:  # type: ignore[override]
-        """Return one row of numbers per table row, each with a digest."""
+        """Return one row of numbers per table row."""
         return PreparedRows(clip_to_float32(super().transform(items)))
+
+    def transform_views(self, views: Iterable[tuple[str, pd.DataFrame]]) -> DistinctRows:
+        """Return the distinct rows of several tables."""
+        return distinct_rows((name, self.transform(items).matrix) for name, items in views)
 
 
 @dataclass(eq=False, repr=False)
@@ -158,7 +143,7 @@ class MatrixPredictor:
 
     It is fitted on a stratified sample of at most ``max_train_rows`` rows, recorded in ``notes_``.
     With ``likeliest``, labels are the most likely class, so that one call gives labels and
-    probabilities. Predictions of repeated rows are cached by digest.
+    probabilities. The rows of a matrix are predicted once for all views that share it.
     """
 
     estimator: Any
@@ -172,7 +157,7 @@ class MatrixPredictor:
     ) -> MatrixPredictor:
         """Fit the estimator on these rows or a sample of them."""
         self.notes_: list[str] = []
-        self.memory_ = PredictionCache()
+        self.known_: tuple[np.ndarray, PredictionArrays | None] | None = None
         y, rows = np.asarray(y), self.max_train_rows
         if rows is not None and rows < len(y):
             rng = np.random.default_rng(self.random_state or 0)
@@ -219,7 +204,22 @@ class MatrixPredictor:
     def _cached(
         self, X: np.ndarray | PreparedRows, predict: Callable[[np.ndarray], PredictionArrays]
     ) -> PredictionArrays:
-        return self.memory_.recall(X, predict) if isinstance(X, PreparedRows) else predict(X)
+        if not isinstance(X, PreparedRows) or X.indices is None:
+            return predict(np.asarray(X))
+        if self.known_ is None or self.known_[0] is not X.matrix:
+            self.known_ = (X.matrix, None)
+            with contextlib.suppress(Exception):  # the rows of one view may fail
+                count = len(X.matrix) or 1
+                step = count if getattr(self.estimator, "all_at_once", False) else BLOCK
+                parts = [predict(X.matrix[at : at + step]) for at in range(0, count, step)]
+                self.known_ = (X.matrix, tuple(map(np.concatenate, zip(*parts, strict=True))))
+        if (known := self.known_[1]) is None:
+            return predict(np.asarray(X))
+        return tuple(each[X.indices] for each in known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what predictions of other rows need."""
+        return {**vars(self), "known_": None}
 
 
 @dataclass(eq=False, repr=False)

@@ -235,7 +235,8 @@ def plot_runs(
             theirs = METRICS.get(str(name), str(name))
             label = metric_label(theirs, bool(part["higher_is_better"].iloc[0]))
             for what, figure in _figures(part, safe_name(theirs)):
-                figure.axes[0].set_title(f"{cut_name(task)}   {label}", fontsize=11)
+                # without y, matplotlib would look for ticks above the axes
+                figure.axes[0].set_title(f"{cut_name(task)}   {label}", fontsize=11, y=1.0)
                 path = Path(folder) / f"{safe_name(str(task))}_{what}.{shape}"
                 Plot(figure).save(path)
                 written.append(path)
@@ -300,7 +301,8 @@ def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
                 color=line_style(place)[0],
                 label=cut_name(model),
             )
-    axes.set_xticks(range(len(labels)), labels, rotation=45 if len(labels) > 6 else 0)
+    if labels != [text.get_text() for text in axes.get_xticklabels()]:  # kept for the next pair
+        axes.set_xticks(range(len(labels)), labels, rotation=45 if len(labels) > 6 else 0)
 
 
 def plot_confusions(tables: Mapping[str, pd.DataFrame | str], folder: str | Path) -> list[Path]:
@@ -333,7 +335,7 @@ def _matrix(part: pd.DataFrame, title: str) -> Any:
         axes.text(column, row, count, ha="center", va="center", color="white" if dark else "black")
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
-    axes.set_title(title, fontsize=11)
+    axes.set_title(title, fontsize=11, y=1.0)
     return figure
 
 
