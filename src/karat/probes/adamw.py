@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from karat.errors import DataError, DefinitionError
 #: the default seed of the original
 MASTER = 9847706
 _TOP = 2**32 - 1
+#: number of epochs whose orders are drawn at once: those of a grid point
+AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -124,17 +126,16 @@ class TorchGenerator:
         drawn = (parts * 2.0**-24 * float(2 * bound) - float(bound)).astype(np.float32)
         return np.ascontiguousarray(drawn.reshape(outputs, inputs).T)
 
-    def order(self, size: int) -> np.ndarray:
-        """Return a shuffled ``range(size)``."""
-        return _shuffled(size, self.take(max(size - 1, 0)))
+    def epochs(self, size: int) -> Iterator[np.ndarray]:
+        """Yield the order of each epoch; those of several epochs are drawn at once.
 
-    def epoch(self, size: int) -> np.ndarray:
-        """Return the order of an epoch, and skip the other numbers that a data loader draws.
-
-        These are the seed of its workers and an order for the remainder, which is empty.
+        Skipped are the other numbers that a data loader draws: the seed of its workers and an order
+        for the remainder, which is empty.
         """
         steps = max(size - 1, 0)
-        return _shuffled(size, self.take(2 + 2 * steps)[2 : 2 + steps])
+        while True:
+            words = self.take(AT_ONCE * (2 + 2 * steps)).reshape(AT_ONCE, -1)
+            yield from [_shuffled(size, own) for own in words[:, 2 : 2 + steps]]
 
 
 def _shuffled(size: int, words: np.ndarray) -> np.ndarray:
@@ -250,34 +251,27 @@ class Descent:
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
         single = isinstance(self.network, Logistic) and self.network.heads == 1
         few = single and size % BLOCK == 0 and len(wanted) <= FEW
-        if few and (compiled := self._kernels(X)):
-            shape = len(wanted), X.shape[1]
+        if few and (compiled := self._kernels(X, len(wanted))):
+            shape, clip = (len(wanted), X.shape[1]), np.float32(self.recipe.clip)
             state = self.network.values.reshape(shape), self.moments.reshape(2, *shape)
-            settings = self._memory[:, 0], np.float32(self.recipe.clip)
-            compiled.epoch(X, wanted, order, changes[:, :, 0], *state, *settings, logits[:, 0])
-            return logits
-        if few:
+            given = (changes[:, :, 0], *state, self._memory[:, 0], clip, logits[:, 0])
+            compiled.epoch(X, wanted, order, *given)
+        elif few:
             self._train_one(X, wanted, order, changes, logits)
-            return logits
-        before = np.setbufsize(SHORT)
-        try:
-            self._train(X, wanted, order, changes, logits)
-        finally:
-            np.setbufsize(before)
+        else:
+            before = np.setbufsize(SHORT)
+            try:
+                self._train(X, wanted, order, changes, logits)
+            finally:
+                np.setbufsize(before)
         return logits
 
-    def _train(
-        self,
-        X: np.ndarray,
-        wanted: np.ndarray,
-        order: np.ndarray,
-        changes: np.ndarray,
-        logits: np.ndarray,
-    ) -> None:
+    def _train(self, *given: np.ndarray) -> None:
         """Train several heads, or a network with hidden layers, for an epoch."""
+        X, wanted, order, changes, logits = given
         size = len(order) // len(changes)
         update = _loaded("update_as_numpy") or partial(_update_numpy, spare=self._spare)
-        update = compiled.update if (compiled := self._kernels(X)) else update
+        update = compiled.update if (compiled := self._kernels(X, len(wanted))) else update
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
@@ -285,15 +279,9 @@ class Descent:
             logits[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
             update(*self._state, change, self._memory, self._scale(size))
 
-    def _train_one(
-        self,
-        X: np.ndarray,
-        wanted: np.ndarray,
-        order: np.ndarray,
-        changes: np.ndarray,
-        logits: np.ndarray,
-    ) -> None:
+    def _train_one(self, *given: np.ndarray) -> None:
         """Train one linear head for an epoch, with as few calls as possible."""
+        X, wanted, order, changes, logits = given
         clip, size = self.recipe.clip, len(order) // len(changes)
         shape = len(wanted), X.shape[1]
         w, g = (part.reshape(shape) for part in self._state[::2])
@@ -312,14 +300,14 @@ class Descent:
             scale = min(1.0, clip / (math.sqrt(np.vdot(g, g)) / size + 1e-6)) / size
             memory = (keep1, keep2, add1 * scale, add2 * scale * scale)
             if compiled is None:
-                _move(*self._state, self._spare, (shrink, move, small), memory)
+                _move(self._state, self._spare, (shrink, move, small), memory)
             else:
-                given = np.array(memory, dtype=np.float32)[:, None]
-                compiled(*self._state, changes[number], given, one)
+                factors = np.array(memory, dtype=np.float32)[:, None]
+                compiled(*self._state, changes[number], factors, one)
 
-    def _kernels(self, X: np.ndarray) -> Any | None:
+    def _kernels(self, X: np.ndarray, outputs: int) -> Any | None:
         """Return the compiled loops if the network has hidden layers or an epoch is long."""
-        small = isinstance(self.network, Logistic) and X.size * len(self.network.values) < LARGE
+        small = isinstance(self.network, Logistic) and X.size * outputs < LARGE
         return None if small else kernels()
 
     def _scale(self, size: int) -> np.ndarray:
@@ -350,24 +338,16 @@ class Descent:
 
 def _update_numpy(*given: np.ndarray, spare: np.ndarray) -> None:
     """Make an AdamW step and overwrite the gradients; the arguments are those of the loop."""
-    weights, moments, gradients, change, memory, scale = given
+    *state, change, memory, scale = given
     keep1, keep2, add1, add2 = memory[:, :, None]
     by = scale[:, None]
-    factors = (keep1, keep2, add1 * by, add2 * by * by)
-    _move(weights, moments, gradients, spare, change[:, :, None], factors)
+    _move(state, spare, change[:, :, None], (keep1, keep2, add1 * by, add2 * by * by))
 
 
-def _move(
-    weights: np.ndarray,
-    moments: np.ndarray,
-    gradients: np.ndarray,
-    spare: np.ndarray,
-    change: Any,
-    memory: Any,
-) -> None:
+def _move(state: Sequence[np.ndarray], spare: np.ndarray, change: Any, memory: Any) -> None:
     """Make an AdamW step whose factors of new gradients include their scale."""
     (shrink, move, small), (keep1, keep2, add1, add2) = change, memory
-    first, second = moments
+    weights, (first, second), gradients = state
     first *= keep1
     first += np.multiply(gradients, add1, out=spare)
     second *= keep2
@@ -498,9 +478,10 @@ class Layered:
         weights: list[np.ndarray] = []
         self.running: list[np.ndarray] = []
         for size in hidden:
-            ones, zeros = np.ones(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
-            weights += [first(width, size), ones, zeros]
-            self.running.append(np.stack([zeros, ones]))
+            zeros_ones = np.zeros((2, size), dtype=np.float32)
+            zeros_ones[1] = 1
+            weights += [first(width, size), zeros_ones[::-1]]
+            self.running.append(zeros_ones)
             width = size
         weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
         self.values = np.concatenate([part.ravel() for part in weights])[None]
@@ -509,7 +490,7 @@ class Layered:
         self.weights, self.slopes = self.parts(self.values), self.parts(self.gradients)
 
     def parts(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return views of all values: linear, gain and shift of each layer, linear and bias."""
+        """Return views of all values: linear, (gain, shift) of each layer, linear and bias."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])
         split = np.split(values[0], ends[:-1])
         return [part.reshape(shape) for part, shape in zip(split, self._shapes, strict=True)]
@@ -517,7 +498,7 @@ class Layered:
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return the logits of rows, normalized by the running means and variances."""
         for layer, (mean, variance) in enumerate(self.running):
-            linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
+            linear, (gain, shift) = self.weights[2 * layer : 2 * layer + 2]
             slope = gain / np.sqrt(variance + SMALL)
             X = X.dot(linear)
             X *= slope
@@ -536,46 +517,35 @@ class Layered:
         errors = probabilities(logits.T.copy())
         errors -= wanted
         X.T.dot(errors.T, self.slopes[-2])
-        np.add.reduce(errors, 1, None, self.slopes[-1])
+        np.add.reduce(errors, axis=1, out=self.slopes[-1])
         back = errors.T.dot(self.weights[-2].T)
         for layer in reversed(range(len(layers))):
-            back = self._backward(layer, back, *layers[layer])
+            back = self._backward(layer, back, layers[layer])
         return logits.T[:, None]
 
     def _forward(self, layer: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the factors of the columns, and the values without and with scale and ReLU."""
-        linear, *gain_shift = self.weights[3 * layer : 3 * layer + 3]
+        linear, gain_shift = self.weights[2 * layer : 2 * layer + 2]
         normal = X.dot(linear)
-        out, statistics = np.empty_like(normal), np.empty((2, normal.shape[1]), normal.dtype)
+        out, statistics = np.empty_like(normal), np.empty_like(gain_shift)
         compiled = kernels() if normal.dtype == np.float32 else None
         apply: Any = compiled.normalize_columns if compiled else _normalize_numpy
         unbiased = normal.dtype.type(len(X) / (len(X) - 1))
-        apply(normal, out, *gain_shift, statistics, self.running[layer], unbiased)
-        return statistics[1], normal, out
+        apply(normal, out, gain_shift, statistics, self.running[layer], unbiased)
+        return gain_shift[0] * statistics[1], normal, out
 
-    def _backward(
-        self, layer: int, back: np.ndarray, X: np.ndarray, *state: np.ndarray
-    ) -> np.ndarray:
-        linear, gain = self.weights[3 * layer : 3 * layer + 2]
-        to_linear, *to_gain_shift = self.slopes[3 * layer : 3 * layer + 3]
+    def _backward(self, layer: int, back: np.ndarray, state: tuple[np.ndarray, ...]) -> np.ndarray:
+        X, slope, normal, out = state
+        to_linear, to_gain_shift = self.slopes[2 * layer : 2 * layer + 2]
         compiled = kernels() if back.dtype == np.float32 else None
         apply: Any = compiled.denormalize if compiled else _denormalize_numpy
-        apply(back, gain, *state, *to_gain_shift)
+        apply(back, normal, out, slope, to_gain_shift)
         X.T.dot(back, to_linear)
-        return back.dot(linear.T) if layer else back
+        return back.dot(self.weights[2 * layer].T) if layer else back
 
 
-def _normalize_numpy(
-    normal: np.ndarray,
-    out: np.ndarray,
-    gain: np.ndarray,
-    shift: np.ndarray,
-    statistics: np.ndarray,
-    running: np.ndarray,
-    unbiased: Any,
-) -> None:
+def _normalize_numpy(*given: Any) -> None:
     """Normalize columns, and scale, shift and rectify them; the arguments are those of the loop."""
-    mean, scale = statistics
+    normal, out, (gain, shift), (mean, scale), running, unbiased = given
     np.mean(normal, axis=0, out=mean)
     normal -= mean
     variance = np.einsum("ij,ij->j", normal, normal) / normal.dtype.type(len(normal))
@@ -588,22 +558,15 @@ def _normalize_numpy(
     np.maximum(out, 0, out=out)
 
 
-def _denormalize_numpy(
-    back: np.ndarray,
-    gain: np.ndarray,
-    scale: np.ndarray,
-    normal: np.ndarray,
-    out: np.ndarray,
-    to_gain: np.ndarray,
-    to_shift: np.ndarray,
-) -> None:
+def _denormalize_numpy(*given: np.ndarray) -> None:
     """Backpropagate through a layer, in place; the batch mean depends on every row."""
+    back, normal, out, slope, (to_gain, to_shift) = given
     back *= out > 0
     np.sum(back, axis=0, out=to_shift)
     np.einsum("ij,ij->j", back, normal, out=to_gain)
     back -= to_shift / np.float32(len(back))
     back -= normal * (to_gain / np.float32(len(back)))
-    back *= gain * scale
+    back *= slope
 
 
 MODES = ("fast", "exact")
@@ -749,9 +712,7 @@ class AdamW:
             constant = spread <= CONSTANT * np.abs(X[train]).max(axis=0)
         self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
 
-    def _scaled(
-        self, X: np.ndarray, rows: np.ndarray, order: Literal["C", "F"] = "C"
-    ) -> np.ndarray:
+    def _scaled(self, X: np.ndarray, rows: np.ndarray, order: Any = "C") -> np.ndarray:
         """Return scaled rows; without hidden layers, a column of ones for the bias is added."""
         width = X.shape[1]
         shape = len(rows), width if self.hidden_dims else width + 1
@@ -831,8 +792,9 @@ class _Fast:
 
         return uniform
 
-    def epoch(self, size: int) -> np.ndarray:
-        return self._rng.permutation(size)
+    def epochs(self, size: int) -> Iterator[np.ndarray]:
+        while True:
+            yield self._rng.permutation(size)
 
 
 class _Exact:
@@ -852,8 +814,8 @@ class _Exact:
     def first(self) -> Callable[[int, int], np.ndarray]:
         return TorchGenerator(self._weights).weights
 
-    def epoch(self, size: int) -> np.ndarray:
-        return self._orders.epoch(size)
+    def epochs(self, size: int) -> Iterator[np.ndarray]:
+        return self._orders.epochs(size)
 
 
 class _Training:
@@ -867,10 +829,11 @@ class _Training:
         codes: tuple[np.ndarray, np.ndarray],
     ) -> None:
         """Get the scaled rows and the classes, each of the train and of the held-out rows."""
-        self.head, self.chance = head, chance
+        self.head, self.shared = head, chance.shared
         self.train_codes, self.codes = codes
         self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
         self.X, self.held = rows
+        self.orders = chance.epochs(len(self.X))
         self.width = self.X.shape[1] - (not head.hidden_dims)
         sizes = (self.width, *(head.hidden_dims or ()), self.outputs)
         self.first = list(map(chance.first(), sizes, sizes[1:]))
@@ -925,7 +888,7 @@ class _Training:
 
     def _stacks(self, grid: Rates) -> Iterator[Rates]:
         """Yield the grid points that are trained together: all, or one at a time."""
-        if self.chance.shared:
+        if self.shared:
             yield grid
         else:
             yield from (grid.take(point) for point in range(len(grid.rate)))
@@ -939,7 +902,7 @@ class _Training:
 
     def _epoch(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
         """Train for an epoch and return the logits before each step, and the targets."""
-        order = self.chance.epoch(len(self.X))
+        order = next(self.orders)
         wanted = np.take(self.wanted, order, axis=1)
         logits = descent.epoch(self.X, wanted, order)
         return logits, wanted[:, : logits.shape[-1]]

@@ -126,13 +126,13 @@ def epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
 
 
 @_compiled
-def normalize_columns(normal, out, gain, shift, statistics, running, unbiased):
+def normalize_columns(normal, out, gain_shift, statistics, running, unbiased):
     """Normalize columns in place, and scale, shift and rectify them; update the running statistics.
 
     The means and factors are written to ``statistics``.
     """
     rows, columns = normal.shape
-    mean, scale = statistics[0], statistics[1]
+    mean, scale, gain, shift = statistics[0], statistics[1], gain_shift[0], gain_shift[1]
     for j in range(columns):
         mean[j] = scale[j] = F(0)
     for i in range(rows):
@@ -156,9 +156,10 @@ def normalize_columns(normal, out, gain, shift, statistics, running, unbiased):
 
 
 @_compiled
-def denormalize(back, gain, scale, normal, out, to_gain, to_shift):
-    """Backpropagate through a layer, in place."""
+def denormalize(back, normal, out, slope, to_gain_shift):
+    """Backpropagate through a layer, in place; ``slope`` is gain times scale."""
     rows, columns = back.shape
+    to_gain, to_shift = to_gain_shift[0], to_gain_shift[1]
     for j in range(columns):
         to_gain[j] = to_shift[j] = F(0)
     for i in range(rows):
@@ -172,7 +173,7 @@ def denormalize(back, gain, scale, normal, out, to_gain, to_shift):
     for i in range(rows):
         for j in range(columns):
             rest = back[i, j] - per * (to_shift[j] + normal[i, j] * to_gain[j])
-            back[i, j] = rest * (gain[j] * scale[j])
+            back[i, j] = rest * slope[j]
 
 
 # -- decision trees -----------------------------------------------------------------------------
