@@ -177,6 +177,17 @@ def test_score_of_the_train_rows():
     assert head.history_[-1]["value"] == pytest.approx(max(0, expected))
 
 
+@pytest.mark.parametrize("rows", [5, 64, 65, 700])
+def test_rows_are_scaled_by_the_mean_and_spread_of_the_train_rows(rows):
+    X, y = np.random.default_rng(1).normal(3, 2, (rows + 2, 4)), np.arange(rows + 2) % 2
+    before = np.getbufsize()
+    head = AdamW(n_epochs=1).fit(X, y, judges=2)
+    train = X[2:].astype(np.float32).astype(np.float64)
+    assert np.array_equal(head.mean_, train.mean(axis=0).astype(np.float32))
+    assert np.array_equal(head.spread_, (train.std(axis=0, ddof=1) + 1e-12).astype(np.float32))
+    assert np.getbufsize() == before
+
+
 def test_a_column_that_is_constant_in_training_is_not_scaled():
     # the original divides it by 1e-12
     X, y = problem(300)
@@ -563,6 +574,13 @@ def test_orders_are_those_of_a_pytorch_data_loader():
     # two epochs of DataLoader(range(10), shuffle=True, generator=Generator().manual_seed(7))
     orders = TorchGenerator(7).epochs(10)
     assert [next(orders).tolist() for _ in range(2)] == TORCH_ORDERS
+
+
+def test_orders_drawn_at_once_are_those_drawn_one_after_the_other():
+    words, orders = TorchGenerator(5), TorchGenerator(5).epochs(30)
+    for _ in range(20):
+        own = words.take(2 + 2 * 29)
+        assert next(orders).tolist() == _shuffled(30, own[2:31]).tolist()
 
 
 @pytest.mark.parametrize("size", [1, 2, 37])

@@ -83,7 +83,7 @@ def test_normalize_and_denormalize():
     assert np.allclose(normal[:, 0], [-1, 1]) and np.allclose(out[:, 0], [0, 1], atol=2e-5)
     normal, out = floats([-1], [1]), floats([0], [1])
     back, to_gain_shift = floats([5], [4]), np.empty((2, 1), np.float32)
-    loops.denormalize(back, normal, out, floats(2), to_gain_shift)
+    loops.denormalize(back, normal, out, floats(2), *to_gain_shift)
     # the first row is cut off by ReLU; what is left is explained by the mean and the spread
     assert to_gain_shift.tolist() == [[4], [4]]
     assert back.ravel().tolist() == [0, 0]

@@ -178,7 +178,7 @@ def _loaded(name: str) -> Any | None:
 
 EPSILON = 1e-8
 #: elements that NumPy buffers in an epoch: with more, it copies the factors of the heads
-SHORT = 1024
+SHORT = 256
 #: number of epochs for which the step sizes are computed at once
 AHEAD = 25
 
@@ -538,7 +538,7 @@ class Layered:
         to_linear, to_gain_shift = self.slopes[2 * layer : 2 * layer + 2]
         compiled = kernels() if back.dtype == np.float32 else None
         apply: Any = compiled.denormalize if compiled else _denormalize_numpy
-        apply(back, normal, out, slope, to_gain_shift)
+        apply(back, normal, out, slope, *to_gain_shift)
         X.T.dot(back, to_linear)
         return back.dot(self.weights[2 * layer].T) if layer else back
 
@@ -560,7 +560,7 @@ def _normalize_numpy(*given: Any) -> None:
 
 def _denormalize_numpy(*given: np.ndarray) -> None:
     """Backpropagate through a layer, in place; the batch mean depends on every row."""
-    back, normal, out, slope, (to_gain, to_shift) = given
+    back, normal, out, slope, to_gain, to_shift = given
     back *= out > 0
     np.sum(back, axis=0, out=to_shift)
     np.einsum("ij,ij->j", back, normal, out=to_gain)

@@ -156,10 +156,12 @@ def normalize_columns(normal, out, gain_shift, statistics, running, unbiased):
 
 
 @_compiled
-def denormalize(back, normal, out, slope, to_gain_shift):
-    """Backpropagate through a layer, in place; ``slope`` is gain times scale."""
+def denormalize(back, normal, out, slope, to_gain, to_shift):
+    """Backpropagate through a layer, in place; ``slope`` is gain times scale.
+
+    Two rows of one array instead of the last two parameters would keep it from being vectorized.
+    """
     rows, columns = back.shape
-    to_gain, to_shift = to_gain_shift[0], to_gain_shift[1]
     for j in range(columns):
         to_gain[j] = to_shift[j] = F(0)
     for i in range(rows):
