@@ -177,6 +177,17 @@ def test_score_of_the_train_rows():
     assert head.history_[-1]["value"] == pytest.approx(max(0, expected))
 
 
+@pytest.mark.parametrize("rows", [5, 64, 65, 700])
+def test_rows_are_scaled_by_the_mean_and_spread_of_the_train_rows(rows):
+    X, y = np.random.default_rng(1).normal(3, 2, (rows + 2, 4)), np.arange(rows + 2) % 2
+    before = np.getbufsize()
+    head = AdamW(n_epochs=1).fit(X, y, judges=2)
+    train = X[2:].astype(np.float32).astype(np.float64)
+    assert np.array_equal(head.mean_, train.mean(axis=0).astype(np.float32))
+    assert np.array_equal(head.spread_, (train.std(axis=0, ddof=1) + 1e-12).astype(np.float32))
+    assert np.getbufsize() == before
+
+
 def test_a_column_that_is_constant_in_training_is_not_scaled():
     # the original divides it by 1e-12
     X, y = problem(300)
@@ -275,9 +286,14 @@ def small_problem(classes, rows, width=7):
     return X.astype(np.float32), targets(codes, classes)
 
 
+def prepared(network, X):
+    """Rows as the network gets them: linear heads have a column of ones for the bias."""
+    return np.column_stack([X, np.ones_like(X[:, :1])]) if isinstance(network, Logistic) else X
+
+
 def trained(network, rates, recipe, data, epochs=3):
     X, wanted = data
-    X = network.prepare(X)
+    X = prepared(network, X)
     descent, rng = Descent(network, rates, recipe), np.random.default_rng(5)
     for _ in range(epochs):
         order = rng.permutation(len(X))
@@ -322,8 +338,8 @@ def test_each_head_is_trained_as_if_it_were_alone(loops, clip):
         trained(alone, rates, recipe, data)
         numbers = rates.rate[0], rates.beta1[0], rates.beta2[0]
         expected = by_the_book(data, *numbers, recipe)
-        assert np.allclose(alone.values[0, 0], expected, atol=2e-5)
-        assert np.allclose(together.values[0, head], expected, atol=2e-5)
+        assert np.allclose(alone.values[0], expected, atol=2e-5)
+        assert np.allclose(together.values[head], expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -367,7 +383,7 @@ def test_the_logits_of_a_step_are_those_of_the_heads():
     X, wanted = small_problem(3, 40)
     network = Logistic(7, 3, 5, drawn)
     network.values += np.arange(5, dtype=np.float32)[:, None] / 10
-    X = network.prepare(X)
+    X = prepared(network, X)
     np.testing.assert_allclose(network.learn(X, wanted), network.logits(X), rtol=1e-5, atol=1e-6)
 
 
@@ -388,7 +404,7 @@ def test_fewer_rows_than_a_batch_are_one_batch(loops):
     # there, nothing was ever updated with fewer than 128 rows to train on
     descent, network = changes(20, Recipe(batch_size=128))
     assert descent.steps == 2
-    assert not np.allclose(network.values[0, 0, :-1], drawn(7, 1)[:, 0], atol=1e-4)
+    assert not np.allclose(network.values[0, :-1], drawn(7, 1)[:, 0], atol=1e-4)
 
 
 def test_rows_that_fill_no_batch_are_left_out(loops):
@@ -412,7 +428,7 @@ def test_against_pytorch(loops):
     )
     with torch.no_grad():
         there[0].weight.copy_(torch.tensor(network.weights[0].T))
-        there[3].weight.copy_(torch.tensor(network.weights[3].T))
+        there[3].weight.copy_(torch.tensor(network.weights[-2].T))
         there[3].bias.zero_()
     trained(network, GRID.take(1), recipe, data)
     optimizer = torch.optim.AdamW(there.parameters(), lr=0.02, betas=(0.9, 0.99), weight_decay=0.01)
@@ -428,7 +444,7 @@ def test_against_pytorch(loops):
             optimizer.step()
             warm.step()
     assert np.allclose(network.weights[0], there[0].weight.detach().numpy().T, atol=1e-5)
-    assert np.allclose(network.weights[3], there[3].weight.detach().numpy().T, atol=1e-5)
+    assert np.allclose(network.weights[-2], there[3].weight.detach().numpy().T, atol=1e-5)
     assert np.allclose(network.running[0][1], there[1].running_var.numpy(), atol=1e-4)
     logits = there.eval()(X).detach().numpy()
     assert np.allclose(network.logits(data[0])[:, 0].T, logits, atol=1e-4)
@@ -493,7 +509,7 @@ def slope(network, place, X, wanted):
         moved.gradients = np.empty_like(moved.values)
         if hasattr(network, "running"):
             moved.weights, moved.slopes = moved.parts(moved.values), moved.parts(moved.gradients)
-            moved.running = [[np.array(each) for each in pair] for pair in network.running]
+            moved.running = [each.copy() for each in network.running]
         predicted = moved.learn(X.astype(np.float64), wanted.astype(np.float64))
         values.append(losses(predicted, wanted).sum() * X.shape[0])
     return (values[0] - values[1]) / 2e-4
@@ -508,8 +524,8 @@ def test_gradients_are_the_slopes_of_the_loss(loops, classes, hidden):
         network = Layered(5, outputs, hidden, drawn)
     else:
         network = Logistic(5, outputs, 2, drawn)
-        network.values[:, 1] *= -0.3
-    X, wanted = network.prepare(X), targets(codes, classes)
+        network.values[1] *= -0.3
+    X, wanted = prepared(network, X), targets(codes, classes)
     network.learn(X, wanted)
     rng = np.random.default_rng(0)
     starts = np.cumsum([0, *(part.size for part in getattr(network, "weights", [network.values]))])
@@ -556,13 +572,22 @@ def test_weights_are_those_of_pytorch():
 
 def test_orders_are_those_of_a_pytorch_data_loader():
     # two epochs of DataLoader(range(10), shuffle=True, generator=Generator().manual_seed(7))
-    words = TorchGenerator(7)
-    assert [words.epoch(10).tolist() for _ in range(2)] == TORCH_ORDERS
+    orders = TorchGenerator(7).epochs(10)
+    assert [next(orders).tolist() for _ in range(2)] == TORCH_ORDERS
+
+
+def test_orders_drawn_at_once_are_those_drawn_one_after_the_other():
+    words, orders = TorchGenerator(5), TorchGenerator(5).epochs(30)
+    for _ in range(20):
+        own = words.take(2 + 2 * 29)
+        assert next(orders).tolist() == _shuffled(30, own[2:31]).tolist()
 
 
 @pytest.mark.parametrize("size", [1, 2, 37])
 def test_an_order_has_every_place_once(size):
-    assert sorted(TorchGenerator(3).order(size).tolist()) == list(range(size))
+    orders = TorchGenerator(3).epochs(size)
+    for _ in range(20):
+        assert sorted(next(orders).tolist()) == list(range(size))
 
 
 def test_against_pytorch_itself():
@@ -577,10 +602,10 @@ def test_against_pytorch_itself():
         generator = torch.Generator().manual_seed(seed)
         rows = torch.utils.data.TensorDataset(torch.arange(700))
         loader = torch.utils.data.DataLoader(rows, 128, shuffle=True, generator=generator)
-        words = TorchGenerator(seed)
-        for _ in range(3):
+        orders = TorchGenerator(seed).epochs(700)
+        for _ in range(11):
             given = torch.cat([batch[0] for batch in loader]).numpy()
-            assert np.array_equal(given, words.epoch(700))
+            assert np.array_equal(given, next(orders))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 8, 641])

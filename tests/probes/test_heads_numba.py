@@ -70,15 +70,22 @@ def test_large_logits_do_not_overflow():
 
 
 def test_normalize_and_denormalize():
-    normal, statistics = floats([1, 0], [3, 0]), np.empty((3, 2), np.float32)
-    out = loops.normalize_columns(normal, floats(2, 1), floats(-1, 1), statistics, np.float32(0.0))
-    assert statistics[:2].tolist() == [[2, 0], [1, 0]] and statistics[2, 0] == 1
-    assert normal[:, 0].tolist() == [-1, 1] and out[:, 0].tolist() == [0, 1]
-    back, to_gain, to_shift = floats([5], [4]), np.empty(1, np.float32), np.empty(1, np.float32)
-    column = np.ascontiguousarray(normal[:, :1]), np.ascontiguousarray(out[:, :1])
-    loops.denormalize(back, *column, floats(2), to_gain, to_shift)
+    normal, running = floats([1, 0], [3, 0]), floats([0, 10], [1, 1])
+    out, statistics = np.empty_like(normal), np.empty((2, 2), np.float32)
+    loops.normalize_columns(
+        normal, out, floats([2, 1], [-1, 1]), statistics, running, np.float32(2)
+    )
+    assert statistics[0].tolist() == [2, 0]
+    assert np.allclose(statistics[1], [1, 1e5**0.5])  # of the variances 1 and 0, plus 1e-5
+    assert np.allclose(
+        running, [[0.2, 9], [1.1, 0.9]]
+    )  # a tenth of the mean and of twice the variance
+    assert np.allclose(normal[:, 0], [-1, 1]) and np.allclose(out[:, 0], [0, 1], atol=2e-5)
+    normal, out = floats([-1], [1]), floats([0], [1])
+    back, to_gain_shift = floats([5], [4]), np.empty((2, 1), np.float32)
+    loops.denormalize(back, normal, out, floats(2), *to_gain_shift)
     # the first row is cut off by ReLU; what is left is explained by the mean and the spread
-    assert to_gain.tolist() == [4] and to_shift.tolist() == [4]
+    assert to_gain_shift.tolist() == [[4], [4]]
     assert back.ravel().tolist() == [0, 0]
 
 

@@ -18,7 +18,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, ClassVar, Protocol
 
@@ -30,6 +30,8 @@ from karat.errors import DataError, DefinitionError
 #: the default seed of the original
 MASTER = 9847706
 _TOP = 2**32 - 1
+#: number of epochs whose orders are drawn at once: those of a grid point
+AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -124,17 +126,16 @@ class TorchGenerator:
         drawn = (parts * 2.0**-24 * float(2 * bound) - float(bound)).astype(np.float32)
         return np.ascontiguousarray(drawn.reshape(outputs, inputs).T)
 
-    def order(self, size: int) -> np.ndarray:
-        """Return a shuffled ``range(size)``."""
-        return _shuffled(size, self.take(max(size - 1, 0)))
+    def epochs(self, size: int) -> Iterator[np.ndarray]:
+        """Yield the order of each epoch; those of several epochs are drawn at once.
 
-    def epoch(self, size: int) -> np.ndarray:
-        """Return the order of an epoch, and skip the other numbers that a data loader draws.
-
-        These are the seed of its workers and an order for the remainder, which is empty.
+        Skipped are the other numbers that a data loader draws: the seed of its workers and an order
+        for the remainder, which is empty.
         """
         steps = max(size - 1, 0)
-        return _shuffled(size, self.take(2 + 2 * steps)[2 : 2 + steps])
+        while True:
+            words = self.take(AT_ONCE * (2 + 2 * steps)).reshape(AT_ONCE, -1)
+            yield from [_shuffled(size, own) for own in words[:, 2 : 2 + steps]]
 
 
 def _shuffled(size: int, words: np.ndarray) -> np.ndarray:
@@ -176,6 +177,8 @@ def _loaded(name: str) -> Any | None:
 
 
 EPSILON = 1e-8
+#: elements that NumPy buffers in an epoch: with more, it copies the factors of the heads
+SHORT = 256
 #: number of epochs for which the step sizes are computed at once
 AHEAD = 25
 
@@ -183,14 +186,13 @@ AHEAD = 25
 class Network(Protocol):
     """A trainable network: weights, their gradients after ``learn``, and logits.
 
-    ``values`` has all weights and ``gradients`` their gradients, both as (outer, heads, inner).
+    ``values`` has all weights and ``gradients`` their gradients, both with one row per head.
     """
 
     heads: int
     values: np.ndarray
     gradients: np.ndarray
 
-    def prepare(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
     def logits(self, X: np.ndarray) -> np.ndarray: ...  # noqa: D102
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray: ...  # noqa: D102
 
@@ -230,6 +232,8 @@ class Descent:
         self.steps = 0
         heads = network.heads
         self.moments = np.zeros((2, *network.values.shape), dtype=np.float32)
+        self._state = network.values, self.moments, network.gradients
+        self._spare = np.empty_like(network.values)
         betas = np.stack([rates.beta1, rates.beta2])
         self._memory = np.concatenate([betas, 1 - betas]).astype(np.float32)
         self._plan = np.empty((0, 3, heads), dtype=np.float32)
@@ -247,35 +251,40 @@ class Descent:
         logits = np.empty((len(wanted), 1, len(order)), dtype=np.float32)
         single = isinstance(self.network, Logistic) and self.network.heads == 1
         few = single and size % BLOCK == 0 and len(wanted) <= FEW
-        if few and (compiled := self._kernels(X)):
-            state = self.network.values[:, 0], self.moments[:, :, 0], self._memory[:, 0]
-            clip = np.float32(self.recipe.clip)
-            compiled.epoch(X, wanted, order, changes[:, :, 0], *state, clip, logits[:, 0])
-            return logits
-        if few:
+        if few and (compiled := self._kernels(X, len(wanted))):
+            shape, clip = (len(wanted), X.shape[1]), np.float32(self.recipe.clip)
+            state = self.network.values.reshape(shape), self.moments.reshape(2, *shape)
+            given = (changes[:, :, 0], *state, self._memory[:, 0], clip, logits[:, 0])
+            compiled.epoch(X, wanted, order, *given)
+        elif few:
             self._train_one(X, wanted, order, changes, logits)
-            return logits
-        numpy = _loaded("update_as_numpy") or _update_numpy
-        self._update = compiled.update if (compiled := self._kernels(X)) else numpy
+        else:
+            before = np.setbufsize(SHORT)
+            try:
+                self._train(X, wanted, order, changes, logits)
+            finally:
+                np.setbufsize(before)
+        return logits
+
+    def _train(self, *given: np.ndarray) -> None:
+        """Train several heads, or a network with hidden layers, for an epoch."""
+        X, wanted, order, changes, logits = given
+        size = len(order) // len(changes)
+        update = _loaded("update_as_numpy") or partial(_update_numpy, spare=self._spare)
+        update = compiled.update if (compiled := self._kernels(X, len(wanted))) else update
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
         for number, change in enumerate(changes):
             batch = slice(number * size, (number + 1) * size)
-            np.take(X, order[batch], axis=0, out=rows, mode="clip")
+            X.take(order[batch], 0, rows, "clip")
             logits[:, :, batch] = self.network.learn(rows, wanted[:, batch])[:, :1]
-            self._step(change, size)
-        return logits
+            update(*self._state, change, self._memory, self._scale(size))
 
-    def _train_one(
-        self,
-        X: np.ndarray,
-        wanted: np.ndarray,
-        order: np.ndarray,
-        changes: np.ndarray,
-        logits: np.ndarray,
-    ) -> None:
+    def _train_one(self, *given: np.ndarray) -> None:
         """Train one linear head for an epoch, with as few calls as possible."""
-        network, moments, clip = self.network, self.moments, self.recipe.clip
-        w, g, size = network.values[:, 0], network.gradients[:, 0], len(order) // len(changes)
+        X, wanted, order, changes, logits = given
+        clip, size = self.recipe.clip, len(order) // len(changes)
+        shape = len(wanted), X.shape[1]
+        w, g = (part.reshape(shape) for part in self._state[::2])
         compiled, one = _loaded("update_as_numpy"), np.ones(1, dtype=np.float32)
         keep1, keep2, add1, add2 = self._memory[:, 0].tolist()
         rows = np.empty((size, X.shape[1]), dtype=np.float32)
@@ -291,26 +300,22 @@ class Descent:
             scale = min(1.0, clip / (math.sqrt(np.vdot(g, g)) / size + 1e-6)) / size
             memory = (keep1, keep2, add1 * scale, add2 * scale * scale)
             if compiled is None:
-                _move(w, moments[:, :, 0], g, (shrink, move, small), memory)
+                _move(self._state, self._spare, (shrink, move, small), memory)
             else:
-                given = np.array(memory, dtype=np.float32)[:, None]
-                compiled(network.values, moments, network.gradients, changes[number], given, one)
+                factors = np.array(memory, dtype=np.float32)[:, None]
+                compiled(*self._state, changes[number], factors, one)
 
-    def _kernels(self, X: np.ndarray) -> Any | None:
+    def _kernels(self, X: np.ndarray, outputs: int) -> Any | None:
         """Return the compiled loops if the network has hidden layers or an epoch is long."""
-        small = isinstance(self.network, Logistic) and X.size * len(self.network.values) < LARGE
+        small = isinstance(self.network, Logistic) and X.size * outputs < LARGE
         return None if small else kernels()
 
-    def _step(self, change: np.ndarray, size: int) -> None:
-        """Make a step; the gradients of each head are clipped by their norm."""
-        values, gradients = self.network.values, self.network.gradients
-        if isinstance(self.network, Layered):  # a single vector
-            squares = np.array([np.vdot(gradients, gradients)])
-        else:
-            squares = np.einsum("ohw,ohw->h", gradients, gradients)
+    def _scale(self, size: int) -> np.ndarray:
+        """Return the factor of each head's gradients: a mean over rows, clipped by its norm."""
+        gradients = self.network.gradients
+        squares = np.matmul(gradients[:, None], gradients[:, :, None])[:, 0, 0]
         norm = np.sqrt(squares) / np.float32(size) + np.float32(1e-6)
-        scale = np.minimum(1, np.float32(self.recipe.clip) / norm) / np.float32(size)
-        self._update(values, self.moments, gradients, change, self._memory, scale)
+        return np.minimum(1, np.float32(self.recipe.clip) / norm) / np.float32(size)
 
     def _changes(self, batches: int) -> np.ndarray:
         """Return decay, step size and epsilon for each step of an epoch and each head."""
@@ -331,23 +336,20 @@ class Descent:
         return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _update_numpy(*given: np.ndarray) -> None:
+def _update_numpy(*given: np.ndarray, spare: np.ndarray) -> None:
     """Make an AdamW step and overwrite the gradients; the arguments are those of the loop."""
-    weights, moments, gradients, change, memory, scale = given
+    *state, change, memory, scale = given
     keep1, keep2, add1, add2 = memory[:, :, None]
     by = scale[:, None]
-    factors = (keep1, keep2, add1 * by, add2 * by * by)
-    _move(weights, moments, gradients, change[:, :, None], factors)
+    _move(state, spare, change[:, :, None], (keep1, keep2, add1 * by, add2 * by * by))
 
 
-def _move(
-    weights: np.ndarray, moments: np.ndarray, gradients: np.ndarray, change: Any, memory: Any
-) -> None:
+def _move(state: Sequence[np.ndarray], spare: np.ndarray, change: Any, memory: Any) -> None:
     """Make an AdamW step whose factors of new gradients include their scale."""
     (shrink, move, small), (keep1, keep2, add1, add2) = change, memory
-    first, second = moments
+    weights, (first, second), gradients = state
     first *= keep1
-    first += gradients * add1
+    first += np.multiply(gradients, add1, out=spare)
     second *= keep2
     gradients *= gradients
     gradients *= add2
@@ -441,35 +443,30 @@ def _mcc(tn: int, fp: int, fn: int, tp: int) -> float:
 
 
 class Logistic:
-    """Logistic heads stacked in one matrix, whose last column is the bias."""
+    """Logistic heads stacked in one matrix; the bias is the weight of a last column of ones."""
 
     def __init__(self, width: int, outputs: int, heads: int, first: FirstWeights) -> None:
-        self.values = np.zeros((outputs, heads, width + 1), dtype=np.float32)
-        self.values[:, :, :-1] = first(width, outputs).T[:, None]
+        values = np.zeros((heads, outputs, width + 1), dtype=np.float32)
+        values[:, :, :-1] = first(width, outputs).T
+        self.values = values.reshape(heads, -1)
         self.gradients = np.empty_like(self.values)
         self.heads = heads
 
-    def prepare(self, X: np.ndarray) -> np.ndarray:
-        """Append a column of ones for the bias."""
-        return np.column_stack([X, np.ones(len(X), dtype=np.float32)])
-
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return the logits of rows."""
-        outputs, heads, width = self.values.shape
-        return (self.values.reshape(-1, width) @ X.T).reshape(outputs, heads, len(X))
+        found = self.values.reshape(-1, X.shape[1]).dot(X.T)
+        return found.reshape(self.heads, -1, len(X)).transpose(1, 0, 2)
 
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
-        outputs, heads, width = self.values.shape
-        if heads == 1:
-            logits = self.logits(X)
-        else:  # the digits of ``logits``, in less time
-            found = X.dot(self.values.reshape(-1, width).T)
-            logits = found.T.reshape(outputs, heads, len(X))
-        errors = probabilities(logits.copy())
+        shape = self.heads, len(wanted), len(X)
+        # a row per row of the batch is faster; the copy has a row per output
+        found = X.dot(self.values.reshape(-1, X.shape[1]).T).T
+        wrong = found.copy()
+        errors = probabilities(wrong.reshape(shape).transpose(1, 0, 2))
         errors -= wanted[:, None]
-        np.dot(errors.reshape(-1, len(X)), X, out=self.gradients.reshape(-1, X.shape[1]))
-        return logits
+        wrong.dot(X, self.gradients.reshape(-1, X.shape[1]))
+        return found.reshape(shape).transpose(1, 0, 2)
 
 
 class Layered:
@@ -479,99 +476,91 @@ class Layered:
 
     def __init__(self, width: int, outputs: int, hidden: Sequence[int], first: FirstWeights):
         weights: list[np.ndarray] = []
-        self.running: list[list[np.ndarray]] = []
+        self.running: list[np.ndarray] = []
         for size in hidden:
-            ones, zeros = np.ones(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
-            weights += [first(width, size), ones, zeros]
-            self.running.append([zeros.copy(), ones.copy()])
+            zeros_ones = np.zeros((2, size), dtype=np.float32)
+            zeros_ones[1] = 1
+            weights += [first(width, size), zeros_ones[::-1]]
+            self.running.append(zeros_ones)
             width = size
         weights += [first(width, outputs), np.zeros(outputs, dtype=np.float32)]
-        self.values = np.concatenate([part.ravel() for part in weights])[None, None]
+        self.values = np.concatenate([part.ravel() for part in weights])[None]
         self.gradients = np.empty_like(self.values)
         self._shapes = [part.shape for part in weights]
         self.weights, self.slopes = self.parts(self.values), self.parts(self.gradients)
 
     def parts(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return views of all values: linear, gain and shift of each layer, linear and bias."""
+        """Return views of all values: linear, (gain, shift) of each layer, linear and bias."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])
-        split = np.split(values[0, 0], ends[:-1])
+        split = np.split(values[0], ends[:-1])
         return [part.reshape(shape) for part, shape in zip(split, self._shapes, strict=True)]
-
-    def prepare(self, X: np.ndarray) -> np.ndarray:
-        """Return the rows as a contiguous array."""
-        return np.ascontiguousarray(X)
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Return the logits of rows, normalized by the running means and variances."""
         for layer, (mean, variance) in enumerate(self.running):
-            linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
+            linear, (gain, shift) = self.weights[2 * layer : 2 * layer + 2]
             slope = gain / np.sqrt(variance + SMALL)
-            X = np.maximum(X @ (linear * slope) + (shift - mean * slope), 0)
-        return (X @ self.weights[-2] + self.weights[-1]).T[:, None]
+            X = X.dot(linear)
+            X *= slope
+            X += shift - mean * slope
+            np.maximum(X, 0, out=X)
+        return (X.dot(self.weights[-2]) + self.weights[-1]).T[:, None]
 
     def learn(self, X: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """Set the gradients of a batch and return its logits."""
         layers = []
         for layer in range(len(self.running)):
-            state = self._forward(layer, X)
-            layers.append((X, *state))
-            X = state[-1]
-        logits = (X @ self.weights[-2] + self.weights[-1]).T[:, None]
-        errors = probabilities(logits.copy())[:, 0] - wanted
-        np.dot(X.T, errors.T, out=self.slopes[-2])
-        np.sum(errors, axis=1, out=self.slopes[-1])
-        back = np.dot(errors.T, self.weights[-2].T)
+            layers.append((X, *self._forward(layer, X)))
+            X = layers[-1][-1]
+        logits = X.dot(self.weights[-2])
+        logits += self.weights[-1]
+        errors = probabilities(logits.T.copy())
+        errors -= wanted
+        X.T.dot(errors.T, self.slopes[-2])
+        np.add.reduce(errors, axis=1, out=self.slopes[-1])
+        back = errors.T.dot(self.weights[-2].T)
         for layer in reversed(range(len(layers))):
             back = self._backward(layer, back, layers[layer])
-        return logits
+        return logits.T[:, None]
 
     def _forward(self, layer: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        linear, gain, shift = self.weights[3 * layer : 3 * layer + 3]
-        normal = X @ linear
-        statistics = np.empty((3, len(gain)), dtype=normal.dtype)
+        linear, gain_shift = self.weights[2 * layer : 2 * layer + 2]
+        normal = X.dot(linear)
+        out, statistics = np.empty_like(normal), np.empty_like(gain_shift)
         compiled = kernels() if normal.dtype == np.float32 else None
         apply: Any = compiled.normalize_columns if compiled else _normalize_numpy
-        out = apply(normal, gain, shift, statistics, SMALL)
-        mean, variance, scale = statistics
-        running = self.running[layer]
-        running[0] += MOMENTUM * (mean - running[0])
-        running[1] += MOMENTUM * (variance * np.float32(len(X) / (len(X) - 1)) - running[1])
-        return gain * scale, normal, out
+        unbiased = normal.dtype.type(len(X) / (len(X) - 1))
+        apply(normal, out, gain_shift, statistics, self.running[layer], unbiased)
+        return gain_shift[0] * statistics[1], normal, out
 
     def _backward(self, layer: int, back: np.ndarray, state: tuple[np.ndarray, ...]) -> np.ndarray:
         X, slope, normal, out = state
-        to_linear, to_gain, to_shift = self.slopes[3 * layer : 3 * layer + 3]
+        to_linear, to_gain_shift = self.slopes[2 * layer : 2 * layer + 2]
         compiled = kernels() if back.dtype == np.float32 else None
         apply: Any = compiled.denormalize if compiled else _denormalize_numpy
-        apply(back, normal, out, slope, to_gain, to_shift)
-        np.dot(X.T, back, out=to_linear)
-        return back @ self.weights[3 * layer].T if layer else back
+        apply(back, normal, out, slope, *to_gain_shift)
+        X.T.dot(back, to_linear)
+        return back.dot(self.weights[2 * layer].T) if layer else back
 
 
-def _normalize_numpy(
-    normal: np.ndarray, gain: np.ndarray, shift: np.ndarray, statistics: np.ndarray, small: Any
-) -> np.ndarray:
-    mean, variance, scale = statistics
+def _normalize_numpy(*given: Any) -> None:
+    """Normalize columns, and scale, shift and rectify them; the arguments are those of the loop."""
+    normal, out, (gain, shift), (mean, scale), running, unbiased = given
     np.mean(normal, axis=0, out=mean)
     normal -= mean
-    np.einsum("ij,ij->j", normal, normal, out=variance)
-    variance /= len(normal)
-    np.divide(1, np.sqrt(variance + small), out=scale)
+    variance = np.einsum("ij,ij->j", normal, normal) / normal.dtype.type(len(normal))
+    running[0] += MOMENTUM * (mean - running[0])
+    running[1] += MOMENTUM * (variance * unbiased - running[1])
+    np.divide(1, np.sqrt(variance + SMALL), out=scale)
     normal *= scale
-    out = normal * gain
+    np.multiply(normal, gain, out=out)
     out += shift
-    return np.maximum(out, 0, out=out)
+    np.maximum(out, 0, out=out)
 
 
-def _denormalize_numpy(
-    back: np.ndarray,
-    normal: np.ndarray,
-    out: np.ndarray,
-    slope: np.ndarray,
-    to_gain: np.ndarray,
-    to_shift: np.ndarray,
-) -> None:
+def _denormalize_numpy(*given: np.ndarray) -> None:
     """Backpropagate through a layer, in place; the batch mean depends on every row."""
+    back, normal, out, slope, to_gain, to_shift = given
     back *= out > 0
     np.sum(back, axis=0, out=to_shift)
     np.einsum("ij,ij->j", back, normal, out=to_gain)
@@ -663,9 +652,9 @@ class AdamW:
             held, train = self.hold_out(codes, chance.rows(len(codes)))
         else:
             held, train = np.split(np.arange(len(codes)), [judges])
-        own = X[train]
-        self._scale(own)
-        rows = self._scaled(own, out=own), self._scaled(X[held])
+        self._scale(X, train)
+        # by columns, for faster products
+        rows = self._scaled(X, train), self._scaled(X, held, "F")
         training = _Training(self, chance, rows, (codes[train], codes[held]))
         rates, points = training.select()
         self.network_, self.history_ = training.finish(rates)
@@ -704,31 +693,35 @@ class AdamW:
 
     def predict_both(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the most probable classes and the probabilities of all."""
-        rows = self.network_.prepare(self._scaled(np.asarray(X, dtype=np.float32)))
+        rows = self._scaled(np.asarray(X, dtype=np.float32), np.arange(len(X)))
         logits = self.network_.logits(rows).astype(np.float64)
         two = len(logits) == 1
         codes = (logits[0, 0] > 0).astype(int) if two else logits[:, 0].argmax(axis=0)
         given = probabilities(logits)[:, 0].T
         return self.classes_[codes], np.hstack([1 - given, given]) if two else given
 
-    def _scale(self, X: np.ndarray) -> None:
-        squares = X.astype(np.float64)
-        mean = squares.mean(axis=0)
+    def _scale(self, X: np.ndarray, train: np.ndarray) -> None:
+        mean = _sums(X, train) / len(train)
         self.mean_ = mean.astype(np.float32)
-        squares -= mean
-        squares *= squares
-        total = squares.sum(axis=0)
-        spread = np.sqrt(total / max(1, len(X) - 1))
+        total = _sums(X, train, mean)
+        spread = np.sqrt(total / max(1, len(train) - 1))
         # no value is farther from the mean than the root of the sum of squares
         if (spread > 2 * CONSTANT * (np.abs(mean) + np.sqrt(total))).all():
             constant: Any = False
         else:
-            constant = spread <= CONSTANT * np.maximum(X.max(axis=0), -X.min(axis=0))
+            constant = spread <= CONSTANT * np.abs(X[train]).max(axis=0)
         self.spread_ = np.where(constant, 1, spread + 1e-12).astype(np.float32)
 
-    def _scaled(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        scaled = np.subtract(X, self.mean_, out=out)
-        scaled /= self.spread_
+    def _scaled(self, X: np.ndarray, rows: np.ndarray, order: Any = "C") -> np.ndarray:
+        """Return scaled rows; without hidden layers, a column of ones for the bias is added."""
+        width = X.shape[1]
+        shape = len(rows), width if self.hidden_dims else width + 1
+        scaled = np.empty(shape, dtype=np.float32, order=order)
+        scaled[:, width:] = 1
+        for part in _parts(len(rows)):
+            centered = X[rows[part]]
+            centered -= self.mean_
+            np.divide(centered, self.spread_, out=scaled[part, :width])
         return scaled
 
     def _note(self, rates: Rates, points: int) -> str:
@@ -738,6 +731,24 @@ class AdamW:
         epochs = max(step["epoch"] for step in self.history_)
         of = f" of {points} grid points" if points > 1 else ""
         return f"mode {self.mode}; {chosen}{of}; {epochs} epochs"
+
+
+def _parts(size: int, step: int = 64) -> Iterator[slice]:
+    """Yield slices of a few rows, which fit in the cache: copies of all rows take more time."""
+    return (slice(start, start + step) for start in range(0, size, step))
+
+
+def _sums(X: np.ndarray, rows: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    """Return the sums of columns, or of their squared distances from the mean, in 64 bits."""
+    total = np.zeros(X.shape[1])
+    for part in _parts(len(rows)):
+        block = X[rows[part]].astype(np.float64)
+        if mean is not None:
+            block -= mean
+            block *= block
+        block[0] += total  # so that rows are added from top to bottom
+        np.add.reduce(block, axis=0, out=total)
+    return total
 
 
 def _coded(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -781,8 +792,9 @@ class _Fast:
 
         return uniform
 
-    def epoch(self, size: int) -> np.ndarray:
-        return self._rng.permutation(size)
+    def epochs(self, size: int) -> Iterator[np.ndarray]:
+        while True:
+            yield self._rng.permutation(size)
 
 
 class _Exact:
@@ -802,8 +814,8 @@ class _Exact:
     def first(self) -> Callable[[int, int], np.ndarray]:
         return TorchGenerator(self._weights).weights
 
-    def epoch(self, size: int) -> np.ndarray:
-        return self._orders.epoch(size)
+    def epochs(self, size: int) -> Iterator[np.ndarray]:
+        return self._orders.epochs(size)
 
 
 class _Training:
@@ -817,13 +829,14 @@ class _Training:
         codes: tuple[np.ndarray, np.ndarray],
     ) -> None:
         """Get the scaled rows and the classes, each of the train and of the held-out rows."""
-        self.head, self.chance = head, chance
+        self.head, self.shared = head, chance.shared
         self.train_codes, self.codes = codes
         self.outputs = 1 if len(head.classes_) == 2 else len(head.classes_)
-        self.width = rows[0].shape[1]
+        self.X, self.held = rows
+        self.orders = chance.epochs(len(self.X))
+        self.width = self.X.shape[1] - (not head.hidden_dims)
         sizes = (self.width, *(head.hidden_dims or ()), self.outputs)
         self.first = list(map(chance.first(), sizes, sizes[1:]))
-        self.X, self.held = map(self._network(1).prepare, rows)
         self.wanted = targets(self.train_codes, len(head.classes_))
         self.held_wanted = targets(self.codes, len(head.classes_))
         self.recipe = Recipe(
@@ -875,7 +888,7 @@ class _Training:
 
     def _stacks(self, grid: Rates) -> Iterator[Rates]:
         """Yield the grid points that are trained together: all, or one at a time."""
-        if self.chance.shared:
+        if self.shared:
             yield grid
         else:
             yield from (grid.take(point) for point in range(len(grid.rate)))
@@ -889,7 +902,7 @@ class _Training:
 
     def _epoch(self, descent: Descent) -> tuple[np.ndarray, np.ndarray]:
         """Train for an epoch and return the logits before each step, and the targets."""
-        order = self.chance.epoch(len(self.X))
+        order = next(self.orders)
         wanted = np.take(self.wanted, order, axis=1)
         logits = descent.epoch(self.X, wanted, order)
         return logits, wanted[:, : logits.shape[-1]]

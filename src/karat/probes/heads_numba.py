@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from karat.probes.adamw import BLOCK
+from karat.probes.adamw import BLOCK, MOMENTUM, SMALL
 
 F = np.float32
 
@@ -42,20 +42,18 @@ def _inlined(function: Any) -> Any:
 @_inlined
 def _update(weights, moments, gradients, change, memory, scale):
     """Make an AdamW step; ``change``, ``memory`` and ``scale`` have one value per head."""
-    for part in range(weights.shape[0]):
-        for head in range(weights.shape[1]):
-            w, g = weights[part, head], gradients[part, head]
-            first, second = moments[0, part, head], moments[1, part, head]
-            shrink, move, small = change[0, head], change[1, head], change[2, head]
-            keep1, keep2 = memory[0, head], memory[1, head]
-            by = scale[head]
-            add1, add2 = memory[2, head] * by, memory[3, head] * by * by
-            for j in range(w.shape[0]):
-                m = first[j] * keep1 + g[j] * add1
-                v = second[j] * keep2 + g[j] * g[j] * add2
-                first[j] = m
-                second[j] = v
-                w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * move
+    for head in range(len(weights)):
+        w, g, first, second = weights[head], gradients[head], moments[0, head], moments[1, head]
+        shrink, move, small = change[0, head], change[1, head], change[2, head]
+        keep1, keep2 = memory[0, head], memory[1, head]
+        by = scale[head]
+        add1, add2 = memory[2, head] * by, memory[3, head] * by * by
+        for j in range(len(w)):
+            m = first[j] * keep1 + g[j] * add1
+            v = second[j] * keep2 + g[j] * g[j] * add2
+            first[j] = m
+            second[j] = v
+            w[j] = w[j] * shrink - m / (np.sqrt(v) + small) * move
 
 
 # two functions: numba's cache does not distinguish the options of one function
@@ -124,16 +122,19 @@ def epoch(X, wanted, order, changes, w, moments, memory, clip, logits):
                 w[k, j] = w[k, j] * shrink - move * m / (np.sqrt(v) + small)
 
 
-@_compiled
-def normalize_columns(normal, gain, shift, statistics, small):
-    """Normalize columns in place; return them scaled, shifted and rectified.
+# explicit loops instead of slices: they take less time to compile
 
-    The means, variances and factors are written to ``statistics``.
+
+@_compiled
+def normalize_columns(normal, out, gain_shift, statistics, running, unbiased):
+    """Normalize columns in place, and scale, shift and rectify them; update the running statistics.
+
+    The means and factors are written to ``statistics``.
     """
     rows, columns = normal.shape
-    mean, variance, scale = statistics[0], statistics[1], statistics[2]
-    mean[:] = 0
-    variance[:] = 0
+    mean, scale, gain, shift = statistics[0], statistics[1], gain_shift[0], gain_shift[1]
+    for j in range(columns):
+        mean[j] = scale[j] = F(0)
     for i in range(rows):
         for j in range(columns):
             mean[j] += normal[i, j]
@@ -142,24 +143,27 @@ def normalize_columns(normal, gain, shift, statistics, small):
     for i in range(rows):
         for j in range(columns):
             normal[i, j] -= mean[j]
-            variance[j] += normal[i, j] * normal[i, j]
+            scale[j] += normal[i, j] * normal[i, j]
     for j in range(columns):
-        variance[j] /= F(rows)
-        scale[j] = F(1) / np.sqrt(variance[j] + small)
-    out = np.empty_like(normal)
+        variance = scale[j] / F(rows)
+        running[0, j] += MOMENTUM * (mean[j] - running[0, j])
+        running[1, j] += MOMENTUM * (variance * unbiased - running[1, j])
+        scale[j] = F(1) / np.sqrt(variance + SMALL)
     for i in range(rows):
         for j in range(columns):
             normal[i, j] *= scale[j]
             out[i, j] = max(normal[i, j] * gain[j] + shift[j], F(0))
-    return out
 
 
 @_compiled
 def denormalize(back, normal, out, slope, to_gain, to_shift):
-    """Backpropagate through a layer, in place; ``slope`` is gain times scale."""
+    """Backpropagate through a layer, in place; ``slope`` is gain times scale.
+
+    Two rows of one array instead of the last two parameters would keep it from being vectorized.
+    """
     rows, columns = back.shape
-    to_gain[:] = 0
-    to_shift[:] = 0
+    for j in range(columns):
+        to_gain[j] = to_shift[j] = F(0)
     for i in range(rows):
         for j in range(columns):
             # without a branch, so that it is vectorized
