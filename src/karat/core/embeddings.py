@@ -247,9 +247,10 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 
 def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None) -> None:
-    finite = np.isfinite(matrix)
-    if finite.all():
-        return
+    values = matrix.ravel()
+    with np.errstate(all="ignore"):
+        if np.isfinite(values @ values) or (finite := np.isfinite(matrix)).all():
+            return
 
     def where(wrong: np.ndarray) -> tuple[int, str]:
         row = int(np.flatnonzero(wrong)[0])
@@ -279,11 +280,12 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     ([0, 1, -1, 0], ['b', 'a'])
     """
     cells = np.asarray(items, dtype=object)
-    strings = [
-        None if missing else str(text) for text, missing in zip(cells, pd.isna(cells), strict=True)
-    ]
-    codes, texts = pd.factorize(np.array(strings, dtype=object))
-    return codes, texts.tolist()
+    if pd.api.types.infer_dtype(cells, skipna=False) != "string":
+        lost = pd.isna(cells).tolist()
+        texts = [None if missing else str(text) for text, missing in zip(cells, lost, strict=True)]
+        cells = np.array(texts, dtype=object)
+    codes, found = pd.factorize(cells)
+    return codes, list(map(str, found))
 
 
 def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -313,11 +315,11 @@ def encode(
     given = {"role": role} if role and uses_roles(encoder) else {}
     order = np.arange(len(texts))
     if size is not None:
-        order = np.argsort([-len(text) for text in texts], kind="stable")
+        order = np.argsort(-np.fromiter(map(len, texts), np.intp), kind="stable")
     rows: np.ndarray | None = None
     for begin in range(0, len(texts), size or len(texts) or 1):
         places = order[begin : begin + size] if size else order
-        chunk = [texts[i] for i in places]
+        chunk = [texts[i] for i in places.tolist()]
         with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
             values = _matrix(encoder.encode(chunk, **given), len(chunk), name)
             vectors = values.astype(np.float32, copy=False)

@@ -525,8 +525,10 @@ FORBIDDEN = (
         "competition's rules",
     ),
 )
-#: rows from which the size of a table is estimated
-_SAMPLE = 500
+#: rows from which the size of a table is estimated, and the cells of a small one
+_SAMPLE, _SMALL = 500, 50_000
+#: of gzip: half of the time of the highest level, for 5 % more bytes
+LEVEL = 4
 
 
 #: why a run without a reason has no item table, and how to get it
@@ -568,6 +570,8 @@ def item_keys(data: Dataset) -> np.ndarray:
     if data.modality in ("entity", *ITEM_TYPES) and has_one_item_each(data):
         names = data.items.index[data.mentions(data.fields[0]).rows]
     texts = as_text(names.to_numpy())
+    if names.dtype.kind in "iu" and names.is_unique:
+        return texts
     if not "".join(texts).isascii():
         texts = np.array([encodable(text) for text in texts], dtype=object)
     if len(set(texts.tolist())) < len(texts):
@@ -602,13 +606,15 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["key", *cells])
         writer.writerows(zip(keys[rows].tolist(), *map(_item_cells, cells.values()), strict=True))
-        return gzip.compress(out.getvalue().encode(), mtime=0)
+        return gzip.compress(out.getvalue().encode(), LEVEL, mtime=0)
 
     try:
-        rows = _fitting_rows(tested, packed, max_bytes)
+        # of a small table, no sample is written to estimate its size
+        small = len(tested) * (len(data.fields) + data.items.size // len(data.items)) <= _SMALL
+        rows = tested if small else _fitting_rows(tested, packed, max_bytes)
         content = packed(rows) if len(rows) else b""
-        while len(content) > max_bytes:  # the sample was smaller than the rest
-            rows = _spaced(rows, int(0.8 * len(rows)))
+        while len(content) > max_bytes:  # a sample may be smaller than the rest
+            rows = _spaced(tested, int(0.95 * len(rows) * max_bytes / len(content)))
             content = packed(rows) if len(rows) else b""
     except Exception as error:  # a cell that cannot be written must not prevent the run
         reason = f"its cells cannot be written: {type(error).__name__}"
@@ -650,13 +656,13 @@ def _cells(data: Dataset) -> dict[str, np.ndarray]:
         found = {encodable(str(name)): _written(shown[name]) for name in shown.columns}
     else:
         texts = {name: _texts(data, name) for name in data.fields}
-        found = {name: _written(pd.Series(each, dtype=object)) for name, each in texts.items()}
+        found = {name: _written(each) for name, each in texts.items()}
         if data.modality == "text":
             lengths = [np.fromiter(map(len, each), np.int64) for each in texts.values()]
             found.setdefault(LENGTH, np.sum(lengths, axis=0))
     if data.kind == "items" and data.target is not None:
         answers = data.items.index.get_indexer(pd.Index(data.target, tupleize_cols=False))
-        found.setdefault(ANSWER, _written(pd.Series(_named(data, answers), dtype=object)))
+        found.setdefault(ANSWER, _written(_named(data, answers)))
     if data.group is not None:
         found.setdefault(GROUP, _written(pd.Series(data.group)))
     return found
@@ -679,8 +685,12 @@ def _named(data: Dataset, places: np.ndarray) -> list[str]:
     return [item_text(item) if data.modality in ITEM_TYPES else str(item) for item in items]
 
 
-def _written(column: pd.Series) -> Any:
+def _written(column: pd.Series | list[str]) -> Any:
     """Return numbers as they are and other cells as cut texts; a missing cell is None."""
+    if isinstance(column, list):
+        if _is_plain(column):
+            return np.array(column, dtype=object)
+        column = pd.Series(column, dtype=object)
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return column.to_numpy()
     missing = column.isna().tolist()
