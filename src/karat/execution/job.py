@@ -570,7 +570,7 @@ class _Attempt:
             return True
 
         def may_run() -> bool:
-            if any(type(model.prototype) is not VectorFile for model in self.store.models()):
+            if any(type(model.prototype) is not VectorFile for model in self.store.of(Model)):
                 return True
             own = (":" in name or name in parts.own() for parts, name in named_components(task))
             return any(own) or any(map(callable, _values(task.probe)))
@@ -633,6 +633,7 @@ class _Attempt:
         name = used.pop("use")
         share = None if job.vectors is None else self._share_from_vectors
         offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
+        offers["measures"] = self.store.get_or_make(f"measures-{task.dataset}", self._measures)
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
             data = self.store.get(job.dataset)
@@ -645,6 +646,11 @@ class _Attempt:
         # a stateless encoder has one seed for all folds: its vectors are computed once
         keep = self._share_between_variants if job.encoder else None
         return ProbeSolver(model, probe, task.missing, job.seed, ready, keep)
+
+    def _measures(self) -> list[str]:
+        """Return the names of the similarity measures of all tasks on the same data."""
+        probes = [each.probe for each in self.store.of(Task) if each.dataset == self.task.dataset]
+        return [name for each in probes if isinstance(name := each.get("measure"), str)]  # type: ignore[union-attr]
 
     def _stored_vectors(self) -> Vectors:
         """Return the precomputed vectors, which the jobs of a process share."""
@@ -963,9 +969,9 @@ class ObjectStore:
             self._objects[key] = _read(self.file(key))
         return self._objects[key]
 
-    def models(self) -> list[Model]:
-        """Return the models of this process."""
-        return [each for each in self._objects.values() if isinstance(each, Model)]
+    def of(self, kind: type[T]) -> list[T]:
+        """Return the objects of a kind that this process has."""
+        return [each for each in self._objects.values() if isinstance(each, kind)]
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
         """Return the object of a key, made once per process."""

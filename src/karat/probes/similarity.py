@@ -6,7 +6,7 @@ must not be negative. A custom function takes two vectors and returns their simi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,43 +25,43 @@ Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 SCALED = ("seuclidean", "mahalanobis")
 
 
-def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the cosine of the angle between rows; 0 where a vector is zero.
-
-    Of two equal vectors it is exactly 1, so that such pairs tie.
-    """
-    a, b = _as_float64(a), _as_float64(b)  # once for the three products
-    one, other = dot(a, a), dot(b, b)
-    lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
-    return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
-
-
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the dot product of rows."""
     return np.einsum("ij,ij->i", _as_float64(a), _as_float64(b))
 
 
-def euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the negated Euclidean distance of rows."""
-    difference = a.astype(np.float64)
-    difference -= b
-    return -np.sqrt(dot(difference, difference))
+def similarities(
+    a: np.ndarray, b: np.ndarray, names: Iterable[str], apart: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Return similarities of rows by several of ``MEASURES``, for which they are read once.
+
+    The cosine is 0 where a vector is zero. Of two equal vectors it is exactly 1, so that such pairs
+    tie. Distances are negated. ``apart`` is memory for differences, which may be that of ``a``.
+    """
+    a, b = _as_float64(a), _as_float64(b)
+    found, names = {}, set(names)
+    if names & {"cosine", "dot"}:
+        found["dot"] = products = dot(a, b)
+    if "cosine" in names:
+        one, other = dot(a, a), dot(b, b)
+        lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
+        cosines = np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
+        found["cosine"] = np.clip(cosines, -1, 1)
+    if names & {"euclidean", "manhattan"}:
+        apart = np.subtract(a, b, out=apart)
+    if "euclidean" in names:
+        found["euclidean"] = -np.sqrt(dot(apart, apart))
+    if "manhattan" in names:
+        found["manhattan"] = -np.abs(apart, out=apart).sum(axis=1)
+    return found
 
 
-def manhattan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the negated city-block distance of rows."""
-    difference = a.astype(np.float64)
-    difference -= b
-    return -np.abs(difference, out=difference).sum(axis=1)
+def _by(name: str) -> Rows:
+    return lambda a, b: similarities(a, b, [name])[name]
 
 
 #: vectorized measures
-MEASURES: dict[str, Rows] = {
-    "cosine": cosine,
-    "dot": dot,
-    "euclidean": euclidean,
-    "manhattan": manhattan,
-}
+MEASURES = {name: _by(name) for name in ("cosine", "dot", "euclidean", "manhattan")}
 
 
 class Measure:
@@ -163,8 +163,8 @@ def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
 
 
-#: number of values of a block of vectors; larger ones get new memory from the system each time
-BLOCK = 2**16
+#: number of values of a block of vectors, small enough for the processor cache
+BLOCK = 2**17
 #: largest number of items whose matches are in memory
 ITEMS = 4096
 #: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
@@ -187,6 +187,8 @@ class Similarity:
     (``unknown: last``, for rankings) or have the mean similarity (``unknown: mean``, for
     correlations). With ``last`` they are tied; with ``random-last`` they have a random order,
     always the same, except in groups without any vector, where they stay tied.
+
+    ``measures`` are those of all probes on the same data, which ``share`` their similarities.
     """
 
     def __init__(
@@ -194,6 +196,8 @@ class Similarity:
         measure: str | Callable[..., Any] = "cosine",
         bags: str = "mean",
         unknown: str = "last",
+        measures: Sequence[str] = (),
+        share: Callable[..., Any] | None = None,
     ) -> None:
         for name, value, allowed in (("bags", bags, BAGS), ("unknown", unknown, UNKNOWN)):
             if value not in allowed:
@@ -203,6 +207,8 @@ class Similarity:
         self.unknown = unknown
         self.measure = Measure(measure)
         self.bags = bags
+        self.measures = measures
+        self.share = share
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
@@ -216,7 +222,8 @@ class Similarity:
         return found
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Do nothing: the probe is stateless."""
+        """Remember the vectors, of which probes share what they compute."""
+        self.vectors_ = vectors
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarity of each question's two items."""
@@ -228,14 +235,15 @@ class Similarity:
         return self._predictions(test, scores)
 
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
-        scores = np.empty(len(test))
-        fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
-        step = max(1, BLOCK // vectors.matrix.shape[1])
-        for start in range(0, len(test), step):
-            rows = np.arange(start, min(start + step, len(test)))
-            a, b = (vectors.means(bags.take(rows), query, read=True) for bags, query in fields)
-            scores[rows] = self.measure.rows(a, b)
-        return scores
+        own = self.measure.name
+        if own not in MEASURES:
+            return np.concatenate([self.measure.rows(a, b) for a, b in _blocks(test, vectors)])
+        if self.share is None or vectors is not getattr(self, "vectors_", None):
+            return mean_similarities(test, vectors, [own])[own]
+        names = sorted({own, *self.measures} & {*MEASURES})
+        make = partial(mean_similarities, test, vectors, names)
+        found: dict[str, np.ndarray] = self.share(test.digest(), f"similarities {names}", make)
+        return found[own].copy()
 
     def _highest(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.full(len(test), -np.inf)
@@ -282,6 +290,34 @@ class Similarity:
             group=test.group,
             weight=test.weight,
         )
+
+
+def _block_shape(vectors: Vectors) -> tuple[int, int]:
+    width = vectors.matrix.shape[1]
+    return max(1, BLOCK // width), width
+
+
+def _blocks(test: Dataset, vectors: Vectors) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the vectors of the two fields, of some questions at a time."""
+    fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
+    step = _block_shape(vectors)[0]
+    for start in range(0, len(test), step):
+        rows = np.arange(start, min(start + step, len(test)))
+        one, other = (vectors.means(bags.take(rows), query, read=True) for bags, query in fields)
+        yield one, other
+
+
+def mean_similarities(
+    test: Dataset, vectors: Vectors, names: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return the similarities of each question's two items by several of ``MEASURES``."""
+    found: list[dict[str, np.ndarray]] = []
+    buffers = np.empty((2, *_block_shape(vectors)))  # new memory for each block takes longer
+    for pair in _blocks(test, vectors):
+        a, b = buffers[:, : len(pair[0])]
+        a[:], b[:] = pair
+        found.append(similarities(a, b, names, apart=a))
+    return {name: np.concatenate([each[name] for each in found]) for name in names}
 
 
 class _Sets:

@@ -28,7 +28,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import BITS, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.formatting import cut_text
-from karat.core.predictions import as_text
+from karat.core.predictions import as_text, quote_cells
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -228,7 +228,11 @@ def csv_text(columns: Mapping[str, Sequence[Any]], whole: Collection[str] = ()) 
     '"a,b",n,v\nx,1,0.5\n,,\n'
     """
     cells = [_csv_cells(values, name in whole) for name, values in columns.items()]
-    header = ",".join(_csv_cells(list(columns)))
+    return _csv_lines(list(columns), cells)
+
+
+def _csv_lines(names: Sequence[str], cells: Iterable[list[str]]) -> str:
+    header = ",".join(_csv_cells(names))
     return "\n".join([header, *map(",".join, zip(*cells, strict=True))]) + "\n"
 
 
@@ -236,7 +240,11 @@ def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
     """Return the cells of a column as they are in a CSV file."""
     kinds = set(map(type, values))
     numbers = {int, float, type(None)}
-    if kinds <= numbers and not whole and kinds not in ({int}, {type(None)}):
+    if kinds == {str}:
+        return quote_cells(list(values))
+    if kinds == {int}:
+        return list(map(str, values))
+    if kinds <= numbers and not whole and kinds != {type(None)}:
         floats = values if kinds == {float} else [np.nan if v is None else v for v in values]
         texts = list(map(repr, map(float, floats)))
         return ["" if text == "nan" else text for text in texts] if "nan" in texts else texts
@@ -602,11 +610,9 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
 
     def packed(rows: np.ndarray) -> bytes:
         cells = _cells(data.take(rows))
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["key", *cells])
-        writer.writerows(zip(keys[rows].tolist(), *map(_item_cells, cells.values()), strict=True))
-        return gzip.compress(out.getvalue().encode(), LEVEL, mtime=0)
+        columns = [keys[rows].tolist(), *map(_item_cells, cells.values())]
+        text = _csv_lines(["key", *cells], [_csv_cells(column, True) for column in columns])
+        return gzip.compress(text.encode(), LEVEL, mtime=0)
 
     try:
         # of a small table, no sample is written to estimate its size

@@ -32,7 +32,7 @@ from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.execution.splits import Fold
 from karat.models.model import encoder_identity, import_extra
 from karat.probes.retrieval import Nearest
-from karat.probes.similarity import Similarity
+from karat.probes.similarity import Similarity, mean_similarities
 from karat.probes.trained import need_fields
 
 PREFIX = "mteb:"
@@ -441,12 +441,12 @@ class Pairs(Similarity):
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarities by each measure in turn."""
-        found = [Similarity(measure).answer(test, vectors) for measure in PAIR_MEASURES]
-        count = len(found)
+        scores, count = mean_similarities(test, vectors, PAIR_MEASURES), len(PAIR_MEASURES)
+        found = self._predictions(test, scores[PAIR_MEASURES[0]])
         return replace(
-            found[0],
-            predictions=np.concatenate([each.predictions for each in found]),
-            target=np.tile(found[0].target, count),
+            found,
+            predictions=np.concatenate([scores[measure] for measure in PAIR_MEASURES]),
+            target=np.tile(found.target, count),
             group=np.repeat(PAIR_MEASURES, len(test)),
             question=np.tile(np.arange(len(test)), count),
         )
