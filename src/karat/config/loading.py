@@ -13,12 +13,11 @@ import json
 import math
 import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from importlib.resources import files as package_files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -495,6 +494,8 @@ class Problem:
 
 GROUP = "karat.definitions"
 ENDINGS = (".yaml", ".yml")
+#: the entry points, which are read once per process, as those of registries
+_read_once = lru_cache(maxsize=1)(lambda find: find(group=GROUP))
 
 Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
 
@@ -515,10 +516,7 @@ def installed_files() -> Found:
     """Return the files of installed packages, from entry points ``package:file.yaml``."""
     found = []
     mistakes = []
-    # installing a package changes a folder of the path
-    folders = [path for path in map(os.path.abspath, sys.path) if os.path.isdir(path)]
-    stamp = tuple((path, os.stat(path).st_mtime_ns) for path in folders)
-    for point in _entry_points(entry_points, stamp):
+    for point in sorted(_read_once(entry_points), key=lambda point: (point.name, point.value)):
         package, _, name = point.value.partition(":")
         label = f"{package.replace('.', '/')}/{name}"
         try:
@@ -531,12 +529,6 @@ def installed_files() -> Found:
             )
             mistakes.append(Mistake(label, 0, (), text))
     return found, mistakes
-
-
-@lru_cache(maxsize=2)
-def _entry_points(find: Callable[..., Iterable[EntryPoint]], _: object) -> list[EntryPoint]:
-    """Return the entry points, which takes 5 ms, once as long as no package is installed."""
-    return sorted(find(group=GROUP), key=lambda point: (point.name, point.value))
 
 
 def user_files(paths: Sequence[Path | str]) -> Found:

@@ -652,9 +652,9 @@ class Dataset:
             digest.update(f"revision {revision}".encode())
         return digest.hexdigest()
 
-    def digest(self, *facts: Any) -> str:
-        """Return a hash of the items of all questions and of some facts, cheap to compute."""
-        found = hashlib.blake2b(repr((self.roles, facts)).encode(), digest_size=16)
+    def mentions_digest(self) -> str:
+        """Return a hash of the items of all questions, cheaper than ``fingerprint``."""
+        found = hashlib.blake2b(repr(self.roles).encode(), digest_size=16)
         for bags in self._mentions.values():  # type: ignore[attr-defined]
             for part in (bags.rows, bags.offsets, bags.weights):
                 found.update(f"{part.dtype} {part.shape}".encode() + part.tobytes())

@@ -116,9 +116,9 @@ class Vectors:
             raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
         return places
 
-    def of(self, data: Dataset, field: str) -> np.ndarray:
-        """Return one vector per question: the item's, or the weighted mean of a bag of items."""
-        return self.means(data.mentions(field), QUERY in data.role_of(field))
+    def of(self, data: Dataset, field: str, read: bool = False) -> np.ndarray:
+        """Return one vector per question, as ``means``."""
+        return self.means(data.mentions(field), QUERY in data.role_of(field), read)
 
     def means(self, bags: Bags, query: bool = False, read: bool = False) -> np.ndarray:
         """Return one vector per bag: the item's, or the weighted mean of its items.
@@ -247,10 +247,9 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 
 def _check_finite(matrix: np.ndarray, name: str, texts: list[str] | None = None) -> None:
-    values = matrix.ravel()
-    with np.errstate(all="ignore"):
-        if np.isfinite(values @ values) or (finite := np.isfinite(matrix)).all():
-            return
+    finite = np.isfinite(matrix)
+    if finite.all():
+        return
 
     def where(wrong: np.ndarray) -> tuple[int, str]:
         row = int(np.flatnonzero(wrong)[0])
@@ -281,9 +280,8 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     """
     cells = np.asarray(items, dtype=object)
     if pd.api.types.infer_dtype(cells, skipna=False) != "string":
-        lost = pd.isna(cells).tolist()
-        texts = [None if missing else str(text) for text, missing in zip(cells, lost, strict=True)]
-        cells = np.array(texts, dtype=object)
+        pairs = zip(cells, pd.isna(cells), strict=True)
+        cells = np.array([None if lost else str(cell) for cell, lost in pairs], dtype=object)
     codes, found = pd.factorize(cells)
     return codes, list(map(str, found))
 

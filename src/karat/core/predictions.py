@@ -343,11 +343,7 @@ def _number_rows(matrix: np.ndarray) -> list[str]:
 
 
 def quote_cells(texts: list[str]) -> list[str]:
-    """Return texts as cells of a CSV file, quoted where it is needed.
-
-    >>> quote_cells(["a", "b,c"])
-    ['a', '"b,c"']
-    """
+    """Return texts as cells of a CSV file, quoted where it is needed."""
     return list(map(_quoted, texts)) if _needs_quotes("".join(texts)) else texts
 
 

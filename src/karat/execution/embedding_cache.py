@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pandas.util import hash_array
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import (
@@ -83,17 +84,11 @@ class CachedVectors:
 
 def text_hashes(texts: Sequence[str], prompt: str = "") -> list[bytes]:
     """Return the hashes of texts that are encoded with a prompt: SipHash with two keys."""
-    from pandas.util import hash_array
-
-    cells = np.array([*texts], dtype=object)
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        cells = np.array([text.encode("utf-8", "surrogatepass") for text in texts], dtype=object)
+    cells = np.array([text.encode("utf-8", "surrogatepass") for text in texts], dtype=object)
     keys = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    halves = [hash_array(cells, hash_key=key, categorize=False) for key in (keys[:16], keys[16:])]
-    found = np.column_stack(halves).astype("<u8")
-    return list(found.view(f"V{TEXT_HASH_BYTES}").ravel().tolist())
+    halves = (hash_array(cells, "utf8", key, categorize=False) for key in (keys[:16], keys[16:]))
+    found = np.column_stack([*halves]).astype("<u8").view(f"V{TEXT_HASH_BYTES}")
+    return list(found.ravel().tolist())
 
 
 def _role_parts(order: RoleOrder) -> list[str]:
@@ -108,26 +103,13 @@ def checksum(folder: Path, about: Mapping[str, Any]) -> str:
 
     It finds damage, for which a cryptographic hash is not needed; that takes five times as long.
     """
-    found = _facts_checksum(about)
+    facts = {name: value for name, value in about.items() if name != "checksum"}
+    found = zlib.crc32(json.dumps(facts, sort_keys=True).encode())
     for name in ("vectors.npy", "texts.npy"):
         with suppress(FileNotFoundError), (folder / name).open("rb") as file:
-            while block := file.read(2**20):
+            while block := file.read(2**16):  # in the processor cache
                 found = zlib.crc32(block, found)
     return f"crc32-{found:08x}"
-
-
-def _facts_checksum(about: Mapping[str, Any]) -> int:
-    facts = {name: value for name, value in about.items() if name != "checksum"}
-    return zlib.crc32(json.dumps(facts, sort_keys=True).encode())
-
-
-def _save(path: Path, array: np.ndarray, found: int) -> int:
-    """Write an array; return the checksum continued by the bytes of its file."""
-    array = np.ascontiguousarray(array)
-    np.save(path, array, allow_pickle=False)
-    with path.open("rb") as file:
-        header = file.read(path.stat().st_size - array.nbytes)
-    return zlib.crc32(array.view(np.uint8), zlib.crc32(header, found))
 
 
 class VectorCache:
@@ -180,11 +162,11 @@ class VectorCache:
         draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=folder.parent))
         try:
             with locked(draft):
-                found = _save(draft / "vectors.npy", matrix, _facts_checksum(about))
+                np.save(draft / "vectors.npy", matrix, allow_pickle=False)
                 if marks:
                     texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
-                    found = _save(draft / "texts.npy", texts, found)
-                facts = {**about, "checksum": f"crc32-{found:08x}"}
+                    np.save(draft / "texts.npy", texts, allow_pickle=False)
+                facts = {**about, "checksum": checksum(draft, about)}
                 (draft / "about.json").write_text(json.dumps(facts, indent=1))
                 (draft / LOCK).unlink(missing_ok=True)
                 self._place(draft, key)

@@ -570,7 +570,7 @@ class _Attempt:
             return True
 
         def may_run() -> bool:
-            if any(type(model.prototype) is not VectorFile for model in self.store.of(Model)):
+            if any(type(model.prototype) is not VectorFile for model in self.store.models()):
                 return True
             own = (":" in name or name in parts.own() for parts, name in named_components(task))
             return any(own) or any(map(callable, _values(task.probe)))
@@ -583,8 +583,8 @@ class _Attempt:
         data: Dataset = self.store.get(job.dataset)
         # one call makes all folds, for all jobs of this process with the same data and split
         how: Any = self.task.split
-        # given folds are long: written once per task, not once per job
-        written = self.store.get_or_make(f"split-{job.task}", lambda: str(how))
+        # given folds are long: hashed once per task, not once per job
+        written = self.store.get_or_make(f"split-{job.task}", lambda: hash(str(how)))
         key = f"folds-{job.dataset}-{written}-{job.seed}"
         folds = self.store.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
@@ -633,7 +633,7 @@ class _Attempt:
         name = used.pop("use")
         share = None if job.vectors is None else self._share_from_vectors
         offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
-        offers["measures"] = self.store.get_or_make(f"measures-{task.dataset}", self._measures)
+        offers["measures"] = self.store.measures(task.dataset)
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
             data = self.store.get(job.dataset)
@@ -646,11 +646,6 @@ class _Attempt:
         # a stateless encoder has one seed for all folds: its vectors are computed once
         keep = self._share_between_variants if job.encoder else None
         return ProbeSolver(model, probe, task.missing, job.seed, ready, keep)
-
-    def _measures(self) -> list[str]:
-        """Return the names of the similarity measures of all tasks on the same data."""
-        probes = [each.probe for each in self.store.of(Task) if each.dataset == self.task.dataset]
-        return [name for each in probes if isinstance(name := each.get("measure"), str)]  # type: ignore[union-attr]
 
     def _stored_vectors(self) -> Vectors:
         """Return the precomputed vectors, which the jobs of a process share."""
@@ -969,9 +964,14 @@ class ObjectStore:
             self._objects[key] = _read(self.file(key))
         return self._objects[key]
 
-    def of(self, kind: type[T]) -> list[T]:
-        """Return the objects of a kind that this process has."""
-        return [each for each in self._objects.values() if isinstance(each, kind)]
+    def models(self) -> list[Model]:
+        """Return the models of this process."""
+        return [each for each in self._objects.values() if isinstance(each, Model)]
+
+    def measures(self, dataset: Any) -> Any:
+        """Return the similarity measures of all tasks on a dataset; a worker knows none."""
+        tasks = [each for each in self._sent.values() if isinstance(each, Task)]
+        return [each.probe.get("measure") for each in tasks if each.dataset == dataset]  # type: ignore[union-attr]
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
         """Return the object of a key, made once per process."""

@@ -6,7 +6,7 @@ must not be negative. A custom function takes two vectors and returns their simi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -19,25 +19,17 @@ from karat.core.predictions import Predictions
 from karat.core.registry import measures, probe
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
-#: takes two matrices and returns one number per pair of rows
-Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 #: distances that divide by the variances or the covariance of all vectors
 SCALED = ("seuclidean", "mahalanobis")
 
 
-def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the dot product of rows."""
-    return np.einsum("ij,ij->i", _as_float64(a), _as_float64(b))
-
-
-def similarities(
-    a: np.ndarray, b: np.ndarray, names: Iterable[str], apart: np.ndarray | None = None
-) -> dict[str, np.ndarray]:
+def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> dict[str, np.ndarray]:
     """Return similarities of rows by several of ``MEASURES``, for which they are read once.
 
     The cosine is 0 where a vector is zero. Of two equal vectors it is exactly 1, so that such pairs
     tie. Distances are negated. ``apart`` is memory for differences, which may be that of ``a``.
     """
+    dot = partial(np.einsum, "ij,ij->i")
     a, b = _as_float64(a), _as_float64(b)
     found, names = {}, set(names)
     if names & {"cosine", "dot"}:
@@ -56,12 +48,8 @@ def similarities(
     return found
 
 
-def _by(name: str) -> Rows:
-    return lambda a, b: similarities(a, b, [name])[name]
-
-
 #: vectorized measures
-MEASURES = {name: _by(name) for name in ("cosine", "dot", "euclidean", "manhattan")}
+MEASURES = ("cosine", "dot", "euclidean", "manhattan")
 
 
 class Measure:
@@ -92,7 +80,7 @@ class Measure:
     def rows(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the similarity of each row of one matrix to the same row of the other."""
         if self.name in MEASURES:
-            return MEASURES[self.name](a, b)
+            return _similarities(a, b, [self.name])[self.name]
         a, b = _as_float64(a), _as_float64(b)
         distance = self._distances(a, b)
         pairs = zip(a, b, strict=True)
@@ -117,14 +105,14 @@ class Measure:
         distances = self._distances(a, b)(a, b)
         return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
 
-    def _one(self, a: np.ndarray, b: np.ndarray, distance: Rows) -> float:
+    def _one(self, a: np.ndarray, b: np.ndarray, distance: Callable[..., Any]) -> float:
         if self.own is None:
             if self.name in _kernels():
                 return float(self.table(a[None], b[None])[0, 0])
             return -float(distance(a[None], b[None])[0, 0])
         return checked_similarity(self.own, a, b)
 
-    def _distances(self, a: np.ndarray, b: np.ndarray) -> Rows:
+    def _distances(self, a: np.ndarray, b: np.ndarray) -> Callable[..., Any]:
         """Return the distance, fitted on these vectors unless it was fitted before."""
         if self.arguments is not None:
             return _distances(self.name, self.arguments)
@@ -149,7 +137,7 @@ def _kernels() -> dict[str, str]:
     return {"dot": "linear", **{n: n for n in PAIRWISE_KERNEL_FUNCTIONS if n != "cosine"}}
 
 
-def _distances(name: str, arguments: dict[str, np.ndarray]) -> Rows:
+def _distances(name: str, arguments: dict[str, np.ndarray]) -> Callable[..., Any]:
     from scipy.spatial.distance import cdist
     from sklearn.metrics.pairwise import pairwise_distances
 
@@ -187,7 +175,6 @@ class Similarity:
     (``unknown: last``, for rankings) or have the mean similarity (``unknown: mean``, for
     correlations). With ``last`` they are tied; with ``random-last`` they have a random order,
     always the same, except in groups without any vector, where they stay tied.
-
     ``measures`` are those of all probes on the same data, which ``share`` their similarities.
     """
 
@@ -235,15 +222,15 @@ class Similarity:
         return self._predictions(test, scores)
 
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
-        own = self.measure.name
+        own, share = self.measure.name, self.share
         if own not in MEASURES:
-            return np.concatenate([self.measure.rows(a, b) for a, b in _blocks(test, vectors)])
-        if self.share is None or vectors is not getattr(self, "vectors_", None):
-            return mean_similarities(test, vectors, [own])[own]
+            rows = self.measure.rows
+            return np.concatenate(_in_blocks(test, vectors, lambda a, b: rows(a.copy(), b.copy())))
+        if share is None or vectors is not self.vectors_:
+            return np.asarray(mean_similarities(test, vectors, [own])[own])
         names = sorted({own, *self.measures} & {*MEASURES})
         make = partial(mean_similarities, test, vectors, names)
-        found: dict[str, np.ndarray] = self.share(test.digest(), f"similarities {names}", make)
-        return found[own].copy()
+        return np.array(share(test.mentions_digest(), f"similarities {names}", make)[own])
 
     def _highest(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.full(len(test), -np.inf)
@@ -292,31 +279,23 @@ class Similarity:
         )
 
 
-def _block_shape(vectors: Vectors) -> tuple[int, int]:
-    width = vectors.matrix.shape[1]
-    return max(1, BLOCK // width), width
-
-
-def _blocks(test: Dataset, vectors: Vectors) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the vectors of the two fields, of some questions at a time."""
+def _in_blocks(test: Dataset, vectors: Vectors, compare: Callable[..., Any]) -> list[Any]:
+    """Compare the 64-bit vectors of the two fields, of some questions at a time."""
     fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
-    step = _block_shape(vectors)[0]
+    width = vectors.matrix.shape[1]
+    step, found = max(1, BLOCK // width), []
+    buffers = np.empty((2, step, width))  # new memory for each block would take longer
     for start in range(0, len(test), step):
         rows = np.arange(start, min(start + step, len(test)))
-        one, other = (vectors.means(bags.take(rows), query, read=True) for bags, query in fields)
-        yield one, other
+        for buffer, (bags, query) in zip(buffers, fields, strict=True):
+            buffer[: len(rows)] = vectors.means(bags.take(rows), query, read=True)
+        found.append(compare(*buffers[:, : len(rows)]))
+    return found
 
 
-def mean_similarities(
-    test: Dataset, vectors: Vectors, names: Sequence[str]
-) -> dict[str, np.ndarray]:
+def mean_similarities(test: Dataset, vectors: Vectors, names: Sequence[str]) -> Any:
     """Return the similarities of each question's two items by several of ``MEASURES``."""
-    found: list[dict[str, np.ndarray]] = []
-    buffers = np.empty((2, *_block_shape(vectors)))  # new memory for each block takes longer
-    for pair in _blocks(test, vectors):
-        a, b = buffers[:, : len(pair[0])]
-        a[:], b[:] = pair
-        found.append(similarities(a, b, names, apart=a))
+    found = _in_blocks(test, vectors, lambda a, b: _similarities(a, b, names, apart=a))
     return {name: np.concatenate([each[name] for each in found]) for name in names}
 
 
