@@ -1,5 +1,7 @@
 """Similarity measures against scikit-learn and SciPy, and the similarity probe."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -121,27 +123,27 @@ def draw(dtype, seed=0, shape=(200, 17)):
 def test_measures_agree_with_scikit_learn_and_scipy(dtype):
     a, b = draw(dtype)
     theirs = 1 - paired_cosine_distances(a, b)
-    np.testing.assert_allclose(MEASURES["cosine"](a, b), theirs, atol=np.finfo(dtype).eps * 4)
+    np.testing.assert_allclose(Measure("cosine").rows(a, b), theirs, atol=np.finfo(dtype).eps * 4)
     for i in range(0, 200, 20):
         x, y = a[i].astype(float), b[i].astype(float)
-        assert MEASURES["dot"](a, b)[i] == pytest.approx(x @ y)
-        assert MEASURES["euclidean"](a, b)[i] == pytest.approx(-distance.euclidean(x, y))
-        assert MEASURES["manhattan"](a, b)[i] == pytest.approx(-distance.cityblock(x, y))
+        assert Measure("dot").rows(a, b)[i] == pytest.approx(x @ y)
+        assert Measure("euclidean").rows(a, b)[i] == pytest.approx(-distance.euclidean(x, y))
+        assert Measure("manhattan").rows(a, b)[i] == pytest.approx(-distance.cityblock(x, y))
 
 
 def test_measures_by_hand():
     a, b = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [1.0, 2.0]])
-    assert MEASURES["cosine"](a, b).tolist() == [24 / 25, 0]  # a zero vector is near nothing
-    assert MEASURES["dot"](a, b).tolist() == [24, 0]
-    assert MEASURES["euclidean"](a, b).tolist() == [-np.sqrt(2), -np.sqrt(5)]
-    assert MEASURES["manhattan"](a, b).tolist() == [-2, -3]
+    assert Measure("cosine").rows(a, b).tolist() == [24 / 25, 0]  # a zero vector is near nothing
+    assert Measure("dot").rows(a, b).tolist() == [24, 0]
+    assert Measure("euclidean").rows(a, b).tolist() == [-np.sqrt(2), -np.sqrt(5)]
+    assert Measure("manhattan").rows(a, b).tolist() == [-2, -3]
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
 @given(st.integers(0, 1000), st.floats(1e-15, 1e15))
 def test_the_cosine_has_bounds_and_no_scale(seed, scale):
     a, b = draw(np.float32, seed, (5, 3))
-    cosine = MEASURES["cosine"]
+    cosine = Measure("cosine").rows
     assert (np.abs(cosine(a, a * np.float32(scale))) <= 1).all()
     np.testing.assert_allclose(cosine(a, a), 1, atol=1e-12)
     scaled = (a * np.float32(scale)).astype(np.float32)
@@ -163,6 +165,27 @@ def test_blocks_do_not_change_the_numbers(monkeypatch):
     whole = Similarity("euclidean").answer(data, known).predictions
     monkeypatch.setattr(similarity, "BLOCK", 7)
     np.testing.assert_array_equal(Similarity("euclidean").answer(data, known).predictions, whole)
+
+
+def test_probes_on_the_same_data_compute_their_measures_together():
+    rng = np.random.default_rng(0)
+    data = pairs(rng.choice(list("wxyz"), 50), rng.choice(list("wxyz"), 50), rng.random(50))
+    known, made = vectors(rng.standard_normal((4, 8))), {}
+
+    def share(rows, name, make):
+        if (rows, name) not in made:
+            made[rows, name] = make()
+        return made[rows, name]
+
+    for measure in MEASURES:
+        probe = Similarity(measure, measures=[*MEASURES, len], share=share)
+        probe.fit(data, known)
+        alone = Similarity(measure).answer(data, known).predictions
+        np.testing.assert_array_equal(probe.answer(data, known).predictions, alone)
+        other = replace(known, matrix=2 * known.matrix)  # as corrupted vectors
+        doubled = Similarity(measure).answer(data, other).predictions
+        np.testing.assert_array_equal(probe.answer(data, other).predictions, doubled)
+    assert len(made) == 1
 
 
 def test_a_bag_is_compared_by_its_mean():

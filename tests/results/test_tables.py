@@ -1,8 +1,10 @@
 """The tables of a run: columns in order, one golden table each; and damaged run folders."""
 
 import contextlib
+import csv
 import functools
 import gzip
+import io
 import json
 import operator
 import random
@@ -388,6 +390,14 @@ def test_a_large_table_keeps_evenly_spaced_rows_within_the_limit():
     assert (keys[0], keys[-1], len(keys)) == (0, 4999, made.rows)
     gaps = np.diff(keys)
     assert gaps.max() - gaps.min() <= 1
+
+
+def test_a_column_may_be_called_key_and_texts_are_quoted():
+    frame = pd.DataFrame({"key": ['a,"b"', "c\rd"], "number": [10, 2], "y": ["u", "v"]})
+    data = Dataset.from_table(frame, "y")
+    text = gzip.decompress(make_item_table(data, np.arange(2)).content).decode()
+    expected = [["key", "key", "number"], ["0", 'a,"b"', "10"], ["1", "c\rd", "2"]]
+    assert list(csv.reader(io.StringIO(text, newline=""))) == expected
 
 
 def test_a_row_that_does_not_fit_leaves_no_table():

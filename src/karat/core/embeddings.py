@@ -116,9 +116,9 @@ class Vectors:
             raise KeyError(f"no vector was computed for the item at {positions[lost][0]}.")
         return places
 
-    def of(self, data: Dataset, field: str) -> np.ndarray:
-        """Return one vector per question: the item's, or the weighted mean of a bag of items."""
-        return self.means(data.mentions(field), QUERY in data.role_of(field))
+    def of(self, data: Dataset, field: str, read: bool = False) -> np.ndarray:
+        """Return one vector per question, as ``means``."""
+        return self.means(data.mentions(field), QUERY in data.role_of(field), read)
 
     def means(self, bags: Bags, query: bool = False, read: bool = False) -> np.ndarray:
         """Return one vector per bag: the item's, or the weighted mean of its items.
@@ -279,11 +279,11 @@ def distinct_texts(items: Any) -> tuple[np.ndarray, list[str]]:
     ([0, 1, -1, 0], ['b', 'a'])
     """
     cells = np.asarray(items, dtype=object)
-    strings = [
-        None if missing else str(text) for text, missing in zip(cells, pd.isna(cells), strict=True)
-    ]
-    codes, texts = pd.factorize(np.array(strings, dtype=object))
-    return codes, texts.tolist()
+    if pd.api.types.infer_dtype(cells, skipna=False) != "string":
+        pairs = zip(cells, pd.isna(cells), strict=True)
+        cells = np.array([None if lost else str(cell) for cell, lost in pairs], dtype=object)
+    codes, found = pd.factorize(cells)
+    return codes, list(map(str, found))
 
 
 def item_vectors(matrix: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -313,11 +313,11 @@ def encode(
     given = {"role": role} if role and uses_roles(encoder) else {}
     order = np.arange(len(texts))
     if size is not None:
-        order = np.argsort([-len(text) for text in texts], kind="stable")
+        order = np.argsort(-np.fromiter(map(len, texts), np.intp), kind="stable")
     rows: np.ndarray | None = None
     for begin in range(0, len(texts), size or len(texts) or 1):
         places = order[begin : begin + size] if size else order
-        chunk = [texts[i] for i in places]
+        chunk = [texts[i] for i in places.tolist()]
         with np.errstate(over="ignore"):  # overflow becomes infinity, which is an error below
             values = _matrix(encoder.encode(chunk, **given), len(chunk), name)
             vectors = values.astype(np.float32, copy=False)

@@ -317,8 +317,7 @@ def _floats(values: Any, what: str, dimensions: int = 1) -> np.ndarray:
 
 def _cells(values: np.ndarray) -> list[str]:
     if values.dtype == object:
-        texts: list[str] = values.tolist()
-        return list(map(_quoted, texts)) if _needs_quotes("".join(texts)) else texts
+        return quote_cells(values.tolist())
     if values.dtype.kind != "f" or not len(values):
         return list(map(repr, values.tolist()))
     return _number_rows(values[:, None])
@@ -333,13 +332,19 @@ def _number_rows(matrix: np.ndarray) -> list[str]:
     # in this range the JSON text equals repr, and is much faster to produce
     plain = (size == 0) | (size >= 1e-4) & (size < 1e16)
     safe = np.where(plain, matrix, 0.0)
-    texts: list[str] = []
+    single = matrix.shape[1] == 1
+    texts: list[str] = to_json(safe.ravel().tolist()).decode()[1:-1].split(",") if single else []
     # few lists at a time: each new list counts towards the next garbage collection
-    for start in range(0, len(safe), 256):
+    for start in range(0, 0 if single else len(safe), 256):
         texts += to_json(safe[start : start + 256].tolist()).decode()[2:-2].split("],[")
     for row in np.flatnonzero(~plain.all(axis=1)).tolist():
         texts[row] = ",".join(map(repr, matrix[row].tolist()))
     return texts
+
+
+def quote_cells(texts: list[str]) -> list[str]:
+    """Return texts as cells of a CSV file, quoted where it is needed."""
+    return list(map(_quoted, texts)) if _needs_quotes("".join(texts)) else texts
 
 
 def _quoted(text: str) -> str:

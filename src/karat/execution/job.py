@@ -595,8 +595,8 @@ class _Attempt:
         data: Dataset = self.store.get(job.dataset)
         # one call makes all folds, for all jobs of this process with the same data and split
         how: Any = self.task.split
-        # given folds are long: written once per task, not once per job
-        written = self.store.get_or_make(f"split-{job.task}", lambda: str(how))
+        # given folds are long: hashed once per task, not once per job
+        written = self.store.get_or_make(f"split-{job.task}", lambda: hash(str(how)))
         key = f"folds-{job.dataset}-{written}-{job.seed}"
         folds = self.store.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
@@ -654,6 +654,7 @@ class _Attempt:
         name = used.pop("use")
         share = None if job.vectors is None else self._share_from_vectors
         offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
+        offers["measures"] = self.store.measures(task.dataset)
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
             data = self.store.get(job.dataset)
@@ -987,6 +988,11 @@ class ObjectStore:
     def models(self) -> list[Model]:
         """Return the models of this process."""
         return [each for each in self._objects.values() if isinstance(each, Model)]
+
+    def measures(self, dataset: Any) -> Any:
+        """Return the similarity measures of all tasks on a dataset; a worker knows none."""
+        tasks = [each for each in self._sent.values() if isinstance(each, Task)]
+        return [each.probe.get("measure") for each in tasks if each.dataset == dataset]  # type: ignore[union-attr]
 
     def get_or_make(self, key: str, make: Callable[[], T]) -> T:
         """Return the object of a key, made once per process."""

@@ -469,7 +469,7 @@ class _Description(cloudpickle.Pickler):
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
         self.modules: set[str] = set()
-        super().__init__(_Sink(self.digest), protocol=4)
+        super().__init__(_Sink(self.digest), protocol=5)  # which hashes arrays without a copy
 
     def reducer_override(self, thing: Any) -> Any:
         if isinstance(thing, CodeType):

@@ -6,7 +6,7 @@ must not be negative. A custom function takes two vectors and returns their simi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -19,49 +19,37 @@ from karat.core.predictions import Predictions
 from karat.core.registry import measures, probe
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
-#: takes two matrices and returns one number per pair of rows
-Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
 #: distances that divide by the variances or the covariance of all vectors
 SCALED = ("seuclidean", "mahalanobis")
 
 
-def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the cosine of the angle between rows; 0 where a vector is zero.
+def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> dict[str, np.ndarray]:
+    """Return similarities of rows by several of ``MEASURES``, for which they are read once.
 
-    Of two equal vectors it is exactly 1, so that such pairs tie.
+    The cosine is 0 where a vector is zero. Of two equal vectors it is exactly 1, so that such pairs
+    tie. Distances are negated. ``apart`` is memory for differences, which may be that of ``a``.
     """
-    a, b = _as_float64(a), _as_float64(b)  # once for the three products
-    one, other = dot(a, a), dot(b, b)
-    lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
-    return np.clip(np.divide(dot(a, b), lengths, out=np.zeros(len(a)), where=lengths > 0), -1, 1)
-
-
-def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the dot product of rows."""
-    return np.einsum("ij,ij->i", _as_float64(a), _as_float64(b))
-
-
-def euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the negated Euclidean distance of rows."""
-    difference = a.astype(np.float64)
-    difference -= b
-    return -np.sqrt(dot(difference, difference))
-
-
-def manhattan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the negated city-block distance of rows."""
-    difference = a.astype(np.float64)
-    difference -= b
-    return -np.abs(difference, out=difference).sum(axis=1)
+    dot = partial(np.einsum, "ij,ij->i")
+    a, b = _as_float64(a), _as_float64(b)
+    found, names = {}, set(names)
+    if names & {"cosine", "dot"}:
+        found["dot"] = products = dot(a, b)
+    if "cosine" in names:
+        one, other = dot(a, a), dot(b, b)
+        lengths = np.where(one == other, one, np.sqrt(one) * np.sqrt(other))
+        cosines = np.divide(products, lengths, out=np.zeros(len(a)), where=lengths > 0)
+        found["cosine"] = np.clip(cosines, -1, 1)
+    if names & {"euclidean", "manhattan"}:
+        apart = np.subtract(a, b, out=apart)
+    if "euclidean" in names:
+        found["euclidean"] = -np.sqrt(dot(apart, apart))
+    if "manhattan" in names:
+        found["manhattan"] = -np.abs(apart, out=apart).sum(axis=1)
+    return found
 
 
 #: vectorized measures
-MEASURES: dict[str, Rows] = {
-    "cosine": cosine,
-    "dot": dot,
-    "euclidean": euclidean,
-    "manhattan": manhattan,
-}
+MEASURES = ("cosine", "dot", "euclidean", "manhattan")
 
 
 class Measure:
@@ -92,7 +80,7 @@ class Measure:
     def rows(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the similarity of each row of one matrix to the same row of the other."""
         if self.name in MEASURES:
-            return MEASURES[self.name](a, b)
+            return _similarities(a, b, [self.name])[self.name]
         a, b = _as_float64(a), _as_float64(b)
         distance = self._distances(a, b)
         pairs = zip(a, b, strict=True)
@@ -117,14 +105,14 @@ class Measure:
         distances = self._distances(a, b)(a, b)
         return 1.0 - distances if self.name == "correlation" else 1.0 / (1.0 + distances)
 
-    def _one(self, a: np.ndarray, b: np.ndarray, distance: Rows) -> float:
+    def _one(self, a: np.ndarray, b: np.ndarray, distance: Callable[..., Any]) -> float:
         if self.own is None:
             if self.name in _kernels():
                 return float(self.table(a[None], b[None])[0, 0])
             return -float(distance(a[None], b[None])[0, 0])
         return checked_similarity(self.own, a, b)
 
-    def _distances(self, a: np.ndarray, b: np.ndarray) -> Rows:
+    def _distances(self, a: np.ndarray, b: np.ndarray) -> Callable[..., Any]:
         """Return the distance, fitted on these vectors unless it was fitted before."""
         if self.arguments is not None:
             return _distances(self.name, self.arguments)
@@ -149,7 +137,7 @@ def _kernels() -> dict[str, str]:
     return {"dot": "linear", **{n: n for n in PAIRWISE_KERNEL_FUNCTIONS if n != "cosine"}}
 
 
-def _distances(name: str, arguments: dict[str, np.ndarray]) -> Rows:
+def _distances(name: str, arguments: dict[str, np.ndarray]) -> Callable[..., Any]:
     from scipy.spatial.distance import cdist
     from sklearn.metrics.pairwise import pairwise_distances
 
@@ -163,8 +151,8 @@ def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
 
 
-#: number of values of a block of vectors; larger ones get new memory from the system each time
-BLOCK = 2**16
+#: number of values of a block of vectors, small enough for the processor cache
+BLOCK = 2**17
 #: largest number of items whose matches are in memory
 ITEMS = 4096
 #: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
@@ -187,6 +175,7 @@ class Similarity:
     (``unknown: last``, for rankings) or have the mean similarity (``unknown: mean``, for
     correlations). With ``last`` they are tied; with ``random-last`` they have a random order,
     always the same, except in groups without any vector, where they stay tied.
+    ``measures`` are those of all probes on the same data, which ``share`` their similarities.
     """
 
     def __init__(
@@ -194,6 +183,8 @@ class Similarity:
         measure: str | Callable[..., Any] = "cosine",
         bags: str = "mean",
         unknown: str = "last",
+        measures: Sequence[str] = (),
+        share: Callable[..., Any] | None = None,
     ) -> None:
         for name, value, allowed in (("bags", bags, BAGS), ("unknown", unknown, UNKNOWN)):
             if value not in allowed:
@@ -203,6 +194,8 @@ class Similarity:
         self.unknown = unknown
         self.measure = Measure(measure)
         self.bags = bags
+        self.measures = measures
+        self.share = share
         self.notes: list[str] = []
 
     def answerable(self, data: Dataset, vectors: Vectors) -> np.ndarray:
@@ -216,7 +209,8 @@ class Similarity:
         return found
 
     def fit(self, train: Dataset, vectors: Vectors) -> None:
-        """Do nothing: the probe is stateless."""
+        """Remember the vectors, of which probes share what they compute."""
+        self.vectors_ = vectors
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarity of each question's two items."""
@@ -228,14 +222,15 @@ class Similarity:
         return self._predictions(test, scores)
 
     def _means(self, test: Dataset, vectors: Vectors) -> np.ndarray:
-        scores = np.empty(len(test))
-        fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
-        step = max(1, BLOCK // vectors.matrix.shape[1])
-        for start in range(0, len(test), step):
-            rows = np.arange(start, min(start + step, len(test)))
-            a, b = (vectors.means(bags.take(rows), query, read=True) for bags, query in fields)
-            scores[rows] = self.measure.rows(a, b)
-        return scores
+        own, share = self.measure.name, self.share
+        if own not in MEASURES:
+            rows = self.measure.rows
+            return np.concatenate(_in_blocks(test, vectors, lambda a, b: rows(a.copy(), b.copy())))
+        if share is None or vectors is not self.vectors_:
+            return np.asarray(mean_similarities(test, vectors, [own])[own])
+        names = sorted({own, *self.measures} & {*MEASURES})
+        make = partial(mean_similarities, test, vectors, names)
+        return np.array(share(test.mentions_digest(), f"similarities {names}", make)[own])
 
     def _highest(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.full(len(test), -np.inf)
@@ -282,6 +277,26 @@ class Similarity:
             group=test.group,
             weight=test.weight,
         )
+
+
+def _in_blocks(test: Dataset, vectors: Vectors, compare: Callable[..., Any]) -> list[Any]:
+    """Compare the 64-bit vectors of the two fields, of some questions at a time."""
+    fields = [(test.mentions(name), QUERY in test.role_of(name)) for name in test.fields]
+    width = vectors.matrix.shape[1]
+    step, found = max(1, BLOCK // width), []
+    buffers = np.empty((2, step, width))  # new memory for each block would take longer
+    for start in range(0, len(test), step):
+        rows = np.arange(start, min(start + step, len(test)))
+        for buffer, (bags, query) in zip(buffers, fields, strict=True):
+            buffer[: len(rows)] = vectors.means(bags.take(rows), query, read=True)
+        found.append(compare(*buffers[:, : len(rows)]))
+    return found
+
+
+def mean_similarities(test: Dataset, vectors: Vectors, names: Sequence[str]) -> Any:
+    """Return the similarities of each question's two items by several of ``MEASURES``."""
+    found = _in_blocks(test, vectors, lambda a, b: _similarities(a, b, names, apart=a))
+    return {name: np.concatenate([each[name] for each in found]) for name in names}
 
 
 class _Sets:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
@@ -107,14 +106,12 @@ def _labels(values: np.ndarray, test: Dataset, what: str) -> np.ndarray:
     """Return labels as the dataset writes them; ``1.0`` also means the class ``1``."""
     texts = as_text(test.classes)
     written = {**dict(zip(test.classes, texts, strict=True)), **{text: text for text in texts}}
-    names: dict[Any, str] = {}
-    for value in dict.fromkeys(values.tolist()):
-        name = written.get(str(value), written.get(value))
-        if name is None:
-            known = ", ".join(texts[:10])
-            raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
-        names[value] = name
-    return np.array([*map(names.__getitem__, values.tolist())], dtype=object)
+    codes, distinct = pd.factorize(values, use_na_sentinel=False)
+    names = [written.get(str(value), written.get(value)) for value in distinct.tolist()]
+    if None in names:
+        known, value = ", ".join(texts[:10]), distinct[names.index(None)]
+        raise ContractError(f'{what} the unknown class "{value}". Classes: {known}.')
+    return np.array(names, dtype=object)[codes]
 
 
 def _raw_predictions(
@@ -418,7 +415,10 @@ class Trained:
 
     def _compose(self, data: Dataset, vectors: Vectors) -> np.ndarray:
         name = self.compose or {1: "single", 2: "interaction"}.get(len(data.fields), "concat")
-        composed = np.asarray(composers.get(name)(*(vectors.of(data, f) for f in data.fields)))
+        read = name == "single" and self.share is not None  # copied for heads that may change it
+        composed = np.asarray(
+            composers.get(name)(*(vectors.of(data, f, read) for f in data.fields))
+        )
         if composed.ndim != 2 or len(composed) != len(data):
             raise ContractError(
                 f"compose: {name} must return one row per question; it returned the shape "
@@ -456,12 +456,7 @@ class Trained:
 
     def _row_names(self, data: Dataset) -> str:
         """Return a digest of the items of all questions, and of how their vectors are made."""
-        digest = blake2b(f"{self.compose} {self.scale}".encode(), digest_size=16)
-        for name in data.fields if self.share else ():
-            bags = data.mentions(name)
-            for part in (bags.rows, bags.offsets, bags.weights):
-                digest.update(f"{part.dtype} {part.shape}".encode() + part.tobytes())
-        return digest.hexdigest()
+        return f"{self.compose} {self.scale} {data.mentions_digest()}" if self.share else ""
 
 
 def _distinct_items(data: Dataset) -> np.ndarray:

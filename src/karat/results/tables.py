@@ -28,7 +28,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import BITS, vector_bytes
 from karat.core.files import encodable, safe_name
 from karat.core.formatting import cut_text
-from karat.core.predictions import as_text
+from karat.core.predictions import as_text, quote_cells
 from karat.errors import FAILURES, DataError
 
 AMLB_COLUMNS = (
@@ -218,17 +218,17 @@ def _of_views(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> d
     }
 
 
-def csv_text(columns: Mapping[str, Sequence[Any]], whole: Collection[str] = ()) -> str:
+def csv_text(columns: Mapping[Any, Any], whole: Collection[Any] = (), names: Any = ()) -> str:
     r"""Return the text that pandas writes for columns of texts, numbers and None.
 
-    Each distinct text is quoted once. A column of integers and None has decimal points, as in
-    pandas, unless it is one of ``whole``.
+    A column of integers and None has decimal points, as in pandas, unless it is one of ``whole``.
+    ``names`` are the names in the header, if they are not those of the columns.
 
     >>> csv_text({"a,b": ["x", None], "n": [1, None], "v": [0.5, float("nan")]}, whole=["n"])
     '"a,b",n,v\nx,1,0.5\n,,\n'
     """
     cells = [_csv_cells(values, name in whole) for name, values in columns.items()]
-    header = ",".join(_csv_cells(list(columns)))
+    header = ",".join(_csv_cells(list(names or columns)))
     return "\n".join([header, *map(",".join, zip(*cells, strict=True))]) + "\n"
 
 
@@ -236,7 +236,9 @@ def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
     """Return the cells of a column as they are in a CSV file."""
     kinds = set(map(type, values))
     numbers = {int, float, type(None)}
-    if kinds <= numbers and not whole and kinds not in ({int}, {type(None)}):
+    if kinds in ({str}, {int}):
+        return quote_cells(list(map(str, values)))
+    if kinds <= numbers and not whole and kinds != {type(None)}:
         floats = values if kinds == {float} else [np.nan if v is None else v for v in values]
         texts = list(map(repr, map(float, floats)))
         return ["" if text == "nan" else text for text in texts] if "nan" in texts else texts
@@ -525,10 +527,8 @@ FORBIDDEN = (
         "competition's rules",
     ),
 )
-#: rows from which the size of a table is estimated
-_SAMPLE = 500
-
-
+#: rows from which the size of a table is estimated, unless it has few cells
+_SAMPLE, _SMALL = 500, 50_000
 #: why a run without a reason has no item table, and how to get it
 ABSENT = "made with --no-items or an earlier version; run it again, or add them with --resume"
 
@@ -598,17 +598,16 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
 
     def packed(rows: np.ndarray) -> bytes:
         cells = _cells(data.take(rows))
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["key", *cells])
-        writer.writerows(zip(keys[rows].tolist(), *map(_item_cells, cells.values()), strict=True))
-        return gzip.compress(out.getvalue().encode(), mtime=0)
+        columns = [keys[rows].tolist(), *map(_item_cells, cells.values())]
+        text = csv_text(dict(enumerate(columns)), range(len(columns)), ["key", *cells])
+        return gzip.compress(text.encode(), 4, mtime=0)  # level 9: 5 % less, twice the time
 
     try:
-        rows = _fitting_rows(tested, packed, max_bytes)
+        small = len(tested) * (len(data.fields) + data.items.size // len(data.items)) <= _SMALL
+        rows = tested if small else _fitting_rows(tested, packed, max_bytes)
         content = packed(rows) if len(rows) else b""
-        while len(content) > max_bytes:  # the sample was smaller than the rest
-            rows = _spaced(rows, int(0.8 * len(rows)))
+        while len(content) > max_bytes:  # a sample may be smaller than the rest
+            rows = _spaced(tested, int(0.95 * len(rows) * max_bytes / len(content)))
             content = packed(rows) if len(rows) else b""
     except Exception as error:  # a cell that cannot be written must not prevent the run
         reason = f"its cells cannot be written: {type(error).__name__}"
@@ -623,8 +622,6 @@ def make_item_table(data: Dataset, tested: np.ndarray, max_bytes: int = MAX_BYTE
 def _fitting_rows(tested: np.ndarray, packed: Any, max_bytes: int) -> np.ndarray:
     """Return the rows, or as many evenly spaced ones as probably fit."""
     sample = _spaced(tested, _SAMPLE)
-    if len(sample) == len(tested):
-        return tested
     each = len(packed(sample)) / len(sample)
     return _spaced(tested, int(max_bytes / each))
 

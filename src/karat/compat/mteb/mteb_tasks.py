@@ -32,7 +32,7 @@ from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.execution.splits import Fold
 from karat.models.model import encoder_identity, import_extra
 from karat.probes.retrieval import Nearest
-from karat.probes.similarity import Similarity
+from karat.probes.similarity import MEASURES, Similarity, mean_similarities
 from karat.probes.trained import need_fields
 
 PREFIX = "mteb:"
@@ -341,10 +341,6 @@ def _metadata(mteb: Any, name: str, identity: str | None) -> Any:
     )
 
 
-#: the measures that mteb compares pairs with
-PAIR_MEASURES = ("cosine", "dot", "euclidean", "manhattan")
-
-
 @splitter("few-shot")
 def few_shot(
     data: Dataset, samples: int = 8, repeats: int = 10, folds: int = 0, seed: int = SEED
@@ -441,13 +437,13 @@ class Pairs(Similarity):
 
     def answer(self, test: Dataset, vectors: Vectors) -> Predictions:
         """Return the similarities by each measure in turn."""
-        found = [Similarity(measure).answer(test, vectors) for measure in PAIR_MEASURES]
-        count = len(found)
+        scores, count = mean_similarities(test, vectors, MEASURES), len(MEASURES)
+        found = self._predictions(test, scores[MEASURES[0]])
         return replace(
-            found[0],
-            predictions=np.concatenate([each.predictions for each in found]),
-            target=np.tile(found[0].target, count),
-            group=np.repeat(PAIR_MEASURES, len(test)),
+            found,
+            predictions=np.concatenate([scores[measure] for measure in MEASURES]),
+            target=np.tile(found.target, count),
+            group=np.repeat(MEASURES, len(test)),
             question=np.tile(np.arange(len(test)), count),
         )
 
