@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pandas.util import hash_array
 
 from karat.core.dataset import Dataset
 from karat.core.embeddings import (
@@ -82,13 +81,12 @@ class CachedVectors:
     seconds: float
 
 
-def text_hashes(texts: Sequence[str], prompt: str = "") -> list[bytes]:
-    """Return the hashes of texts that are encoded with a prompt: SipHash with two keys."""
-    cells = np.array([text.encode("utf-8", "surrogatepass") for text in texts], dtype=object)
-    keys = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    halves = (hash_array(cells, "utf8", key, categorize=False) for key in (keys[:16], keys[16:]))
-    found = np.column_stack([*halves]).astype("<u8").view(f"V{TEXT_HASH_BYTES}")
-    return list(found.ravel().tolist())
+def text_hashes(texts: Iterable[str], prompt: str = "") -> list[bytes]:
+    """Return the hashes of texts that are encoded with a prompt."""
+    blake, size = hashlib.blake2b, TEXT_HASH_BYTES
+    key = blake(prompt.encode("utf-8", "surrogatepass")).digest() if prompt else b""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [blake(each, digest_size=size, key=key).digest() for each in encoded]
 
 
 def _role_parts(order: RoleOrder) -> list[str]:
