@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import product
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -294,6 +294,10 @@ def model_tree(kind: str = "regression", min_samples_leaf: int = 4, smoothing: f
     return ModelTree(min_samples_leaf, smoothing)
 
 
+#: largest violation of the optimum by a support vector machine, as in scikit-learn
+TOLERANCE = 1e-3
+
+
 @head("svm")
 def svm(
     kind: str,
@@ -318,7 +322,46 @@ def svm(
     if kind != "classification":
         machine = RbfRegressor(C, gamma, epsilon)
     machine.share = share
+    machine.separate = _separate
     return machine
+
+
+@dataclass(frozen=True)
+class _Separated:
+    """Support vector machines of all pairs of classes, in the attributes of scikit-learn's SVC."""
+
+    classes_: np.ndarray
+    support_: np.ndarray
+    n_support_: np.ndarray
+    dual_coef_: np.ndarray
+    intercept_: np.ndarray
+
+
+def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> _Separated | None:
+    """Fit all pairs of classes by compiled loops; None if libsvm has to."""
+    from karat.probes.decision_tree import compiled_loops
+
+    loops = compiled_loops(codes.size**2)
+    if loops is None or not np.isfinite(kernel.rows).all():
+        return None
+    (order, table), counts = kernel.by_class(codes), np.bincount(codes)
+    ends, diagonal = np.cumsum([0, *counts]), kernel.square.diagonal()[order]
+    weights, offsets = np.zeros((len(counts) - 1, len(codes))), []
+    for i, j in combinations(range(len(counts)), 2):
+        own, other = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+        square = np.block([[table[a, b] for b in (own, other)] for a in (own, other)])
+        signs = np.repeat([1.0, -1.0], [counts[i], counts[j]])
+        both = np.concatenate([diagonal[own], diagonal[other]])
+        found, offset = loops.separate(square, both, signs, float(C), TOLERANCE)
+        weights[j - 1, own], weights[i, other] = np.split(found, counts[[i]])
+        offsets.append(offset)
+    if len(counts) == 2:  # scikit-learn reverses the sign
+        weights, offsets = -weights, [-offsets[0]]
+    used = (weights != 0).any(axis=0)
+    numbers = np.add.reduceat(used, ends[:-1])
+    return _Separated(
+        np.arange(len(counts)), order[used], numbers, weights[:, used], np.array(offsets)
+    )
 
 
 def _is_positive(value: Any) -> bool:
