@@ -136,7 +136,7 @@ class Kernel:
         return machine.set_params(kernel="precomputed").fit(self.square, y)
 
     def fitted(self, settings: Any, C: float, y: np.ndarray, fit: Callable[[], Any]) -> Any:
-        """Return a fitted machine, or one with the same settings and a lower ``C`` that is equal."""
+        """Return a fitted machine, or one of the same settings that a lower ``C`` does not limit."""
         for known, limit, target, machine in self._settled:
             if known == settings and limit <= C and np.array_equal(target, y):
                 return machine
@@ -249,11 +249,11 @@ class RbfLabels(ClassifierMixin, RbfMachine):
         from sklearn.svm import SVC
 
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
-        small, separate = len(codes) <= LARGEST, self.separate
+        compiled = self.separate if len(codes) <= LARGEST else None
 
         def fit() -> Any:
-            found = separate(kernel, codes, self.C) if separate and small else None
-            return kernel.fit(SVC(C=self.C), codes) if found is None else found
+            found = compiled(kernel, codes, self.C) if compiled else None
+            return found or kernel.fit(SVC(C=self.C), codes)
 
         several = len(self.classes_) > 1
         self.machine_ = kernel.fitted("classes", self.C, codes, fit) if several else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import combinations, product
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -294,10 +295,6 @@ def model_tree(kind: str = "regression", min_samples_leaf: int = 4, smoothing: f
     return ModelTree(min_samples_leaf, smoothing)
 
 
-#: largest violation of the optimum by a support vector machine, as in scikit-learn
-TOLERANCE = 1e-3
-
-
 @head("svm")
 def svm(
     kind: str,
@@ -326,19 +323,8 @@ def svm(
     return machine
 
 
-@dataclass(frozen=True)
-class _Separated:
-    """Support vector machines of all pairs of classes, in the attributes of scikit-learn's SVC."""
-
-    classes_: np.ndarray
-    support_: np.ndarray
-    n_support_: np.ndarray
-    dual_coef_: np.ndarray
-    intercept_: np.ndarray
-
-
-def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> _Separated | None:
-    """Fit all pairs of classes by compiled loops; None if libsvm has to."""
+def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> Any:
+    """Fit all pairs of classes by compiled loops, with the attributes of SVC; or return None."""
     from karat.probes.decision_tree import compiled_loops
 
     loops = compiled_loops(codes.size**2)
@@ -352,15 +338,18 @@ def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> _Separated | None:
         square = np.block([[table[a, b] for b in (own, other)] for a in (own, other)])
         signs = np.repeat([1.0, -1.0], [counts[i], counts[j]])
         both = np.concatenate([diagonal[own], diagonal[other]])
-        found, offset = loops.separate(square, both, signs, float(C), TOLERANCE)
+        found, offset = loops.separate(square, both, signs, float(C))
         weights[j - 1, own], weights[i, other] = np.split(found, counts[[i]])
         offsets.append(offset)
     if len(counts) == 2:  # scikit-learn reverses the sign
         weights, offsets = -weights, [-offsets[0]]
     used = (weights != 0).any(axis=0)
-    numbers = np.add.reduceat(used, ends[:-1])
-    return _Separated(
-        np.arange(len(counts)), order[used], numbers, weights[:, used], np.array(offsets)
+    return SimpleNamespace(
+        classes_=np.arange(len(counts)),
+        support_=order[used],
+        n_support_=np.add.reduceat(used, ends[:-1]),
+        dual_coef_=weights[:, used],
+        intercept_=np.array(offsets),
     )
 
 

@@ -416,8 +416,8 @@ def grow(X, order, y, settings, tables, out):
 
 # -- support vector machines --------------------------------------------------------------------
 
-#: replaces curvatures that are not positive
-FLAT = 1e-12
+#: replaces curvatures that are not positive; largest violation of the optimum, as in scikit-learn
+FLAT, TOLERANCE = 1e-12, 1e-3
 
 
 def _selecting(function: Any) -> Any:
@@ -451,38 +451,25 @@ def _advance(slopes, one, other, steps, up, down):
     return highest, lowest
 
 
-@_inlined
+@_as_numpy
 def _moved(one, other, change, C, equal):
-    """Return two weights after a change that keeps their sum, or difference, within 0 and C."""
+    """Return two weights after a change that keeps their sum or difference, within 0 and C."""
+    kept = one + other if equal else one - other
+    one, other = one + change, other - change if equal else other + change
+    if equal and kept > C:
+        one, other = (C, kept - C) if one > C else (one, other)
+        return (kept - C, C) if other > C else (one, other)
+    if not equal and kept <= 0.0:
+        one, other = (0.0, -kept) if one < 0.0 else (one, other)
+        return (C + kept, C) if other > C else (one, other)
+    one, other = (kept, 0.0) if other < 0.0 else (one, other)
     if equal:
-        total, one, other = one + other, one + change, other - change
-        if total > C:
-            if one > C:
-                one, other = C, total - C
-            if other > C:
-                one, other = total - C, C
-        else:
-            if other < 0.0:
-                one, other = total, 0.0
-            if one < 0.0:
-                one, other = 0.0, total
-    else:
-        apart, one, other = one - other, one + change, other + change
-        if apart > 0.0:
-            if other < 0.0:
-                one, other = apart, 0.0
-            if one > C:
-                one, other = C, C - apart
-        else:
-            if one < 0.0:
-                one, other = 0.0, -apart
-            if other > C:
-                one, other = C + apart, C
-    return one, other
+        return (0.0, kept) if one < 0.0 else (one, other)
+    return (C, C - kept) if one > C else (one, other)
 
 
 @_as_numpy
-def separate(kernel, diagonal, signs, C, tolerance):
+def separate(kernel, diagonal, signs, C):
     """Return signed weights and the offset of a support vector machine for two classes.
 
     Sequential minimal optimization with second-order selection (Fan, Chen and Lin 2005), with the
@@ -497,13 +484,13 @@ def separate(kernel, diagonal, signs, C, tolerance):
         while slopes[i] + up[i] != highest:
             i -= 1
         best = _gains(kernel[i], diagonal, i, slopes, down, highest, gains)
-        if highest - lowest < tolerance or best == 0.0:
+        if highest - lowest < TOLERANCE or best == 0.0:
             break
         while gains[j] != best:
             j -= 1
         curvature = diagonal[i] + diagonal[j] - 2.0 * kernel[i, j]
-        change = signs[i] * (slopes[i] - slopes[j]) / (curvature if curvature > 0.0 else FLAT)
         one, other = weights[i], weights[j]
+        change = signs[i] * (highest - slopes[j]) / (curvature if curvature > 0.0 else FLAT)
         weights[i], weights[j] = _moved(one, other, change, C, signs[i] == signs[j])
         for k in (i, j):
             full, empty = weights[k] >= C, weights[k] <= 0.0
