@@ -80,7 +80,7 @@ class Kernel:
         self._last: tuple[np.ndarray, np.ndarray] | None = None
         #: machines whose solution does not depend on the limit, with settings, limit and target
         self._settled: list[tuple[Any, float, np.ndarray, Any]] = []
-        self._sorted: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._pairs: tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]] | None = None
         X = np.asarray(X, dtype=np.float64)
         self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
         #: centering does not change distances, and loses fewer digits
@@ -115,7 +115,7 @@ class Kernel:
         kept = dict(vars(self))
         for name in ("square", "_equal_rows"):
             kept.pop(name, None)
-        return {**kept, "_last": None, "_settled": [], "_sorted": None, "shared": False}
+        return {**kept, "_last": None, "_settled": [], "_pairs": None, "shared": False}
 
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
@@ -136,7 +136,7 @@ class Kernel:
         return machine.set_params(kernel="precomputed").fit(self.square, y)
 
     def fitted(self, settings: Any, C: float, y: np.ndarray, fit: Callable[[], Any]) -> Any:
-        """Return a fitted machine, or one of the same settings that a lower ``C`` does not limit."""
+        """Return a fitted machine, or a known one of the same settings that is equal."""
         for known, limit, target, machine in self._settled:
             if known == settings and limit <= C and np.array_equal(target, y):
                 return machine
@@ -145,12 +145,13 @@ class Kernel:
             self._settled.append((settings, C, y, machine))
         return machine
 
-    def by_class(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows in the order of their classes, and their kernel in 32 bits."""
-        if self._sorted is None or not np.array_equal(self._sorted[0], codes):
-            order = np.argsort(codes, kind="stable")
-            self._sorted = codes, order, self.square.astype(np.float32)[order][:, order]
-        return self._sorted[1:]
+    def pairs(self, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the rows of each pair of classes, and their kernel in 32 bits."""
+        if self._pairs is None or not np.array_equal(self._pairs[0], codes):
+            members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+            both, small = map(np.concatenate, combinations(members, 2)), self.square.astype("f4")
+            self._pairs = codes, [(rows, small[np.ix_(rows, rows)]) for rows in both]
+        return self._pairs[1]
 
     def _is_settled(self, machine: Any, C: float, y: np.ndarray) -> bool:
         """Return whether a larger limit of the weights has a solution with the same decisions.

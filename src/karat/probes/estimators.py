@@ -330,25 +330,23 @@ def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> Any:
     loops = compiled_loops(codes.size**2)
     if loops is None or not np.isfinite(kernel.rows).all():
         return None
-    (order, table), counts = kernel.by_class(codes), np.bincount(codes)
-    ends, diagonal = np.cumsum([0, *counts]), kernel.square.diagonal()[order]
-    weights, offsets = np.zeros((len(counts) - 1, len(codes))), []
-    for i, j in combinations(range(len(counts)), 2):
-        own, other = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-        square = np.block([[table[a, b] for b in (own, other)] for a in (own, other)])
-        signs = np.repeat([1.0, -1.0], [counts[i], counts[j]])
-        both = np.concatenate([diagonal[own], diagonal[other]])
-        found, offset = loops.separate(square, both, signs, float(C))
-        weights[j - 1, own], weights[i, other] = np.split(found, counts[[i]])
+    diagonal, names = kernel.square.diagonal(), np.arange(codes.max() + 1)
+    weights, offsets = np.zeros((len(names) - 1, len(codes))), []
+    for (i, j), (rows, square) in zip(combinations(names, 2), kernel.pairs(codes), strict=True):
+        own = codes[rows] == i
+        signs = np.where(own, 1.0, -1.0)
+        found, offset = loops.separate(square, diagonal[rows], signs, float(C))
+        weights[j - 1, rows[own]], weights[i, rows[~own]] = found[own], found[~own]
         offsets.append(offset)
-    if len(counts) == 2:  # scikit-learn reverses the sign
+    if len(names) == 2:  # scikit-learn reverses the sign
         weights, offsets = -weights, [-offsets[0]]
-    used = (weights != 0).any(axis=0)
+    order = np.argsort(codes, kind="stable")
+    support = order[(weights[:, order] != 0).any(axis=0)]
     return SimpleNamespace(
-        classes_=np.arange(len(counts)),
-        support_=order[used],
-        n_support_=np.add.reduceat(used, ends[:-1]),
-        dual_coef_=weights[:, used],
+        classes_=names,
+        support_=support,
+        n_support_=np.bincount(codes[support], minlength=len(names)),
+        dual_coef_=weights[:, support],
         intercept_=np.array(offsets),
     )
 
