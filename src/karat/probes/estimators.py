@@ -335,7 +335,7 @@ def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> Any:
     for (i, j), (rows, square) in zip(combinations(names, 2), kernel.pairs(codes), strict=True):
         own = codes[rows] == i
         signs = np.where(own, 1.0, -1.0)
-        found, offset = loops.separate(square, diagonal[rows], signs, float(C))
+        found, offset = loops.separate_classes(square, diagonal[rows], signs, float(C))
         weights[j - 1, rows[own]], weights[i, rows[~own]] = found[own], found[~own]
         offsets.append(offset)
     if len(names) == 2:  # scikit-learn reverses the sign

@@ -426,11 +426,11 @@ def _selecting(function: Any) -> Any:
 
 
 @_selecting
-def _gains(row, diagonal, i, slopes, down, highest, gains):
+def _gains(row, diagonal, i, slopes, down, gains):
     """Set the estimated gain of moving the weight ``i`` with each other, and return the largest."""
     best = 0.0
     for k in range(len(slopes)):
-        apart = highest - (slopes[k] + down[k])
+        apart = slopes[i] - (slopes[k] + down[k])
         apart = apart if apart > 0.0 else 0.0
         curvature = diagonal[i] + diagonal[k] - 2.0 * row[k]
         gain = apart * apart / (curvature if curvature > 0.0 else FLAT)
@@ -469,7 +469,7 @@ def _moved(one, other, change, C, equal):
 
 
 @_as_numpy
-def separate(kernel, diagonal, signs, C):
+def separate_classes(kernel, diagonal, signs, C):
     """Return signed weights and the offset of a support vector machine for two classes.
 
     Sequential minimal optimization with second-order selection (Fan, Chen and Lin 2005), with the
@@ -483,7 +483,7 @@ def separate(kernel, diagonal, signs, C):
         i = j = count - 1
         while slopes[i] + up[i] != highest:
             i -= 1
-        best = _gains(kernel[i], diagonal, i, slopes, down, highest, gains)
+        best = _gains(kernel[i], diagonal, i, slopes, down, gains)
         if highest - lowest < TOLERANCE or best == 0.0:
             break
         while gains[j] != best:
