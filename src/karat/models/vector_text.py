@@ -59,17 +59,15 @@ def read_text_rows(path: Path, wanted: Iterable[str]) -> tuple[list[str], np.nda
     needed, seen, number = set(wanted), TextVectors(path, rows.header_count), 0
     found: dict[str, np.ndarray] = {}
     for block in itertools.chain([first], blocks):
-        names, numbers = [], []
+        names, numbers, tabs = [], [], b"\t" in block
         for raw in block.split(b"\n")[:-1]:
             number += 1
             line = raw.strip(b" \t\r")
             if not line or number == header:
                 continue
-            before, tab, rest = line.partition(b"\t")
-            if not tab:
-                before, _, rest = line.partition(b" ")
-            name = strip_angle_brackets(_decoded(before, number, path))
-            cells = rest.count(b" ") + rest.count(b"\t") + 1
+            end = line.find(b"\t") if tabs and b"\t" in line else line.find(b" ")
+            name = strip_angle_brackets(_decoded(line[:end] if end > 0 else line, number, path))
+            cells = line.count(b" ", end + 1) + (line.count(b"\t", end + 1) if tabs else 0) + 1
             if name in needed or cells != rows.width:
                 values = rows.parse(number, _cells(_decoded(raw, number, path)))
                 if name in needed:
