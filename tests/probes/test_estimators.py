@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -28,7 +26,6 @@ from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
 from karat.models import predictors as svm_module
 from karat.models.predictors import Kernel
-from karat.probes import estimators
 from karat.probes.estimators import (
     BestOf,
     Distance,
@@ -408,38 +405,8 @@ def test_a_machine_without_weights_at_the_limit_is_fitted_once(classes):
     assert machines[2] is machines[3] is machines[4]
     assert np.abs(machines[2].dual_coef_).max() == 10  # of equal rows of two classes
     # of other targets, of a smaller limit
-    for C, target in ((1000.0, (y + 1) % classes), (0.1, y)):
-        made = SVC(C=C)
-        assert kernel.fitted("classes", C, target, partial(kernel.fit, made, target)) is made
-
-
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
-def test_compiled_machines_equal_libsvms(load):
-    pytest.importorskip("numba")
-    X, y = load(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X)[:900], y[:900]
-    kernel = Kernel(X, "scale")
-    for C in (0.01, 1.0, 100):
-        ours = estimators._separate(kernel, y, C)
-        theirs = [
-            SVC(C=C, kernel="precomputed", shrinking=shrinking).fit(kernel.square, y)
-            for shrinking in (False, True)
-        ]
-        found, plain, usual = (
-            svm_module._pair_decisions(machine, kernel.square[:, machine.support_])
-            for machine in (ours, *theirs)
-        )
-        assert np.array_equal(ours.support_, theirs[0].support_)
-        assert found == pytest.approx(plain, abs=1e-9)
-        # shrinking stops at another point within the tolerance of the optimum
-        assert found == pytest.approx(usual, abs=2e-3)
-        assert np.array_equal(found > 0, usual > 0)
-
-
-def test_compiled_machines_leave_infinite_vectors_to_scikit_learn():
-    X = np.array([[0.0], [1.0], [np.inf]] * 3)
-    with pytest.raises(ValueError, match="NaN|infinity"):
-        svm("classification").fit(X, [0, 1, 1] * 3)
+    assert kernel.fit(SVC(C=1000.0), (y + 1) % classes) is not machines[4]
+    assert kernel.fit(SVC(C=0.1), y) is not machines[4]
 
 
 def test_a_machine_with_a_weight_at_the_limit_is_fitted_again():
@@ -447,9 +414,8 @@ def test_a_machine_with_a_weight_at_the_limit_is_fitted_again():
     X, y = random.normal(size=(60, 2)), random.integers(0, 2, 60)
     X[1] = X[0]
     kernel = Kernel(X, "scale")
-    for make in (lambda C: kernel.fit(SVC(C=C), y), lambda C: estimators._separate(kernel, y, C)):
-        machines = [kernel.fitted(make, C, y, partial(make, C)) for C in (1.0, 10.0)]
-        assert machines[0] is not machines[1]
+    machines = [kernel.fit(SVC(C=C), y) for C in (1.0, 10.0)]
+    assert machines[0] is not machines[1]
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])

@@ -600,16 +600,12 @@ class _Attempt:
         key = f"folds-{job.dataset}-{written}-{job.seed}"
         folds = self.store.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
-        last: dict[Any, tuple[Dataset, Dataset]] = self.store.get_or_make("last-fold", dict)
-        # code of a user could change what the other heads on this fold see
-        if (key, job.fold) not in last or self.ran_foreign_code():
-            last.clear()
-            train, overlaps = data.take(fold.train), np.isin(fold.train, fold.test).any()
-            last[key, job.fold] = train.blind() if overlaps else train, data.take(fold.test)
-        train, test = last[key, job.fold]
+        train, test = data.take(fold.train), data.take(fold.test)
         keys = self.store.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
         self.keys = keys[fold.test]
         self.record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
+        if np.isin(fold.train, fold.test).any():
+            train = train.blind()
         return data, train, test
 
     def share_views(self) -> None:

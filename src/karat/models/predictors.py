@@ -82,9 +82,8 @@ class Kernel:
     def __init__(self, X: np.ndarray, gamma: float | str, *, shared: bool = False) -> None:
         self.shared = shared
         self._last: tuple[np.ndarray, np.ndarray] | None = None
-        #: machines whose solution does not depend on the limit, with settings, limit and target
-        self._settled: list[tuple[Any, float, np.ndarray, Any]] = []
-        self._pairs: tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]] | None = None
+        #: machines whose solution does not depend on the limit ``C``, with their targets
+        self._settled: list[tuple[Any, np.ndarray]] = []
         X = np.asarray(X, dtype=np.float64)
         self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
         #: centering does not change distances, and loses fewer digits
@@ -126,7 +125,7 @@ class Kernel:
         kept = dict(vars(self))
         for name in ("square", "_equal_rows"):
             kept.pop(name, None)
-        return {**kept, "_last": None, "_settled": [], "_pairs": None, "shared": False}
+        return {**kept, "_last": None, "_settled": [], "shared": False}
 
     def blocks(self, X: np.ndarray, rows: Any, height: int) -> Iterator[np.ndarray]:
         """Yield the kernel between blocks of other rows and some of the train rows."""
@@ -140,37 +139,28 @@ class Kernel:
             yield np.exp(np.minimum(kernel, 0, out=kernel), out=kernel)
 
     def fit(self, machine: Any, y: np.ndarray) -> Any:
-        """Fit a machine of scikit-learn on this kernel."""
+        """Fit a machine of scikit-learn on this kernel, or return a fitted one that is equal."""
         machine.random_state = 0  # otherwise it advances the global generator without using it
         if len(y) > LARGEST:
             return machine.set_params(kernel="rbf", gamma=0.5).fit(self.rows, y)
-        return machine.set_params(kernel="precomputed").fit(self.square, y)
-
-    def fitted(self, settings: Any, C: float, y: np.ndarray, fit: Callable[[], Any]) -> Any:
-        """Return a fitted machine, or a known one of the same settings that is equal."""
-        for known, limit, target, machine in self._settled:
-            if known == settings and limit <= C and np.array_equal(target, y):
-                return machine
-        machine = fit()
-        if len(y) <= LARGEST and self._is_settled(machine, C, y):
-            self._settled.append((settings, C, y, machine))
+        machine.set_params(kernel="precomputed")
+        for known, target in self._settled:
+            alike = {**known.get_params(), "C": machine.C} == machine.get_params()
+            if type(known) is type(machine) and alike and known.C <= machine.C:
+                if np.array_equal(target, y):
+                    return known
+        machine.fit(self.square, y)
+        if self._is_settled(machine, y):
+            self._settled.append((machine, y))
         return machine
 
-    def pairs(self, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the rows of each pair of classes, and their kernel in 32 bits."""
-        if self._pairs is None or not np.array_equal(self._pairs[0], codes):
-            members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
-            both, small = map(np.concatenate, combinations(members, 2)), self.square.astype("f4")
-            self._pairs = codes, [(rows, small[np.ix_(rows, rows)]) for rows in both]
-        return self._pairs[1]
-
-    def _is_settled(self, machine: Any, C: float, y: np.ndarray) -> bool:
+    def _is_settled(self, machine: Any, y: np.ndarray) -> bool:
         """Return whether a larger limit of the weights has a solution with the same decisions.
 
         No weight is at the limit, except those of equal rows of two classes: these can all grow
         by the same amount, which cancels out.
         """
-        limited = np.abs(machine.dual_coef_) >= C
+        limited = np.abs(machine.dual_coef_) >= machine.C
         if not limited.any() or not hasattr(machine, "classes_"):
             return not limited.any()
         starts, used = np.cumsum([0, *machine.n_support_]), machine.dual_coef_ != 0
@@ -204,8 +194,6 @@ class RbfMachine(BaseEstimator):
     gamma: float | str = "scale"
     #: returns the object of a name, for the next call of ``fit`` only
     share: Callable[[str, Callable[[], Any]], Any] | None = field(default=None, init=False)
-    #: separates the classes of a kernel like libsvm, or returns None if libsvm has to
-    separate: Callable[[Kernel, np.ndarray, float], Any] | None = field(default=None, init=False)
 
     def fit(self, X: np.ndarray, y: Any) -> Any:
         """Fit on vectors; with ``share``, on the kernel that machines on the same rows share."""
@@ -261,14 +249,7 @@ class RbfLabels(ClassifierMixin, RbfMachine):
         from sklearn.svm import SVC
 
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
-        compiled = self.separate if len(codes) <= LARGEST else None
-
-        def fit() -> Any:
-            found = compiled(kernel, codes, self.C) if compiled else None
-            return found or kernel.fit(SVC(C=self.C), codes)
-
-        several = len(self.classes_) > 1
-        self.machine_ = kernel.fitted("classes", self.C, codes, fit) if several else None
+        self.machine_ = kernel.fit(SVC(C=self.C), codes) if len(self.classes_) > 1 else None
 
     def _answers(self, decisions: np.ndarray) -> np.ndarray:
         votes, _ = _tally(decisions, len(self.classes_))
@@ -340,11 +321,8 @@ class RbfRegressor(RegressorMixin, RbfMachine):
 
         y = np.asarray(y, dtype=np.float64)
         self.mean_, self.spread_ = float(y.mean()), float(y.std()) or 1.0
-        target = (y - self.mean_) / self.spread_
         machine = SVR(C=self.C, epsilon=self.epsilon)
-        self.machine_ = kernel.fitted(
-            self.epsilon, self.C, target, lambda: kernel.fit(machine, target)
-        )
+        self.machine_ = kernel.fit(machine, (y - self.mean_) / self.spread_)
 
     def _answers(self, decisions: np.ndarray) -> np.ndarray:
         return np.asarray(self.mean_ + self.spread_ * decisions[:, 0])

@@ -118,7 +118,7 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
     """Return the tree that scikit-learn would grow, or None if it has to."""
     with np.errstate(over="ignore"):
         columns = np.asarray(X, dtype=np.float32).T.copy()
-    loops = compiled_loops(columns.size)
+    loops = _loops(columns.size)
     if loops is None or classes == 1 or not np.isfinite(columns).all():
         return None
     size, width = len(y), classes or 2
@@ -146,7 +146,7 @@ def _grown(tree: Any, X: np.ndarray, y: np.ndarray, classes: int) -> Grown | Non
     return Grown(feature, left, right, rows, threshold, impurity, shares)
 
 
-def compiled_loops(size: int) -> Any:
+def _loops(size: int) -> Any:
     """Return the module of compiled loops once their start pays, or None."""
     _seen[0] += size
     # importing scikit-learn takes as long as numba

@@ -11,8 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import combinations, product
-from types import SimpleNamespace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -319,36 +318,7 @@ def svm(
     if kind != "classification":
         machine = RbfRegressor(C, gamma, epsilon)
     machine.share = share
-    machine.separate = _separate
     return machine
-
-
-def _separate(kernel: Kernel, codes: np.ndarray, C: float) -> Any:
-    """Fit all pairs of classes by compiled loops, with the attributes of SVC; or return None."""
-    from karat.probes.decision_tree import compiled_loops
-
-    loops = compiled_loops(codes.size**2)
-    if loops is None or not np.isfinite(kernel.rows).all():
-        return None
-    diagonal, names = kernel.square.diagonal(), np.arange(codes.max() + 1)
-    weights, offsets = np.zeros((len(names) - 1, len(codes))), []
-    for (i, j), (rows, square) in zip(combinations(names, 2), kernel.pairs(codes), strict=True):
-        own = codes[rows] == i
-        signs = np.where(own, 1.0, -1.0)
-        found, offset = loops.separate_classes(square, diagonal[rows], signs, float(C))
-        weights[j - 1, rows[own]], weights[i, rows[~own]] = found[own], found[~own]
-        offsets.append(offset)
-    if len(names) == 2:  # scikit-learn reverses the sign
-        weights, offsets = -weights, [-offsets[0]]
-    order = np.argsort(codes, kind="stable")
-    support = order[(weights[:, order] != 0).any(axis=0)]
-    return SimpleNamespace(
-        classes_=names,
-        support_=support,
-        n_support_=np.bincount(codes[support], minlength=len(names)),
-        dual_coef_=weights[:, support],
-        intercept_=np.array(offsets),
-    )
 
 
 def _is_positive(value: Any) -> bool:
