@@ -230,7 +230,7 @@ def test_the_tree_stays_small():
     flat = {m.place for m in modules() if "/" not in m.place} - {"__init__.py", "__main__.py"}
     assert len(modules()) <= 160 and len(flat) <= 6
     # the goal is 44,000; lower this number with every module that gets shorter
-    assert sum(len(module.text.splitlines()) for module in modules()) <= 78_590
+    assert sum(len(module.text.splitlines()) for module in modules()) <= 78_585
 
 
 def test_module_names_are_unique():

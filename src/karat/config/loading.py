@@ -494,8 +494,6 @@ class Problem:
 
 GROUP = "karat.definitions"
 ENDINGS = (".yaml", ".yml")
-#: the entry points, which are read once per process, as those of registries
-_read_once = lru_cache(maxsize=1)(lambda find: find(group=GROUP))
 
 Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
 
@@ -516,7 +514,7 @@ def installed_files() -> Found:
     """Return the files of installed packages, from entry points ``package:file.yaml``."""
     found = []
     mistakes = []
-    for point in sorted(_read_once(entry_points), key=lambda point: (point.name, point.value)):
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         package, _, name = point.value.partition(":")
         label = f"{package.replace('.', '/')}/{name}"
         try:
