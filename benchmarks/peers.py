@@ -49,9 +49,10 @@ class Measured:
     scores: dict[str, float]
 
 
-def run(command: list[str], case: Case) -> Measured:
-    """Run a command to its end and return what it used."""
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryDirectory() as folder:
+def run(command: list[str], case: Case, scratch: str) -> Measured:
+    """Run a command in a new folder below ``scratch`` and return what it used."""
+    folder = tempfile.mkdtemp(dir=scratch)
+    with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             command,
             stdout=output,
@@ -130,7 +131,7 @@ def difference(ours: dict[str, float], theirs: dict[str, float]) -> float:
 
 
 def measured_rows(
-    name: str, recipe: Recipe, options: argparse.Namespace
+    name: str, recipe: Recipe, options: argparse.Namespace, scratch: str
 ) -> Iterator[tuple[str, list[Measured], list[Measured], Case]]:
     """Yield each case with what both sides used, one entry per round."""
     python = environment(name, recipe, options.folder)
@@ -148,9 +149,10 @@ def measured_rows(
         for number in range(options.rounds):
             key = (str(number), *case.original)
             if key not in done:
-                done[key] = run(filled(case.original, python, source), case)
+                done[key] = run(filled(case.original, python, source), case, scratch)
             theirs.append(done[key])
-            ours.append(run(filled(case.karat, Path(sys.executable), source), case))
+            command = filled(case.karat, Path(sys.executable), source)
+            ours.append(run(command, case, scratch))
         apart = difference(ours[0].scores, theirs[0].scores)
         if apart > case.tolerance:
             raise SystemExit(f"{case.name}: scores differ by {apart:.3g}")
@@ -222,14 +224,16 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.path.insert(0, str(Path(__file__).parent))
     rows = []
-    for name in options.recipes or names:
-        recipe = import_module(f"recipes.{name}").RECIPE
-        if recipe.source and name not in dict(options.source):
-            print(f"{recipe.title}: skipped, use --source {name}=FOLDER ({recipe.source})")
-            continue
-        for row in measured_rows(name, recipe, options):
-            rows.append(table_row(*row))
-            print(rows[-1], flush=True)
+    # removed at the end: ext4 takes longer to make files for minutes after many were removed
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.recipes or names:
+            recipe = import_module(f"recipes.{name}").RECIPE
+            if recipe.source and name not in dict(options.source):
+                print(f"{recipe.title}: skipped, use --source {name}=FOLDER ({recipe.source})")
+                continue
+            for row in measured_rows(name, recipe, options, scratch):
+                rows.append(table_row(*row))
+                print(rows[-1], flush=True)
     if options.write:
         write_page(rows)
     return 0

@@ -320,6 +320,9 @@ def test_bags_can_be_taken_and_blinded():
     assert part.target.tolist() == [3, 1]
     assert part.group.tolist() == ["h", "g"]
     assert part.items is data.items
+    whole = data.mentions_digest
+    assert data.blind().mentions_digest == whole != data.take(np.array([2, 0])).mentions_digest
+    assert data.take(np.arange(3)).mentions_digest == whole
     assert data.take(np.array([1])).mentioned().tolist() == [2, 3]
     assert len(data) == 3
 

@@ -309,7 +309,9 @@ def test_the_store_keeps_the_objects_of_one_group(tmp_path):
     store, made = ObjectStore(tmp_path), []
 
     def get(group, name):
-        return store.get_or_make_in_group(group, name, lambda: made.append(name) or group + name)
+        assert store.get_or_make_in_group("other", "one", name, lambda: group) == "a"
+        made_of = ("vectors", group, name, lambda: made.append(name) or group + name)
+        return store.get_or_make_in_group(*made_of)
 
     assert [get("a", "x"), get("a", "y"), get("a", "x")] == ["ax", "ay", "ax"]
     assert made == ["x", "y"]

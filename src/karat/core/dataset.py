@@ -652,8 +652,9 @@ class Dataset:
             digest.update(f"revision {revision}".encode())
         return digest.hexdigest()
 
+    @cached_property
     def mentions_digest(self) -> str:
-        """Return a hash of the items of all questions, cheaper than ``fingerprint``."""
+        """A hash of the items of all questions, cheaper than ``fingerprint``."""
         found = hashlib.blake2b(repr(self.roles).encode(), digest_size=16)
         for bags in self._mentions.values():  # type: ignore[attr-defined]
             for part in (bags.rows, bags.offsets, bags.weights):
@@ -666,7 +667,8 @@ class Dataset:
         """Return the dataset with only these questions, in this order."""
         rows = np.asarray(rows)
         part = copy.copy(self)
-        part.__dict__.pop("fingerprint", None)
+        for name in ("fingerprint", "mentions_digest"):
+            part.__dict__.pop(name, None)
         mentions = {name: bags.take(rows) for name, bags in self._mentions.items()}  # type: ignore[attr-defined]
         changes: dict[str, Any] = {
             "questions": self.questions.iloc[rows],

@@ -23,7 +23,7 @@ from karat.execution.runner import Options, Progress, Session, Stopped, shown_pr
 from karat.execution.shards import check_shard_options, run_part
 from karat.execution.workers import one_thread
 from karat.models.model import Model
-from karat.results.load import reason_nothing_ran
+from karat.results.load import FrozenRun, reason_nothing_ran
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 
@@ -209,7 +209,7 @@ def evaluate(
 
 def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
     """Yield a line per model with failed jobs, and per given model that ran on no task."""
-    for run in runs:
+    for run in map(FrozenRun.of, runs):
         records = run.records()
         failed = [record for record in records if record["status"] in FAILURES]
         reason = reason_nothing_ran(run) if given else None

@@ -277,7 +277,8 @@ class ProbeSolver:
             vectors = self._compressed(change(self.base_ if known_items else self._base(test)))
         able = self.probe.answerable(test, vectors)
         rows = test.mentioned()
-        missing = [str(i) for i in test.items.index[rows[~vectors.known(rows)]]]
+        lacking = rows[~vectors.known(rows)]
+        missing = [str(i) for i in test.items.index[lacking]] if len(lacking) else []
         if not able.any() and self.missing == "ignore":
             raise _no_vectors(test, vectors, "test items")
         # coverage counts questions with vectors, even if the probe can answer the others
@@ -600,12 +601,17 @@ class _Attempt:
         key = f"folds-{job.dataset}-{written}-{job.seed}"
         folds = self.store.get_or_make(key, lambda: split(data, how, job.seed))
         fold: Fold = folds[job.fold]
-        train, test = data.take(fold.train), data.take(fold.test)
+
+        def taken() -> tuple[Dataset, Dataset]:
+            train, test = data.take(fold.train), data.take(fold.test)
+            return train.blind() if np.isin(fold.train, fold.test).any() else train, test
+
+        group, share = f"{key}-{job.fold}", self.store.get_or_make_in_group
+        foreign = self.ran_foreign_code()  # which may change the tables
+        train, test = taken() if foreign else share("fold", group, "both", taken)
         keys = self.store.get_or_make(f"keys-{job.dataset}", lambda: item_keys(data))
         self.keys = keys[fold.test]
         self.record.update(repeat=fold.repeat, train_questions=len(train), questions=len(test))
-        if np.isin(fold.train, fold.test).any():
-            train = train.blind()
         return data, train, test
 
     def share_views(self) -> None:
@@ -812,7 +818,7 @@ class _Attempt:
     def _share_from_vectors(self, rows: str, name: str, make: Callable[[], Any]) -> Any:
         """Return what a probe computes from stored vectors, shared by the heads on these rows."""
         group = f"{self.job.vectors}-{self.model.variant}-{rows}"
-        return self.store.get_or_make_in_group(group, name, make)
+        return self.store.get_or_make_in_group("vectors", group, name, make)
 
     def _share_between_variants(self, name: str, make: Callable[[], Vectors]) -> Vectors:
         """Return vectors that the variants of an encoder share in this process."""
@@ -971,7 +977,7 @@ class ObjectStore:
         self._recent: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         #: number of bytes of recently used objects that may be written for other processes
         self.room = 0
-        self._group: tuple[str, dict[str, Any]] = ("", {})
+        self._groups: dict[str, tuple[str, dict[str, Any]]] = {}
 
     def put(self, key: str, value: Any, sent: Any = None) -> str:
         """Store an object and return its key; other processes get ``sent`` instead, if given."""
@@ -1018,11 +1024,11 @@ class ObjectStore:
         self._recent.move_to_end(key)
         return self._recent[key][0]
 
-    def get_or_make_in_group(self, group: str, name: str, make: Callable[[], T]) -> T:
-        """Return the object of a name in a group; those of the group before are dropped."""
-        if self._group[0] != group:
-            self._group = (group, {})
-        members = self._group[1]
+    def get_or_make_in_group(self, kind: str, group: str, name: str, make: Callable[[], T]) -> T:
+        """Return the object of a name in a group; the last group of its kind is dropped."""
+        if self._groups.get(kind, ("",))[0] != group:
+            self._groups[kind] = (group, {})
+        members = self._groups[kind][1]
         if name not in members:
             members[name] = make()
         return members[name]

@@ -286,10 +286,11 @@ def serve_template(descriptor: int) -> None:
         if not message:
             break
         *streams, status = descriptors
+        template = os.getpid()
         if (pid := os.fork()) == 0:
             for each in (control.detach(), awake, alarm, status, *workers.values()):
                 os.close(each)
-            return _become_worker(streams)
+            return _become_worker(streams, template)
         list(map(os.close, streams))
         workers[pid] = status
         control.send(struct.pack("q", pid))
@@ -324,9 +325,11 @@ def _wakeup_pipe() -> tuple[int, int]:
     return awake, alarm
 
 
-def _become_worker(streams: Sequence[int]) -> None:
+def _become_worker(streams: Sequence[int], template: int) -> None:
     """Use the streams as standard input, output and error; end with the template."""
     end_with_parent(signal.SIGKILL)
+    if os.getppid() != template:  # it has already ended
+        os._exit(1)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)

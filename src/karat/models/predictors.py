@@ -143,7 +143,7 @@ class Kernel:
         machine.random_state = 0  # otherwise it advances the global generator without using it
         if len(y) > LARGEST:
             return machine.set_params(kernel="rbf", gamma=0.5).fit(self.rows, y)
-        machine.set_params(kernel="precomputed")
+        machine.kernel = "precomputed"
         for known, target in self._settled:
             alike = {**known.get_params(), "C": machine.C} == machine.get_params()
             if type(known) is type(machine) and alike and known.C <= machine.C:

@@ -230,7 +230,7 @@ class Similarity:
             return np.asarray(mean_similarities(test, vectors, [own])[own])
         names = sorted({own, *self.measures} & {*MEASURES})
         make = partial(mean_similarities, test, vectors, names)
-        return np.array(share(test.mentions_digest(), f"similarities {names}", make)[own])
+        return np.array(share(test.mentions_digest, f"similarities {names}", make)[own])
 
     def _highest(self, test: Dataset, vectors: Vectors) -> np.ndarray:
         scores = np.full(len(test), -np.inf)

@@ -327,8 +327,7 @@ class Trained:
         self.vectors_ = vectors
         self.rows_ = self._row_names(train)
         self.head_ = self._make_head(train)
-        self.truth_ = train.target
-        self.shares_ = train.shares()
+        self.train_, self.truth_ = train, train.target
         self.scaler_, X = self._shared("train", lambda: self._fit_scaler(train, vectors))
         X = self._owned(X)
         if train.target is None:
@@ -358,7 +357,7 @@ class Trained:
         X = self._shared(name, lambda: self._scaled(self._compose(test, vectors), fit=False))
         X = self._owned(X)
         if hasattr(self.head_, "outlier_scores"):
-            return flag_outliers(self.head_.outlier_scores(X), test, self.shares_)
+            return flag_outliers(self.head_.outlier_scores(X), test, self.train_.shares())
         if self.truth_ is None:
             if not hasattr(self.head_, "fit_predict"):
                 raise DefinitionError(
@@ -383,7 +382,7 @@ class Trained:
     def unanswered(self, test: Dataset) -> Predictions:
         """Return the baseline; in a clustering, a separate cluster per item."""
         if hasattr(self.head_, "outlier_scores"):
-            return predict_frequencies(test, self.shares_)
+            return predict_frequencies(test, self.train_.shares())
         if self.truth_ is None:
             return self._clustering(-1 - _distinct_items(test), test)
         return baseline(self.truth_, test)
@@ -456,7 +455,7 @@ class Trained:
 
     def _row_names(self, data: Dataset) -> str:
         """Return a digest of the items of all questions, and of how their vectors are made."""
-        return f"{self.compose} {self.scale} {data.mentions_digest()}" if self.share else ""
+        return f"{self.compose} {self.scale} {data.mentions_digest}" if self.share else ""
 
 
 def _distinct_items(data: Dataset) -> np.ndarray:
