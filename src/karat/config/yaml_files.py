@@ -76,7 +76,7 @@ class Node:
 
     def renewed(self, value: Any) -> Node:
         """Return a node with another value at the same place."""
-        return replace(self, value=value)
+        return Node(value, self.file, self.line, self.key_line, self.text)
 
     def child(self, key: Key) -> Node | None:
         """Return the node at a key or index, or None."""
@@ -204,7 +204,7 @@ _WORDS = {
 }
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class _Refused(Exception):
