@@ -60,6 +60,7 @@ from karat.execution.resources import (
 #: modules that nearly every job imports
 PRELOADED = (
     "karat.execution.runner",
+    "karat.metrics.supervised",
     "karat.probes.estimators",
     "pydantic_core",  # a job needs it after the model, which may change the module path
     "sklearn.base",
@@ -309,6 +310,7 @@ def _load_libraries() -> None:
 
     DummyClassifier().fit([[0.0], [1.0]], [0, 1])  # it looks for plugins of dataframes
     guard.prepare()
+    _thread_pools(len(sys.modules))
     gc.freeze()  # workers share the memory of these objects with this process
     gc.enable()
 
