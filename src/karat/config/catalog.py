@@ -38,8 +38,7 @@ from karat.corruptions.view import check_view, parse_composition, views
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, did_you_mean, unknown
 from karat.metrics.metric import get_metric
-from karat.models.adapters import adapt, dependencies, is_vector_file
-from karat.models.contrib.endpoints import endpoint_model, is_endpoint
+from karat.models.adapters import adapt, dependencies, is_endpoint, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerEncoder
 from karat.models.model import Model, object_identity
 
@@ -168,6 +167,8 @@ class Catalog:
         if not isinstance(model, str):
             return adapt(model, name)
         if is_endpoint(model):
+            from karat.models.contrib.endpoints import endpoint_model
+
             short, endpoint = endpoint_model(model)
             return adapt(endpoint, name or short)
         own, _, what = model.partition("=")

@@ -20,7 +20,6 @@ from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, make_plan, pick_tasks
 from karat.execution.resources import Limits, restored_folder
 from karat.execution.runner import Options, Progress, Session, Stopped, shown_progress
-from karat.execution.shards import check_shard_options, run_part
 from karat.execution.workers import one_thread
 from karat.models.model import Model
 from karat.results.load import FrozenRun, reason_nothing_ran
@@ -278,7 +277,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    messages += [*_wrong_budget(options), *_wrong_engine(options), *check_shard_options(options)]
+    messages += [*_wrong_budget(options), *_wrong_engine(options), *_wrong_shard(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
@@ -289,6 +288,25 @@ def _wrong_engine(options: Options) -> Iterator[str]:
         yield f'engine must be "local" or "dask", got {options.engine!r}.'
     elif options.scheduler is not None and options.engine != "dask":
         yield 'scheduler requires engine="dask" (--engine dask).'
+
+
+def _wrong_shard(options: Options) -> Iterator[str]:
+    if options.shard is not None:
+        from karat.execution.shards import parse_shard
+
+        try:
+            parse_shard(options.shard)
+        except DefinitionError as error:
+            yield from error.messages
+    if not options.lease >= 1:
+        yield f"lease must be at least 1 second, got {options.lease!r}."
+    if options.claim is not None:
+        if options.retry_failed:
+            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
+        if options.exit_on_error:
+            yield "exit_on_error cannot be combined with claim."
+    if options.estimates is not None and options.shard is None and options.claim is None:
+        yield "estimates requires shard or claim."
 
 
 def _wrong_budget(options: Options) -> Iterator[str]:
@@ -404,6 +422,8 @@ def run_suite(
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
     if options.shard is not None or options.claim is not None:
+        from karat.execution.shards import run_part
+
         return run_part(plan, suite, options, progress or Progress())
     return Session(plan, suite, options, progress or Progress()).run()
 
@@ -413,8 +433,9 @@ def is_corpus(catalog: Catalog, name: str) -> bool:
 
     Any folder with a slash at its end is: the reader reports what it lacks.
     """
+    if not Path(name).is_dir():
+        return False
     from karat.data.readers.corpus import corpus_layout
 
     known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
-    meant = name.endswith("/") or bool(corpus_layout(Path(name)))
-    return name not in known and Path(name).is_dir() and meant
+    return name not in known and (name.endswith("/") or bool(corpus_layout(Path(name))))

@@ -466,24 +466,6 @@ def _link(source: Path, target: Path) -> None:
 # -- running --------------------------------------------------------------------------------------
 
 
-def check_shard_options(options: Options) -> Iterator[str]:
-    """Yield a message for each wrong option of a shard."""
-    if options.shard is not None:
-        try:
-            parse_shard(options.shard)
-        except DefinitionError as error:
-            yield from error.messages
-    if not options.lease >= 1:
-        yield f"lease must be at least 1 second, got {options.lease!r}."
-    if options.claim is not None:
-        if options.retry_failed:
-            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
-        if options.exit_on_error:
-            yield "exit_on_error cannot be combined with claim."
-    if options.estimates is not None and options.shard is None and options.claim is None:
-        yield "estimates requires shard or claim."
-
-
 @dataclass(frozen=True)
 class Parts:
     """The bundles of a plan, and for each part those that belong to it."""

@@ -200,6 +200,15 @@ def is_vector_file(text: str) -> bool:
     return lowered.endswith(VECTOR_FILE_SUFFIXES)
 
 
+def is_endpoint(name: str) -> bool:
+    """Return whether the name of a model is the address of an endpoint.
+
+    >>> is_endpoint("http://localhost:8080/v1#bge-small"), is_endpoint("onehot")
+    (True, False)
+    """
+    return name.lower().startswith(("http://", "https://"))
+
+
 def _instance(cls: type) -> Any:
     try:
         return cls()

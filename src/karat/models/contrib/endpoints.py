@@ -67,15 +67,6 @@ _ADVICE = {
 }
 
 
-def is_endpoint(name: str) -> bool:
-    """Return whether the name of a model is the address of an endpoint.
-
-    >>> is_endpoint("http://localhost:8080/v1#bge-small"), is_endpoint("onehot")
-    (True, False)
-    """
-    return name.lower().startswith(("http://", "https://"))
-
-
 def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
     """Return the encoder of ``URL#MODEL`` and a short name for it.
 
