@@ -482,8 +482,7 @@ class Dataset:
         <Dataset corpus: 1 questions about 3 text items, items>
         """
         make = registry.load_object("karat.data.readers.corpus:corpus_dataset")
-        options = {"name": name, "passages": passages, "overlap": overlap, "about": about}
-        data: Dataset = make(documents, queries, judgments, **options)
+        data: Dataset = make(documents, queries, judgments, name, about, passages, overlap)
         return data
 
     # -- properties -------------------------------------------------------------------------

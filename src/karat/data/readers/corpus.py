@@ -84,21 +84,12 @@ class _Notes:
 
 
 def corpus_dataset(
-    documents: pd.DataFrame | pd.Series | Mapping[Any, str],
-    queries: pd.DataFrame | pd.Series | Mapping[Any, str],
-    judgments: pd.DataFrame,
-    *,
-    name: str = "corpus",
-    passages: int | None = None,
-    overlap: int = 0,
-    about: Mapping[str, str] | None = None,
+    documents: Any, queries: Any, judgments: Any, name: str, about: Any, passages: Any, overlap: int
 ) -> Dataset:
-    """Return the retrieval questions of a corpus.
+    """Return the retrieval questions of a corpus, as ``Dataset.from_corpus`` documents.
 
-    ``documents`` and ``queries`` have the columns ``id`` and ``text``, documents also ``title``,
-    or map ids to texts. ``judgments`` has ``query``, ``document`` and, if it is graded,
-    ``relevance``. Empty texts, judgments of unknown documents and queries without a relevant
-    document are left out, with a warning that counts them.
+    Empty texts, judgments of unknown documents and queries without a relevant document are left
+    out, with a warning that counts them.
     """
     notes = _Notes(name)
     texts = _texts(documents, notes, "documents")
@@ -272,15 +263,8 @@ def read_corpus(files: Files, spec: DataSpec) -> Dataset:
     if spec.choice("titles", "join", "drop") == "drop":
         documents = documents.drop(columns="title", errors="ignore")
     words = spec.integer("passages", 0, 0) or None
-    return corpus_dataset(
-        documents,
-        queries,
-        judgments,
-        name=spec.name,
-        passages=words,
-        overlap=spec.integer("overlap", 0, 0),
-        about=spec.about,
-    )
+    overlap = spec.integer("overlap", 0, 0)
+    return corpus_dataset(documents, queries, judgments, spec.name, spec.about, words, overlap)
 
 
 Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
