@@ -249,9 +249,7 @@ def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
 
 
 def _csv_cell(value: Any) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerow([value, ""])
-    return file.getvalue()[:-2]
+    return "" if value is None else quote_cells([str(value)])[0]
 
 
 # -- reading run.json and records ---------------------------------------------------------------
