@@ -255,6 +255,12 @@ def test_equal_items_may_have_equal_vectors():
     assert same_vectors(data, vectors) == (2, 4)
 
 
+def test_vectors_may_be_equal_at_the_beginning_only():
+    beginning = [1.0] * 20
+    data, vectors = side([[*beginning, 2], [*beginning, 3], [*beginning, 2]], [0, 1, 2], [5, 6, 7])
+    assert same_vectors(data, vectors) == (2, 3)
+
+
 @steady
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 6), st.integers(1, 50))
 def test_constant_dimensions_are_found_over_all_rows(seed, rows, width, most):

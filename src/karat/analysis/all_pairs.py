@@ -254,12 +254,8 @@ def separate(
         p = _wilcoxon_holm(values)
     else:
         p = step_down(rank_tasks(values) if ranks is None else ranks)
-    return Separation(p, TESTS[test]) if _tested(p).any() else Separation(p, why=TOO_FEW)
-
-
-def _tested(adjusted: np.ndarray) -> np.ndarray:
-    """Return which models have a pair that was tested."""
-    return np.asarray((~np.isnan(adjusted) & ~np.eye(len(adjusted), dtype=bool)).any(axis=1))
+    tested = (~np.isnan(p) & ~np.eye(len(p), dtype=bool)).any()
+    return Separation(p, TESTS[test]) if tested else Separation(p, why=TOO_FEW)
 
 
 def _wilcoxon_holm(table: np.ndarray) -> np.ndarray:

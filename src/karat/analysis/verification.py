@@ -183,7 +183,8 @@ def verify(
         found = find_run(found)
     except DataError as error:
         return _damaged_plan(found, str(error), seed)
-    others = [each for each in as_runs(against) if not _is_same(each, found)] if against else []
+    own, several = found.folder.resolve(), as_runs(against) if against else []
+    others = [each for each in several if each.folder.resolve() != own]
     return _Work(
         found, others, jobs, seed, _Reference(found, model, suite, Catalog(define))
     ).result()
@@ -194,10 +195,6 @@ def _damaged_plan(run: Run, message: str, seed: int) -> Verification:
     rows = [(name, "refused" if name == "schema" else "skipped", "") for name in CHECKS]
     table = pd.DataFrame(rows, columns=COLUMNS)
     return Verification(run, table, (Reason("schema", message),), (), seed)
-
-
-def _is_same(one: Run, other: Run) -> bool:
-    return one.folder.resolve() == other.folder.resolve()
 
 
 class _Reference:

@@ -602,6 +602,8 @@ def same_vectors(data: Dataset, vectors: Vectors) -> tuple[int, int]:
         return 0, len(places)
     rows, first = vectors.rows[places], dict[bytes, int]()
     matrix = vectors.matrix[places] + 0.0  # -0 is 0
+    if len(set(map(np.ndarray.tobytes, matrix[:, :8]))) == len(rows):  # all differ at the beginning
+        return 0, len(rows)
     vector = np.array([first.setdefault(row.tobytes(), i) for i, row in enumerate(matrix)])
     item = rows if data.modality == "entity" else row_codes(data.items.iloc[rows])
     items = item.max() + 1

@@ -237,7 +237,7 @@ def _csv_cells(values: Sequence[Any], whole: bool = False) -> list[str]:
     kinds = set(map(type, values))
     numbers = {int, float, type(None)}
     if kinds in ({str}, {int}):
-        return quote_cells(list(map(str, values)))
+        return quote_cells(list(values if str in kinds else map(str, values)))
     if kinds <= numbers and not whole and kinds != {type(None)}:
         floats = values if kinds == {float} else [np.nan if v is None else v for v in values]
         texts = list(map(repr, map(float, floats)))
@@ -678,13 +678,12 @@ def _written(column: pd.Series) -> Any:
     """Return numbers as they are and other cells as cut texts; a missing cell is None."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return column.to_numpy()
-    missing = column.isna().tolist()
     cells = column.astype(object).tolist()
     if _is_plain(cells):
         return np.array(cells, dtype=object)
     texts = [
         None if lost else cut_text(encodable(str(cell)), TEXT_LENGTH)
-        for lost, cell in zip(missing, cells, strict=True)
+        for lost, cell in zip(column.isna().tolist(), cells, strict=True)
     ]
     return np.array(texts, dtype=object)
 
