@@ -409,6 +409,7 @@ def _levels(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
     return np.bincount(level, weights=positive * weight), np.bincount(level, weights=weight)
 
 
+@shared
 def _at_best_f1(predictions: Predictions) -> tuple[float, float]:
     """Return the number of positive rows and of all rows above the highest threshold of best F1."""
     gained, taken = map(np.cumsum, _levels(predictions))

@@ -671,7 +671,7 @@ def _named(data: Dataset, places: np.ndarray) -> list[str]:
     if data.modality == "table":
         return [str(name) for name in data.items.index[places]]
     items = data.items.iloc[places].to_numpy(dtype=object)
-    return [item_text(item) if data.modality in ITEM_TYPES else str(item) for item in items]
+    return list(map(item_text if data.modality in ITEM_TYPES else str, items))
 
 
 def _written(column: pd.Series) -> Any:
