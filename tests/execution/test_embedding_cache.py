@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -314,6 +315,13 @@ def stage(tmp_path, monkeypatch):
 
 def vectors(job):
     return np.load(Path(job.vectors) / "vectors.npy")
+
+
+@pytest.mark.parametrize(("prompt", "key"), [("", b""), ("q: ", blake2b(b"q: ").digest())])
+def test_the_hash_of_a_text_never_changes(prompt, key):
+    texts = ["", "a", "ü" * 500]
+    expected = [blake2b(text.encode(), digest_size=16, key=key).digest() for text in texts]
+    assert text_hashes(texts, prompt) == expected
 
 
 def test_a_data_set_is_embedded_once_for_all_folds(stage):

@@ -83,10 +83,14 @@ class CachedVectors:
 
 def text_hashes(texts: Iterable[str], prompt: str = "") -> list[bytes]:
     """Return the hashes of texts that are encoded with a prompt."""
-    blake, size = hashlib.blake2b, TEXT_HASH_BYTES
+    blake, found = hashlib.blake2b, []
     key = blake(prompt.encode("utf-8", "surrogatepass")).digest() if prompt else b""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return [blake(each, digest_size=size, key=key).digest() for each in encoded]
+    empty = blake(digest_size=TEXT_HASH_BYTES, key=key)
+    for text in texts:  # a copy takes half of the time of a new hash
+        one = empty.copy()
+        one.update(text.encode("utf-8", "surrogatepass"))
+        found.append(one.digest())
+    return found
 
 
 def _role_parts(order: RoleOrder) -> list[str]:

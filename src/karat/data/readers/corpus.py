@@ -381,13 +381,9 @@ def _document(cell: str, names: Sequence[str]) -> str:
     wanted = Path(cell.strip()).as_posix().removeprefix("./")
     if wanted in names:
         return wanted
-    ends = [name for name in names if name.rpartition("/")[2] in (wanted, *_suffixed(wanted))]
+    files = [wanted, *(wanted + suffix for suffix in TEXT_SUFFIXES)]
+    ends = [name for name in names if name.rpartition("/")[2] in files]
     return ends[0] if len(ends) == 1 else wanted
-
-
-def _suffixed(name: str) -> Iterator[str]:
-    for suffix in TEXT_SUFFIXES:
-        yield name + suffix
 
 
 #: a column of a table: the name of the table, and the position
