@@ -97,10 +97,11 @@ class Kernel:
         kernel = np.empty((len(rows), len(rows)))
         for start in range(0, len(rows), 64):  # a few rows at a time, for the CPU cache
             part = slice(start, start + 64)
-            block = np.matmul(rows[part], rows.T, out=kernel[part])
-            block -= halves
+            block = rows[part] @ rows[start:].T
+            block -= halves[start:]
             block -= halves[part, None]
-            np.exp(np.minimum(block, 0, out=block), out=block)
+            kernel[part, start:] = np.exp(np.minimum(block, 0, out=block), out=block)
+            kernel[start:, part] = block.T
         np.fill_diagonal(kernel, 1.0)
         return kernel
 
