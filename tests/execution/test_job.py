@@ -29,11 +29,13 @@ from karat.execution.job import (
     ObjectStore,
     PredictorSolver,
     ProbeSolver,
+    _Attempt,
     run_job,
 )
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
+from karat.models.vector_files import VectorFile
 from karat.probes.retrieval import Duplicates, Nearest, SameClass
 from karat.probes.similarity import Similarity
 from karat.probes.trained import Trained
@@ -318,6 +320,25 @@ def test_the_store_keeps_the_objects_of_one_group(tmp_path):
     assert get("b", "x") == "bx"
     assert get("a", "x") == "ax"
     assert made == ["x", "y", "x", "x"]
+
+
+def test_jobs_share_a_fold_unless_code_of_a_user_may_change_it(tmp_path, two_classes):
+    (tmp_path / "vectors.txt").write_text("a 1.0 2.0\n")
+    task, store = two_classes(kind="classification"), ObjectStore(tmp_path)
+    store.put("model", adapt(VectorFile(str(tmp_path / "vectors.txt"))))
+    store.put("task", task)
+    store.put("data", task.dataset)
+
+    def load(fold, vectors):
+        job = Job("model", "task", "data", fold, 42, "spec", "", vectors=vectors)
+        return _Attempt(job, store)._load()[1:]
+
+    train, test = load(0, "stored")
+    assert load(0, "stored")[0] is train and load(0, "stored")[1] is test
+    assert load(1, "stored")[0] is not train
+    own = load(1, None)
+    assert own[0] is not load(1, None)[0] is not load(1, "stored")[0]
+    assert own[0].questions.equals(load(1, "stored")[0].questions)
 
 
 def test_recent_objects_are_written_for_other_stores_while_there_is_room(tmp_path):
