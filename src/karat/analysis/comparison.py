@@ -34,6 +34,7 @@ from karat.core.formatting import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
+from karat.results.clusters import check_cluster
 from karat.results.load import NOT_RUN, OK, choose_metric, frozen_runs, gather_scores, make_cells
 from karat.results.pooling import question_difference
 from karat.results.run import Run
@@ -78,7 +79,8 @@ class Paired:
 
     ``ratio`` is n_test / n_train, NaN if unknown. Both ``states`` are "ok" if they could be paired.
     ``own`` are each model's means over all folds it has a score of, ``held`` their numbers.
-    ``sides`` and ``units`` locate the stored predictions, if there are any.
+    ``sides`` and ``units`` locate the stored predictions, if there are any. ``cluster`` is the
+    column of items that belong together, empty for the declared groups.
     """
 
     task: str
@@ -92,6 +94,7 @@ class Paired:
     own: tuple[float, float]
     sides: tuple[Side, Side] | None = None
     units: list[Unit] = field(default_factory=list)
+    cluster: str = ""
 
     @property
     def compared(self) -> bool:
@@ -136,6 +139,25 @@ def pair_with(
         name: _RunPairing((sides[name], sides[reference]), metric, "folds", []).done()
         for name in others
     }
+
+
+def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
+    """Return a pairing whose items are tested by clusters; None and "" change nothing.
+
+    Raises ``DefinitionError`` if no task has the column, or too few values of it.
+    """
+    if not column:
+        return found
+    stored = [
+        (paired.task, side.run, paired.task)
+        for paired in found.tasks
+        for side in paired.sides or ()
+    ]
+    if not stored:
+        raise DefinitionError(f'cluster "{column}" needs stored predictions of both models.')
+    notes = check_cluster(column, stored)
+    tasks = [replace(paired, cluster=column) for paired in found.tasks]
+    return replace(found, tasks=tasks, notes=[*found.notes, *notes])
 
 
 # -- from a table of scores -----------------------------------------------------------------
