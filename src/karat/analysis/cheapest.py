@@ -171,9 +171,12 @@ def _price_by_task(given: Gathered) -> dict[str, dict[str, float]]:
 
 
 def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
-    """Return the cost of each model on each task, from its finished jobs."""
+    """Return the cost of each model on each task, from its finished jobs.
+
+    That of a fold with several replicates is their mean.
+    """
     (of_job, keys), add = _OF_JOB[cost], COSTS[cost].add
-    values: dict[str, dict[str, list[float]]] = {}
+    values: dict[str, dict[str, dict[Any, list[float]]]] = {}
     for number, (run, model, labels) in enumerate(given.sources):
         table = columns_of(run)
         columns = {key: table.column(key) for key in ("task", "fold", "status", *keys)}
@@ -184,8 +187,15 @@ def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
                 continue
             value = of_job(job)
             if value is not None:
-                values.setdefault(model, {}).setdefault(task, []).append(float(value))
-    return {m: {t: float(add(v)) for t, v in own.items()} for m, own in values.items()}
+                fits = values.setdefault(model, {}).setdefault(task, {})
+                fits.setdefault((run.about.get("seed"), job["fold"]), []).append(float(value))
+    return {
+        model: {
+            task: float(add([sum(fits) / len(fits) for fits in folds.values()]))
+            for task, folds in own.items()
+        }
+        for model, own in values.items()
+    }
 
 
 # -- differences ----------------------------------------------------------------------------

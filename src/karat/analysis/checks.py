@@ -21,6 +21,7 @@ import scipy
 
 from karat.analysis.leaderboard import fold_ratios
 from karat.core.formatting import count
+from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
 from karat.results.load import (
@@ -891,7 +892,7 @@ def _repeated_jobs(facts: Facts) -> Iterator[tuple[CheckedJob, CheckedJob]]:
     last: dict[Any, CheckedJob] = {}
     jobs = map(facts.jobs.__getitem__, _jobs_with_equals(facts))
     for job in sorted(jobs, key=lambda job: str(job.record["utc"])):
-        spec, seed = job.record["spec"], job.about.get("seed")
+        spec, seed = job.record["spec"], fit_seed(job.about)
         row = (job.model, job.task, job.record["repeat"], job.record["fold"], seed)
         before = last.get(spec) if spec and spec in last else last.get(row)
         last[row] = job
@@ -905,7 +906,7 @@ def _jobs_with_equals(facts: Facts) -> list[int]:
     """Return the jobs that succeeded and share a row or a spec with another; late ones first."""
     jobs, status = facts.jobs, facts.jobs.column("status")
     ok = [at for at in (*sorted(jobs.late), *jobs.counting()) if status[at] == "ok"]
-    seeds = [str(run.about.get("seed")) for run, _, _ in jobs.sources]
+    seeds = [str(fit_seed(run.about)) for run, _, _ in jobs.sources]
     table = pd.DataFrame(
         {
             "model": jobs.model,

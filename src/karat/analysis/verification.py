@@ -28,6 +28,7 @@ import pandas as pd
 from karat.config.catalog import Catalog, change_models
 from karat.core.formatting import count, rounded
 from karat.core.predictions import Predictions, as_text
+from karat.core.replicates import model_seed, replicate_of
 from karat.core.task import Suite, Task
 from karat.corruptions.view import CLEAN, View
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError
@@ -324,10 +325,11 @@ class _Reference:
         at = fold if same else 0
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            (run,) = evaluate(
+            *_, run = evaluate(
                 [self.model],
                 [made],
                 seed=chosen,  # type: ignore[arg-type]
+                seeds=replicate_of(self.run.about) + 1 if same else 1,
                 folds=[at],
                 output=folder,
                 items=False,
@@ -428,8 +430,10 @@ class _Work:
         if record["metric"] != task["metrics"][0]:
             yield f"its metric is {record['metric']}, that of the task {task['metrics'][0]}."
         seed = about.get("seed")
-        if isinstance(seed, int) and record["seed"] != (seed + record["fold"]) % (2**31 - 1):
-            yield f"the seed of the job is {record['seed']}, expected {seed} + {record['fold']}."
+        if isinstance(seed, int):
+            expected = model_seed(seed, record["fold"], replicate_of(about))
+            if record["seed"] != expected:
+                yield f"the seed of the job is {record['seed']}, expected {expected}."
         clean = [view for view in record["views"] if view_of(view) == CLEAN]
         lacking = [name for name in task["metrics"] if not clean or name not in clean[0]["scores"]]
         if lacking and task["metrics"] != ["?"]:

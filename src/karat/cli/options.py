@@ -225,7 +225,16 @@ suite_options = combine_options(
     table_options,
     define_option,
 )
-run_options = combine_options(click.argument("suite"), suite_options)
+run_options = combine_options(
+    click.argument("suite"),
+    suite_options,
+    option(
+        "--seeds N",
+        "Fit models that use a seed N times on each fold, with other seeds; the mean counts.",
+        type=int,
+        default=1,
+    ),
+)
 session_options = combine_options(
     option(
         "-w, -p, --workers, --parallel N",

@@ -30,6 +30,7 @@ from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.core.files import write_atomic
 from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
+from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -276,7 +277,8 @@ def _shown(given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
         shown.runs.append(ShownRun(run, models.index(model), own, records))
     oldest_first = reversed(newest_first(run for run, *_ in given.sources))
     age = {id(run): place for place, run in enumerate(oldest_first)}
-    shown.runs.sort(key=lambda each: (each.model, age[id(each.run)]))
+    # the last run of a model is shown in detail: that of its first seed
+    shown.runs.sort(key=lambda e: (e.model, -replicate_of(e.run.about), age[id(e.run)]))
     return shown
 
 
