@@ -87,8 +87,11 @@ def column_labels(items: pd.DataFrame, column: str) -> pd.Series:
     else:
         texts = [" ".join(cells) for cells in items[text_columns(items)].to_numpy(dtype=object)]
         labels = pd.Series(near_duplicates(texts), index=items.index)
+    empty = labels == ""
+    if not empty.any():
+        return labels
     own = pd.Series([f"item {key}" for key in items.index], index=items.index, dtype=object)
-    return labels.where(labels != "", own)
+    return labels.mask(empty, own)
 
 
 def declared_groups(folds: Sequence[Predictions], by_group: bool) -> list[np.ndarray] | None:
