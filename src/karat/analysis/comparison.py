@@ -129,16 +129,25 @@ def pair(
 
 
 def pair_with(
-    runs: Any, reference: str, others: Iterable[str], metric: str | None, pool: str = "variant"
+    runs: Any,
+    reference: str,
+    others: Iterable[str],
+    metric: str | None,
+    pool: str = "variant",
+    cluster: str | None = None,
 ) -> dict[str, Pairing]:
     """Return each of several models paired with a reference, all named as on the leaderboard."""
     if isinstance(runs, pd.DataFrame | Mapping):
-        return {name: _of_table(runs, name, reference, metric) for name in others}
+        return {
+            name: cluster_pairing(_of_table(runs, name, reference, metric), cluster)
+            for name in others
+        }
     sides = {side.model: side for side in pooled_sides(frozen_runs(runs), pool)}
-    return {
+    found = {
         name: _RunPairing((sides[name], sides[reference]), metric, "folds", []).done()
         for name in others
     }
+    return {name: cluster_pairing(each, cluster) for name, each in found.items()}
 
 
 def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
@@ -475,6 +484,7 @@ def compare(
     on: str = "folds",
     pool: str = "variant",
     test: str = "max-t",
+    cluster: str | None = None,
 ) -> Comparison:
     """Test whether model ``a`` is better than model ``b``, on each task and over all tasks.
 
@@ -504,6 +514,9 @@ def compare(
         Test over tasks: ``"max-t"`` on ranks, as for the letters of the leaderboard, which for two
         models is the exact sign-flip test of wins and losses, or ``"wilcoxon"`` on the sizes of
         gains.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -523,7 +536,7 @@ def compare(
     >>> found.sentence, found.overall.p  # doctest: +SKIP
     """
     check_rope(rope)
-    found = pair(runs, a, b, metric, on, pool)
+    found = cluster_pairing(pair(runs, a, b, metric, on, pool), cluster)
     if not found.tasks:
         raise DataError(f"{found.first} and {found.second} have no task.")
     tests, reasons = _item_tests(found, on)

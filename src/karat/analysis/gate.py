@@ -17,7 +17,16 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ONE_FOLD,
+    Paired,
+    Pairing,
+    cluster_pairing,
+    is_ratio,
+    pair,
+)
 from karat.analysis.item_tests import (
     GAINS,
     contributions,
@@ -321,6 +330,7 @@ def calibrate_gate(
     tasks: str | Sequence[str] = (),
     simulations: int = SIMULATIONS,
     seed: int = 0,
+    cluster: str | None = None,
 ) -> GateRates:
     """Return the error rates of a gate against a baseline, by simulation.
 
@@ -337,6 +347,8 @@ def calibrate_gate(
         Names or patterns of the tasks. Default: all.
     simulations, seed
         The number of simulated gates per loss, and the seed of the simulation.
+    cluster
+        A column kept with the items that belong together, as in ``gate``.
 
     Returns
     -------
@@ -697,6 +709,7 @@ def gate(
     margin: float = MARGIN,
     tasks: str | Sequence[str] = (),
     run: NewRuns | None = None,
+    cluster: str | None = None,
 ) -> Gate:
     """Test whether a new model is not worse than a baseline by a margin or more.
 
@@ -718,6 +731,9 @@ def gate(
         Names or patterns of the tasks. Default: all of the baseline.
     run
         How a model is run. Default: with the suite of the baseline, into ``results``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -742,14 +758,15 @@ def gate(
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh = _one_model(_stored_runs(new), None, new)
         base = _one_model(stored, fresh[0].model, baseline)
-        return _Evidence(fresh, base, margin, chosen).judged(rates)
+        return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
     base = _one_model(stored, str(new), baseline)
     scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
     for made, done in how.run(new, base[0], wanted):
-        evidence = _Evidence([made], base, margin, wanted[:done], tuple(wanted[done:]))
+        left = tuple(wanted[done:])
+        evidence = _Evidence([made], base, margin, wanted[:done], left, cluster)
         if not evidence.later or evidence.is_certain:
             break
     return evidence.judged(rates)
@@ -765,6 +782,8 @@ class _Evidence:
     tasks: Sequence[str]
     #: tasks that were not run yet
     later: tuple[str, ...] = ()
+    #: the column of items that belong together
+    cluster: str | None = None
 
     @cached_property
     def is_certain(self) -> bool:
@@ -797,7 +816,8 @@ class _Evidence:
 
     @cached_property
     def found(self) -> Pairing:
-        return pair([], self.new, self.baseline, None, "folds")
+        found = pair([], self.new, self.baseline, None, "folds")
+        return cluster_pairing(found, self.cluster)
 
     @cached_property
     def wanted(self) -> list[Paired]:

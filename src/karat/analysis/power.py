@@ -12,7 +12,16 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ONE_FOLD,
+    Paired,
+    Pairing,
+    cluster_pairing,
+    is_ratio,
+    pair,
+)
 from karat.analysis.item_tests import (
     CORRECTED,
     FEWEST_ITEMS,
@@ -151,6 +160,7 @@ def power(
     tasks: Sequence[str] | None = None,
     models: Sequence[str] = (),
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> Power:
     """Return how many tasks, folds or items detect a difference of two models in 80 % of cases.
 
@@ -171,6 +181,9 @@ def power(
         Models to choose from. Default: all. The two with the best mean ranks are compared.
     pool
         Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items: the items needed are then clusters with the same value.
+        Default: the declared groups.
 
     Raises
     ------
@@ -188,7 +201,7 @@ def power(
     given = gather_scores(runs, pool)
     wanted = [task for task in given.metrics if tasks is None or task in tasks]
     two = _two_best(given, wanted, models)
-    found = pair(runs, *two, None, "folds", pool)
+    found = cluster_pairing(pair(runs, *two, None, "folds", pool), cluster)
     used = [p for p in found.tasks if p.task in wanted and p.compared]
     if not used:
         raise DataError(f"{two[0]} and {two[1]} share no fold of a task.")
