@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.item_tests import first_repeat, is_accuracy
+from karat.analysis.item_values import is_accuracy
 from karat.analysis.items import item_losses
+from karat.analysis.stored_items import first_repeat
 from karat.core.predictions import Predictions
 from karat.errors import DataError, KaratError
 from karat.results.clusters import (

@@ -23,29 +23,24 @@ from karat.analysis.comparison import (
     ONE_FOLD,
     Paired,
     Pairing,
-    cluster_pairing,
+    by_cluster,
     is_ratio,
     pair,
 )
-from karat.analysis.item_tests import (
-    GAINS,
-    contributions,
-    first_repeat,
-    fold_repeats,
-    is_accuracy,
-    paired_values,
-)
+from karat.analysis.item_tests import CORRECTED, ItemTest, paired_items
+from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.power import (
-    ON_ITEM,
     Z_LEVEL,
     Z_POWER,
     check_margin,
     count_items,
-    metric_range,
+    fold_difference,
+    item_test,
+    named_difference,
     pool_tasks,
-    task_difference,
 )
+from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
 from karat.core.files import write_atomic
 from karat.core.formatting import count, format_p, interval, records, rounded
@@ -53,11 +48,13 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
-from karat.metrics.metric import MTEB
+from karat.metrics.metric import MTEB, get_metric, metric_range
+from karat.results.clusters import check_cluster, count_clusters, item_clusters, unit_notes
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
+from karat.stats.learner_tests import FitNoise, wider
 from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, fold_ratio, holm
 from karat.stats.racing import loss_e_process
 
@@ -133,7 +130,8 @@ class ItemNoise:
 
     ``differences`` are those of items, in the units of the score. If answers are right or wrong
     (``binary``), a loss makes answers wrong; otherwise it lowers all scores. ``retraining`` is the
-    standard deviation of the mean difference that items do not explain.
+    standard deviation of the mean difference that items do not explain, ``folds`` the number of
+    fits, whose differences show it.
     """
 
     differences: np.ndarray
@@ -141,13 +139,18 @@ class ItemNoise:
     step: float
     binary: bool
     retraining: float = 0.0
+    folds: int = 1
 
     def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
         """Return the difference on new items, if the true one is a loss."""
         loss -= self.retraining * float(rng.standard_normal())
         mean, variance = self._binary(rng, loss) if self.binary else self._scores(rng, loss)
-        error = math.sqrt(max(variance, 0.0) / self.items)
-        return MeanDifference(mean, error, self.items - 1, self.step)
+        of_items = np.array([max(variance, 0.0) / self.items])
+        freedom = self.folds - 1.0
+        shown = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
+        noise = FitNoise((of_items + self.retraining**2) * shown, np.array([freedom]))
+        error, freedoms = wider(of_items, self.items, noise)
+        return MeanDifference(mean, float(error[0]), float(freedoms[0]), self.step)
 
     def _binary(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
         lost, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
@@ -258,6 +261,8 @@ class GateRates:
         The tasks whose noise is that of items; the others are tested over folds.
     simulations
         The number of simulated gates per loss.
+    cluster
+        The column of items that belong together; None for the declared groups.
     """
 
     margin: float
@@ -266,6 +271,7 @@ class GateRates:
     tasks: tuple[str, ...]
     on_items: tuple[str, ...] = ()
     simulations: int = SIMULATIONS
+    cluster: str | None = None
 
     @property
     def false_alarms(self) -> float:
@@ -290,7 +296,8 @@ class GateRates:
         """Return everything as plain values."""
         own = {"margin": self.margin, "noise": self.noise, "simulations": self.simulations}
         tasks = {"tasks": list(self.tasks), "on_items": list(self.on_items)}
-        return {**own, **tasks, "rates": records(self.rates)}
+        clusters = {"cluster": self.cluster} if self.cluster else {}
+        return {**own, **clusters, **tasks, "rates": records(self.rates)}
 
     def save(self, folder: str | Path) -> Path:
         """Write ``gate.json`` into a folder."""
@@ -309,7 +316,7 @@ class GateRates:
             rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
             tasks = tuple(found["tasks"]), tuple(found["on_items"])
             facts = float(found["margin"]), str(found["noise"]), rates
-            return cls(*facts, *tasks, int(found["simulations"]))
+            return cls(*facts, *tasks, int(found["simulations"]), found.get("cluster"))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -366,12 +373,14 @@ def calibrate_gate(
     names = _chosen_tasks(_scored_tasks(sides), tasks)
     if not names:
         raise DataError(f"{baseline} has no scores.")
-    measured = [_TaskNoise.of(sides, name) for name in names]
+    if cluster:
+        check_cluster(cluster, [(name, run, name) for name in names for run in runs])
+    measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
     noises = _all_noises(measured)
     found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
     on_items = tuple(each.task for each in measured if each.gains is not None)
-    return GateRates(margin, noise, found, tuple(names), on_items, simulations)
+    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster)
 
 
 @dataclass(frozen=True)
@@ -382,13 +391,17 @@ class _TaskNoise:
     gains: np.ndarray | None = None
     units: tuple[float, float, bool] = (1.0, 0.0, False)
     folds: FoldNoise | None = None
+    #: the number of fits of a run, on the folds of a repeat
+    fits: int = 1
 
     @classmethod
-    def of(cls, sides: Sequence[Side], task: str) -> _TaskNoise:
+    def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
         own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
         metric = str(own[0].tasks[task]["metrics"][0])
         try:
-            return cls(task, _gains(own, task, metric), _units(own[0], task, metric))
+            fits = len(first_repeat(own[0], task))
+            gains, clustered = _gains(own, task, metric, cluster)
+            return cls(task, gains, _units(own[0], task, metric, clustered), fits=fits)
         except (KaratError, ValueError, KeyError, TypeError):
             return cls(task, folds=_fold_noise(own, task, metric))
 
@@ -402,10 +415,10 @@ class _TaskNoise:
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
     known = [each for each in measured if each.gains is not None]
-    made = iter(
-        item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
-    )
-    return [each.folds or next(made) for each in measured]
+    made = item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
+    counts = zip(made, known, strict=True)
+    noises = iter([replace(noise, folds=task.fits) for noise, task in counts])
+    return [each.folds or next(noises) for each in measured]
 
 
 def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
@@ -424,21 +437,27 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
     return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
-def _gains(sides: Sequence[Side], task: str, metric: str) -> np.ndarray:
-    """Return what each item adds to the score, runs × the items that all have.
+def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple[np.ndarray, int]:
+    """Return what each item adds to the score, runs × the items that all have, and the clusters.
 
-    Of one run only, if the items of the others cannot be matched.
+    Of one run only, if the items of the others cannot be matched. With clusters of items that
+    belong together there is a value per cluster, or block of clusters.
     """
     read = [list(first_repeat(side, task).values()) for side in sides]
     keys = [_all_keys(folds) for folds in read]
+    by_group = get_metric(metric).by_group
+    clusters = item_clusters(sides[0].run, task, read[0], cluster, by_group)
+    matched = all(own is not None and own == keys[0] for own in keys)
+    if MTEB.get(metric, metric) not in GAINS or clusters:  # values of blocks or groups of items
+        gains = [
+            contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
+        ]
+        return np.array(gains), count_clusters(clusters) if clusters else 0
     gains = [contributions(metric, folds) for folds in read]
-    if MTEB.get(metric, metric) not in GAINS:  # values of blocks of items
-        matched = all(own is not None and own == keys[0] for own in keys)
-        return np.array(gains if matched else gains[:1])
     if any(own is None or len({*own}) < len(own) for own in keys):
-        return np.array(gains[:1])
+        return np.array(gains[:1]), 0
     each = [pd.Series(own, index=list(k or ())) for own, k in zip(gains, keys, strict=True)]
-    return pd.concat(each, axis=1, join="inner").to_numpy().T
+    return pd.concat(each, axis=1, join="inner").to_numpy().T, 0
 
 
 def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
@@ -449,11 +468,12 @@ def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
     return [key for own in keys if own is not None for key in own.tolist()]
 
 
-def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
+def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
     """Return the units of a gain, the largest step of an item, and whether it is right or wrong."""
     folds = first_repeat(side, task)
     groups = [f.group for f in folds.values() if f.group is not None]
     independent = sum(len({*g.tolist()}) for g in groups) or sum(len(f) for f in folds.values())
+    independent = clusters or independent
     scores = np.array(_fold_scores(side, task, metric))
     size = float(np.abs(scores).mean()) or 1.0
     ratio = is_ratio(metric, scores)
@@ -461,7 +481,7 @@ def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
     if metric == "rmse":  # a difference of squares is the difference times the sum
         unit /= 2 * size
     width = 1.0 if ratio else metric_range(metric)
-    return unit, width / independent, is_accuracy(metric)
+    return unit, width / independent, is_accuracy(metric) and not clusters
 
 
 def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
@@ -752,6 +772,8 @@ def gate(
     chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
+    if cluster:
+        check_cluster(cluster, [(name, own, name) for name in chosen for own in stored])
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:
@@ -808,16 +830,14 @@ class _Evidence:
         parts = []
         for paired in self.compared if self.later else ():
             with contextlib.suppress(KaratError, ValueError, KeyError, TypeError):
-                both, values = paired_values(paired)
-                independent = all(fold.group is None for fold in both[0])
-                if is_accuracy(paired.metric) and independent:
-                    parts.append(values[0] - values[1])
+                items = paired_items(paired)
+                if items.is_right:
+                    parts.append(items.values[0] - items.values[1])
         return float(loss_e_process(np.concatenate(parts), self.margin)[-1]) if parts else 0.0
 
     @cached_property
     def found(self) -> Pairing:
-        found = pair([], self.new, self.baseline, None, "folds")
-        return cluster_pairing(found, self.cluster)
+        return by_cluster(pair([], self.new, self.baseline, None, "folds"), self.cluster)
 
     @cached_property
     def wanted(self) -> list[Paired]:
@@ -837,7 +857,18 @@ class _Evidence:
     @cached_property
     def differences(self) -> dict[str, tuple[MeanDifference, str]]:
         """The difference on each task, and the name of its test."""
-        return {p.task: task_difference(p, alone=True) for p in self.compared}
+        return {
+            p.task: named_difference(self.tests[p.task])
+            if p.task in self.tests
+            else fold_difference(p)
+            for p in self.compared
+        }
+
+    @cached_property
+    def tests(self) -> dict[str, ItemTest]:
+        """The test of each task whose items can be tested."""
+        found = {p.task: item_test(p) for p in self.compared}
+        return {task: test for task, test in found.items() if test is not None}
 
     @cached_property
     def decided(self) -> Decision | None:
@@ -973,15 +1004,18 @@ class _Evidence:
 
     def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
         """Return the stored rates if they are those of this gate, and the notes."""
-        notes = list(self.found.notes)
+        counts = {task: (test.clusters, test.items) for task, test in self.tests.items()}
+        notes = [*self.found.notes, *unit_notes(counts, self.cluster or "")]
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
         own = {*self.later, *(_own_name(p) for p in self.wanted)}
-        if rates.margin != self.margin or {*rates.tasks} != own:
+        if rates.margin != self.margin or {*rates.tasks} != own or rates.cluster != self.cluster:
             about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+            unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
             again = "run karat gate --calibrate again"
-            return None, [*notes, f"{about} {', '.join(rates.tasks)}; {again}."]
-        tested = {p.task: self.differences[p.task][1] == ON_ITEM for p in self.compared}
+            return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
+        over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
+        tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
         other = [
             p.task for p in self.compared if tested[p.task] != (_own_name(p) in rates.on_items)
         ]

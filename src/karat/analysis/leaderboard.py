@@ -253,10 +253,7 @@ class TaskTests:
             about, ratio = (task, self.metrics[task]), fold_ratios(self.given, [task])[0]
             found = separate_task(stored, about, names, compared.values[t][taking], ratio)
             self.known[task, names] = found
-        found = self.known[task, names]
-        p = np.full((len(taking), len(taking)), np.nan)
-        p[np.ix_(taking, taking)] = found.p
-        return replace(found, p=p)
+        return self.known[task, names].placed(np.flatnonzero(taking), len(taking))
 
 
 def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
@@ -265,8 +262,10 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     ``by`` is ``"tasks"`` for the test over tasks, ``"items"`` or ``"folds"`` for that of a single
     task, None if there is no test; ``why`` is then a short reason, such as ``"too few tasks"`` or
     ``"one fold"``. ``test`` is the name of the test, ``tasks`` the number of tasks of more than one
-    model, ``items`` that of items tested on, ``queries`` that of queries, and how many would detect
-    a difference of 0.05 between the two best models.
+    model, ``items`` that of items tested on, ``clusters`` that of groups of items that belong
+    together, ``claim`` whether the test of a single task is about the ``"learners"`` or about the
+    models ``"as fitted"``, ``queries`` the number of queries, and how many would detect a
+    difference of 0.05 between the two best models.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     takes = compared.takes[:, contested].astype(int)
@@ -280,7 +279,8 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
     found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
-    return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
+    found |= {"by": by, "test": own.test, "why": own.why, "items": own.items}
+    return found | {"claim": own.claim, "clusters": own.clusters}
 
 
 def separations(

@@ -176,6 +176,26 @@ def cluster_unit(clusters: int, items: int, column: str = "") -> str:
     return f"The unit is the {name}: {clusters:,} {kind}s of {items:,} items."
 
 
+def unit_notes(tested: Mapping[str, tuple[int, int]], column: str = "") -> list[str]:
+    """Return one line on the unit of the tests on items; ``tested`` has clusters and items.
+
+    >>> unit_notes({"adult": (40, 1000)})
+    ['The unit is the group: 40 groups of 1,000 items.']
+    >>> unit_notes({"adult": (40, 1000), "wine": (0, 90)})[0]
+    'adult: The unit is the group: 40 groups of 1,000 items.'
+    """
+    clustered = {task: counts for task, counts in tested.items() if counts[0]}
+    alone = len(tested) == 1
+    notes = [
+        ("" if alone else f"{task}: ") + cluster_unit(*counts, column)
+        for task, counts in clustered.items()
+    ]
+    others = [task for task in tested if task not in clustered]
+    if others and clustered:
+        notes.append(f"{', '.join(others)}: {INDEPENDENT}")
+    return notes or ([INDEPENDENT] if others else [])
+
+
 # -- the column that was asked for ----------------------------------------------------------
 
 
