@@ -20,6 +20,7 @@ from karat.analysis.leaderboard import TaskTests, connected
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.core.formatting import count, records, write_tables
 from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.clusters import cluster_scores
 from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
 from karat.results.pooling import DOT
 from karat.results.run import Run
@@ -302,6 +303,7 @@ def compare_all(
     metric: str | None = None,
     test: str = "max-t",
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> AllPairs:
     """Test which of many models differ, over all tasks.
 
@@ -325,6 +327,9 @@ def compare_all(
         ``"wilcoxon"``: Wilcoxon's signed-rank test of the scaled scores, corrected after Holm.
     pool
         Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -343,7 +348,7 @@ def compare_all(
     >>> found = karat.compare_all("results")  # doctest: +SKIP
     >>> found.cliques  # doctest: +SKIP
     """
-    given = gather_scores(runs, pool)
+    given = cluster_scores(gather_scores(runs, pool), cluster)
     chosen = given.metrics
     if metric is not None:
         rows = given.scores

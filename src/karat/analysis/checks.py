@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.leaderboard import fold_ratios
+from karat.analysis.cluster_check import task_cluster
+from karat.analysis.leaderboard import MAX_JOBS, fold_ratios
 from karat.core.formatting import count
 from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DefinitionError, did_you_mean
@@ -35,6 +36,7 @@ from karat.results.load import (
     make_cells,
 )
 from karat.results.run import Run
+from karat.results.selection import pooled_sides
 from karat.stats.paired_tests import corrected_t
 
 #: the most severe first
@@ -850,6 +852,29 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
             yield Hit(
                 f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
                 f"{basis} can detect differences from {least:.2g}.",
+                task=task,
+            )
+
+
+@_rule(
+    "KRT306 note Items that belong together",
+    "If new items will have other values of this column, use --cluster COLUMN in compare, "
+    "leaderboard and gate, or declare it as the group of the data.",
+)
+def _clustered_items(facts: Facts) -> Iterator[Hit]:
+    if not facts.given.sources or len(facts.given.jobs) > MAX_JOBS:
+        return
+    sides = {
+        s.model: s for s in pooled_sides([r for r, _, _ in facts.given.sources], facts.given.pool)
+    }
+    for task, metric in facts.given.metrics.items():
+        two = [sides[facts.cells.models[m]] for m in facts.rivals(task)[:2]]
+        found = task_cluster(two, task, metric) if len(two) > 1 else None
+        if found is not None:
+            yield Hit(
+                f"On {task}, items with the same {found.column} are answered alike (correlation "
+                f"{found.correlation:.2g}): {found.items:,} items in {found.clusters:,} clusters "
+                f"count as about {found.effective:,} (design effect {found.design_effect:.2g}).",
                 task=task,
             )
 

@@ -28,6 +28,7 @@ from karat.analysis.score_matrix import (
 )
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, has_positive_class
+from karat.results.clusters import cluster_scores
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.tables import ELIMINATED
@@ -653,6 +654,7 @@ def leaderboard(
     sort: str | None = None,
     columns: Iterable[str] | str | None = None,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> pd.DataFrame:
     """Rank the models of some runs.
 
@@ -688,6 +690,9 @@ def leaderboard(
         Which runs are one row. ``"variant"``: runs of one model with the same constraint, version
         and parameters; of a repeated job the newest counts. ``"model"``: all runs of one name.
         ``"none"``: each run folder.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -716,7 +721,8 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    given, eliminated = without_eliminated(gather_scores(runs, pool))
+    gathered = cluster_scores(gather_scores(runs, pool), cluster)
+    given, eliminated = without_eliminated(gathered)
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)

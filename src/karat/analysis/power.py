@@ -12,8 +12,23 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
-from karat.analysis.item_tests import CORRECTED, LEARNERS, compare_predictions, paired_items
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ONE_FOLD,
+    Paired,
+    Pairing,
+    cluster_pairing,
+    is_ratio,
+    pair,
+)
+from karat.analysis.item_tests import (
+    CORRECTED,
+    LEARNERS,
+    ItemTest,
+    compare_predictions,
+    paired_items,
+)
 from karat.analysis.score_matrix import RULES, apply_missing_rule
 from karat.analysis.stored_items import fold_repeats
 from karat.core.formatting import count, records
@@ -146,6 +161,7 @@ def power(
     tasks: Sequence[str] | None = None,
     models: Sequence[str] = (),
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> Power:
     """Return how many tasks, folds or items detect a difference of two models in 80 % of cases.
 
@@ -166,6 +182,9 @@ def power(
         Models to choose from. Default: all. The two with the best mean ranks are compared.
     pool
         Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items: the items needed are then clusters with the same value.
+        Default: the declared groups.
 
     Raises
     ------
@@ -183,7 +202,7 @@ def power(
     given = gather_scores(runs, pool)
     wanted = [task for task in given.metrics if tasks is None or task in tasks]
     two = _two_best(given, wanted, models)
-    found = pair(runs, *two, None, "folds", pool)
+    found = cluster_pairing(pair(runs, *two, None, "folds", pool), cluster)
     used = [p for p in found.tasks if p.task in wanted and p.compared]
     if not used:
         raise DataError(f"{two[0]} and {two[1]} share no fold of a task.")
@@ -318,12 +337,33 @@ def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:
     return replace(pooled, error=error, freedom=len(tasks) - 1)
 
 
+def item_test(paired: Paired) -> ItemTest | None:
+    """Return the test of a task's stored predictions; None if they cannot be tested."""
+    try:
+        return compare_predictions(paired)
+    except (KaratError, ValueError, KeyError, TypeError):
+        return None
+
+
 def task_difference(paired: Paired, by_items: bool = True) -> tuple[MeanDifference, str]:
     """Return the difference on a task, positive if the first is better, and its test.
 
     As in a comparison of two models: from items and fits if predictions are stored, else over
     folds. With ``by_items`` False, predictions are read only of a task with a single fold.
     """
+    found = item_test(paired) if by_items or len(paired.first) == 1 else None
+    if found is not None:
+        return named_difference(found)
+    return fold_difference(paired)
+
+
+def named_difference(found: ItemTest) -> tuple[MeanDifference, str]:
+    """Return the difference of a test on items, and its name."""
+    return found.difference, found.test if found.claim == LEARNERS else ON_ITEM
+
+
+def fold_difference(paired: Paired) -> tuple[MeanDifference, str]:
+    """Return the difference on a task over its folds, and its test or why there is none."""
     unit, width = 1.0, 1.0
     if is_ratio(paired.metric, paired.own):
         unit = float(np.mean([np.abs(paired.first).mean(), np.abs(paired.second).mean()])) or 1.0
@@ -332,13 +372,6 @@ def task_difference(paired: Paired, by_items: bool = True) -> tuple[MeanDifferen
     sign = 1 if paired.higher else -1
     tested = corrected_t(subtract(paired.first, paired.second) / unit * sign, paired.ratio)
     mean, folds = float(tested.mean), int(tested.folds)
-    if by_items or folds == 1:
-        try:
-            found = compare_predictions(paired)
-        except (KaratError, ValueError, KeyError, TypeError):
-            pass
-        else:
-            return found.difference, found.test if found.claim == LEARNERS else ON_ITEM
     items = count_items(paired)
     same = folds > 1 and float(tested.p) == 1.0 and math.isnan(float(tested.error))
     error = 0.0 if same else float(tested.error)

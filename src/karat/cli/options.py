@@ -284,6 +284,12 @@ pool_option = option(
     type=click.Choice(["variant", "model", "none"]),
     default="variant",
 )
+cluster_option = option(
+    "--cluster COLUMN",
+    "Column kept with the items, such as an author: items with the same value belong together, and "
+    "tests on items treat them as one. near-duplicates: texts with the same letters.  "
+    "[default: the groups of the data]",
+)
 margin_option = option(
     "--margin SIZE",
     "Largest acceptable loss, on the scale of the metric; of rmse and other metrics without an "

@@ -12,6 +12,7 @@ from karat.cli.options import (
     PATH,
     SETTINGS,
     as_run_folders,
+    cluster_option,
     define_option,
     format_option,
     ignore_option,
@@ -52,6 +53,7 @@ from karat.errors import DefinitionError, KaratError
 )
 @option("--sort COLUMN", "Sort by this column, best first.")
 @repeatable("--metric TASK=METRIC", "Use this metric for a task. Repeatable.", dest="metrics")
+@cluster_option
 @pool_option
 @ignore_option
 @format_option
@@ -228,6 +230,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
     "another]",
 )
 @option("--metric NAME", "Compare on this metric only.  [default: each task's primary metric]")
+@cluster_option
 @pool_option
 @format_option
 @option("-o, --output FOLDER", "Also write the table as CSV into this folder.")
@@ -303,6 +306,7 @@ def shrink(
 @option("-o, --output FILE", "Output file.", default="report.html")
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
+@cluster_option
 @pool_option
 def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     """Write an interactive report as one HTML file.
@@ -470,6 +474,7 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
     type=click.Choice(["variant", "model", "none"]),
 )
+@cluster_option
 @option(
     "--items",
     "With -a and -b: show the items that one model answers better than the other, both ways.",
@@ -536,7 +541,7 @@ def _compare_items(
     from karat.reporting.comparison_output import show_items, show_slices
 
     by, a, b = asked["by"], given["a"], given["b"]
-    fit = ("runs", "a", "b", "pool")
+    fit = ("runs", "a", "b", "pool", *(["cluster"] if by else []))
     used = [name for name, value in given.items() if name not in fit and value]
     unfit = ["--model" if name == "models" else f"--{name}" for name in used]
     problems = [f"{option} cannot be used with --items or --by." for option in unfit]
@@ -552,7 +557,9 @@ def _compare_items(
     pool = {"pool": given["pool"]} if given["pool"] else {}
     found: Any
     if by:
-        found = compare_slices(runs, a, b, by=by, tasks=asked["tasks"], **pool)
+        found = compare_slices(
+            runs, a, b, by=by, tasks=asked["tasks"], cluster=given["cluster"], **pool
+        )
         show_slices(found, shape, top)
     else:
         found = compare_items(runs, a, b, tasks=asked["tasks"], **pool)
@@ -565,9 +572,9 @@ def _compare_items(
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
-        "-a and -b": {"metric", "on", "rope", "pool", "test"},
+        "-a and -b": {"metric", "on", "rope", "pool", "test", "cluster"},
         "--history": {"metric", "on", "views"},
-        "a comparison of all models": {"metric", "models", "test", "pool"},
+        "a comparison of all models": {"metric", "models", "test", "pool", "cluster"},
     }
     two = bool(given["a"] or given["b"])
     question = list(names)[0 if two else 1 if given["history"] else 2]
@@ -609,6 +616,7 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
 )
 @repeatable("-t, --task TASK", "Run only these tasks of the suite. Repeatable.", dest="only")
 @option("-o, --output DIR", "Where to write new run folders.", default="results")
+@cluster_option
 @option("--save FILE", "Write a fingerprint of A, to compare with later.", type=PATH)
 @define_option
 @format_option
@@ -642,7 +650,10 @@ def same(
     if save:
         click.echo(Fingerprint.of(models[0], chosen, define).save(save))
         return 0
-    every, options = given.pop("every"), {k: given.pop(k) for k in ("suite", "only", "output")}
+    every, options = (
+        given.pop("every"),
+        {k: given.pop(k) for k in ("suite", "only", "output", "cluster")},
+    )
     tasks = Tasks(list(given.pop("runs")) or None, **options)
     more = {"every_level": every, "tasks": tasks, "define": define}
     found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
@@ -656,6 +667,7 @@ def same(
 @margin_option
 @option("--suite NAME", "Suite on which a model is run.  [default: that of the baseline]")
 @repeatable("-t, --task TASK", "Only these tasks; * matches any text. Repeatable.", dest="tasks")
+@cluster_option
 @option(
     "--cannot-tell",
     "Exit code if the data do not decide: 0 (pass) or 1 (fail).  [default: 3]",
@@ -692,7 +704,7 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     from karat.analysis.gate import gate as compare_to_baseline
     from karat.reporting.comparison_output import show_gate, show_rates
 
-    shape, chosen = given["shape"], {"margin": given["margin"], "tasks": given["tasks"]}
+    shape, chosen = given["shape"], {name: given[name] for name in ("margin", "tasks", "cluster")}
     if calibrate is not None:
         if new or against:
             raise DefinitionError("--calibrate cannot be used with NEW or --against.")

@@ -64,6 +64,7 @@ from karat.reporting.verdict import (
     make_verdict,
     verdict_lines,
 )
+from karat.results.clusters import cluster_scores
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -115,15 +116,17 @@ def make_bundle(
     fold_budget: int = FOLDS,
     umap: bool = False,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> dict[str, Any]:
     """Return the data of a page; the same runs give the same bundle.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. All values
     are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
-    ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` is as in ``leaderboard``.
+    ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` and ``cluster``
+    are as in ``leaderboard``.
     """
     found, races, out = _split_races(runs)
-    given = gather_scores(found, pool)
+    given = cluster_scores(gather_scores(found, pool), cluster)
     board = _board(found, given)
     whole = _one_row_each(parts := split_groups(board))
     chosen = given.chosen({})
@@ -199,7 +202,7 @@ def _board(found: Any, given: Gathered) -> pd.DataFrame:
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
     columns = ["tasks", "borda", "wins", *rated, *costs]
-    return leaderboard(found, missing=RULE, columns=columns, pool=given.pool)
+    return leaderboard(found, missing=RULE, columns=columns, pool=given.pool, cluster=given.cluster)
 
 
 def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -643,7 +646,7 @@ def make_cheapest(
         cells = len(names) * len(part.attrs["tasks"])
         if len(names) > MAX_MODELS or cells > MAX_COMPARED or not given.sources:
             continue
-        differences = ModelDifferences(runs, None, given.pool, names)
+        differences = ModelDifferences(runs, None, given.pool, names, given.cluster)
         for cost in COST_ORDER:
             with contextlib.suppress(KaratError):  # fewer than two models have this cost
                 found[-1].append(_cheapest(differences.cheapest(cost, MARGIN)))
@@ -987,6 +990,7 @@ def report(
     title: str | None = None,
     umap: bool = False,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> Path:
     """Write the report of some runs to a file and return its path.
 
@@ -998,10 +1002,11 @@ def report(
         The HTML file, and the title of the page. Default: a title that names the suites.
     umap
         Whether to add UMAP maps of vectors; the library must be installed.
-    pool
-        Which runs are one model, as in ``leaderboard``.
+    pool, cluster
+        Which runs are one model, and which items belong together, as in ``leaderboard``.
     """
-    text = make_page(make_bundle(runs, title=title, umap=umap, pool=pool))
+    bundle = make_bundle(runs, title=title, umap=umap, pool=pool, cluster=cluster)
+    text = make_page(bundle)
     write_atomic(Path(path), text)
     return Path(path)
 
