@@ -682,26 +682,27 @@ def _omnibus(found: ManyModels) -> dict[str, Any]:
 
 
 #: maximum number of p values of single tasks, and of files of predictions read for them
-MAX_TASK_TESTS, MAX_FILES = 80_000, 400
+MAX_TASK_TESTS, MAX_FILES = 80_000, 500
 
 
 def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
     """Return the test of each pair on each task, as ``karat compare`` of the two makes it.
 
-    With many models and tasks, only pairs of the best models are tested. p is that of the items
-    where there is a single task or fold, else of the corrected t over folds; it is not corrected
-    for several tasks or pairs. ``why`` tells why there is none.
+    With many models and tasks, only pairs of the best models are tested. p is that of items and
+    fits, or of the corrected t over folds where there are too many stored predictions to read; it
+    is not corrected for several tasks or pairs. ``why`` tells why there is none.
     """
     tasks, metrics = len(cells.tasks), given.chosen({})
     best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
     names = [cells.models[m] for m in best]
     ratios = fold_ratios(given, cells.tasks)
     single = [len(table.T) == 1 for table in cells.folds]
+    every = sum(table.shape[1] for table in cells.folds) * len(best) <= MAX_FILES
     read = tasks == 1 or sum(single) * len(best) <= MAX_FILES
     found = []
     for t, task in enumerate(cells.tasks):
         p, test, why = _over_folds(cells.folds[t][best], ratios[t])
-        if read and (tasks == 1 or single[t]):
+        if read and (every or tasks == 1 or single[t]):
             items = item_separation(given, task, metrics[task], names, corrected=False)
             p = np.where(np.isnan(items.p), p, items.p)
             test = items.test or test
