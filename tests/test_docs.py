@@ -147,6 +147,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
             "karat leaderboard *mteb-results*",
             *("karat compare -a results/*", "karat gate *", "karat compare *--history *"),
             "karat shrink *",
+            "karat leaderboard results --next*",
             "karat race *",
         ),
     ),

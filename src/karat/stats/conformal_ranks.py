@@ -187,9 +187,11 @@ def first_shares(ranks: np.ndarray) -> np.ndarray:
     best = (known == known.min(axis=0)) & taken
     credit = best / np.maximum(best.sum(axis=0), 1)
     share = np.full(len(ranks), 1 / max(len(ranks), 1))
-    for _ in range(1 if taken.all() else _STEPS):
-        absent = (share[:, None] * ~taken).sum(axis=0)
-        share = (credit * (1 - absent)).sum(axis=1) / np.maximum(counts, 1)
+    for _ in range(_STEPS):
+        before, absent = share, share @ ~taken
+        share = credit @ (1 - absent) / np.maximum(counts, 1)
+        if np.abs(share - before).max(initial=0.0) < 1e-13:
+            break
     share[counts == 0] = np.nan
     return share
 
