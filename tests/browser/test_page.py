@@ -207,6 +207,45 @@ def test_two_models_have_the_p_of_karat_compare(browser, write_page, tmp_path, r
         assert row[5:8] == [format_p(found["p"]), format_p(found["p_holm"]), "corrected t"]
 
 
+NEXT = "return Karat.nextTask(Karat.ranking, Karat.data.models.length)"
+
+
+@pytest.mark.parametrize("skipped", [0.0, 0.25])
+def test_the_next_task_is_that_of_python(browser, write_page, tmp_path, skipped):
+    rng = np.random.default_rng(3)
+    for m, name in enumerate("abcde"):
+        scores = {f"t{t:02}": (rng.random(2) + 0.1 * m).round(2).tolist() for t in range(30)}
+        scores["t07"][0] = None  # a failed fold
+        skip = {task: "declined" for task in scores if rng.random() < skipped}
+        write_run(tmp_path / "runs", name, {**scores, **skip})
+    browser.open(write_page(make_bundle(tmp_path / "runs"), tmp_path / "page.html"))
+    rows = karat.next_task(tmp_path / "runs").models.set_index("model")
+    names = browser.run("return Karat.data.models.map((model) => model.name)")
+    for name, found in zip(names, browser.run(NEXT), strict=True):
+        expected = rows.loc[name]
+        assert (found is None) == bool(np.isnan(expected["next_low"]))
+        if found is not None:
+            ends = [expected["next_low"], expected["next_high"], expected["tasks"]]
+            assert [found["low"], found["high"], found["tasks"]] == ends
+            assert found["first"] == pytest.approx(expected["first"], abs=1e-9)
+            assert found["loss"] == pytest.approx(expected["loss"], abs=1e-9)
+    column = [text for text in browser.texts("#board thead th") if text.startswith("next task")]
+    assert column == ["next task90 % · first · loss"]
+    best = rows.dropna(subset=["next_low"]).iloc[0]
+    assert f"{best['next_low']:.0f} – {best['next_high']:.0f}" in browser.texts("#board .next")[0]
+    # a selection of tasks is computed anew; with fewer than 19 there is no such column
+    browser.run("Karat.choose([...Array(20).keys()])")
+    chosen = [f"t{t:02}" for t in range(20)]
+    tasks = browser.run("return Karat.data.tasks.map((task) => task.name)")[:20]
+    assert tasks == chosen
+    if not skipped:
+        assert [row["tasks"] for row in browser.run(NEXT)] == [20] * 5
+    browser.run("Karat.choose([0, 1, 2, 3, 4])")
+    assert browser.run(NEXT) is None
+    assert browser.count("#board [data-key='next']") == 0
+    assert browser.console_messages() == []
+
+
 def test_one_fold_is_not_tested(browser, write_page, tmp_path):
     bundle = make_bundle(score_table({"t": {"logreg": 0.896, "dummy": 0.5}}))
     browser.open(write_page(bundle, tmp_path / "one.html"))

@@ -14,6 +14,8 @@ import pytest
 
 import karat
 
+from ..score_data import write_run
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
@@ -225,3 +227,17 @@ def test_a_note_about_a_damaged_record_is_printed_once(results, tmp_path, python
     (tmp_path / "new" / "run" / "jobs" / "diabetes.1.json").write_text("{")
     found = python("-m", "karat", "gate", tmp_path / "new", "--against", tmp_path / "old")
     assert found.stderr.count("damaged") == 1
+
+
+def test_the_next_task_needs_19_tasks(results, cli, tmp_path):
+    code, out, err = cli("leaderboard", results, "--next")
+    assert (code, out) == (2, "")
+    assert err.count("error: ") == 1 and len(err.splitlines()) == 1
+    assert "needs at least 19 tasks, and there are 2 tasks" in err
+    for model, score in (("a", 0.9), ("b", 0.8)):
+        write_run(tmp_path / "many", model, {f"t{t}": [score] for t in range(19)})
+    code, out, err = cli("leaderboard", tmp_path / "many", "--next", "--format", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == karat.next_task(tmp_path / "many").to_dict()
+    code, _, err = cli("leaderboard", tmp_path / "many", "--next", "--by", "task")
+    assert code == 2 and "--next conflicts with --by" in err

@@ -52,6 +52,13 @@ from karat.errors import DefinitionError, KaratError
     dest="normalize",
 )
 @option("--sort COLUMN", "Sort by this column, best first.")
+@option(
+    "--next",
+    "Show the rank to expect on a new task like these instead: its 90 % interval, the chance to be "
+    "first and the loss. Needs 19 tasks.",
+    dest="next_task",
+    is_flag=True,
+)
 @repeatable("--metric TASK=METRIC", "Use this metric for a task. Repeatable.", dest="metrics")
 @cluster_option
 @pool_option
@@ -70,20 +77,21 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --normalize range --missing baseline:dummy
       karat leaderboard results --columns elo,borda,wins,pareto,costs --sort elo
       karat leaderboard results --common
+      karat leaderboard results --next
       karat leaderboard results/onehot.* results/skrub.* --format latex
     """
     from karat.cli.options import Printed
 
+    if given.pop("next_task"):
+        _print_next_task(runs, shape, given)
+        return
     printed = Printed.of(runs, {"format": shape, **given})
     if printed.show():
         return
     from karat.reporting.terminal import metric_by_task, parse_columns, print_leaderboard
     from karat.results.importing import no_garbage_collection
 
-    rule, common = given.pop("missing"), given.pop("common")
-    if common and rule not in (None, "exclude", "common"):
-        raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
-    given["missing"] = "exclude" if common else rule or "worst"
+    given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = parse_columns(given["columns"])
     with no_garbage_collection(), as_run_folders(runs) as folders, printed.recorded():
@@ -91,6 +99,21 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
         whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
     if whole:
         printed.keep()
+
+
+def _missing_rule(rule: str | None, common: bool) -> str:
+    if common and rule not in (None, "exclude", "common"):
+        raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
+    return "exclude" if common else rule or "worst"
+
+
+def _print_next_task(runs: tuple[Path, ...], shape: str | None, given: dict[str, Any]) -> None:
+    from karat.reporting.next_task_output import print_next_task
+
+    given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
+    given.pop("ignore")  # findings are not printed
+    with as_run_folders(runs) as folders:
+        print_next_task(folders, shape, **given)
 
 
 @click.command(context_settings=SETTINGS)

@@ -100,7 +100,41 @@
     return el("span", { class: "tie", text });
   }
 
+  /** Return the bounds of the rank on a new task, the chance to be first there, and the loss. */
+  function nextCell(m) {
+    const next = board.next[m];
+    if (!next) return el("span", { class: "faint", text: "–", title: "fewer than 19 tasks" });
+    const [first, loss] = [chanceOf(next.first), Karat.fixed(next.loss, 3)];
+    const title =
+      `On 90 % of new tasks like these ${next.tasks}: rank ${next.low} to ${next.high}. ` +
+      `Chance to be first: ${first}. Mean loss to the best model of a task: ${loss} of the ` +
+      "distance from the worst to the best.";
+    const text = `${next.low} – ${next.high}`;
+    return el("span", { class: "next", title }, text, el("small", { text: `${first} · ${loss}` }));
+  }
+
+  /** Return a chance as a whole percentage, never 0 or 100. */
+  function chanceOf(share) {
+    if (share < 0.005 || share > 0.995) return share < 0.5 ? "< 1 %" : "> 99 %";
+    return `${Karat.fixed(100 * share, 0)} %`;
+  }
+
   // -- columns --------------------------------------------------------------------------------
+
+  /** Return the column of the next task, where at least 19 tasks are compared. */
+  function nextColumns() {
+    if (!board.next) return [];
+    const last = Karat.data.models.length + 1;
+    const column = {
+      name: "next task",
+      label: "90 % · first · loss",
+      title: "rank on a new task like these: bounds for 90 % of them, chance to be first, loss",
+      key: "next",
+      sort: (m) => (board.next[m] ? board.next[m].high * last + board.next[m].low : null),
+      cell: nextCell,
+    };
+    return [column];
+  }
 
   function rankColumns() {
     const { mean } = Karat.ranking;
@@ -212,12 +246,16 @@
   function columnsOf() {
     const tasks = shape() === "tasks" ? taskColumns() : kindColumns();
     const [costs, ratings] = costColumns();
-    return [...rankColumns(), ...costs, ...tasks, ...ratings];
+    return [...rankColumns(), ...nextColumns(), ...costs, ...tasks, ...ratings];
   }
 
   /** Note what all cells need: the last rank, the best scores, how many letters there are. */
   function survey() {
     const { chosen, mean, high } = Karat.ranking;
+    if (board.nextOf !== Karat.ranking) {
+      board.nextOf = Karat.ranking;
+      board.next = Karat.nextTask(Karat.ranking, mean.length);
+    }
     board.last = 1;
     for (let m = 0; m < mean.length; m += 1)
       board.last = Math.max(board.last, mean[m] ?? 1, high[m] ?? 1);
@@ -324,6 +362,7 @@
       "rank_low",
       "rank_high",
       "tie",
+      ...(board.next ? ["next_low", "next_high", "first", "loss"] : []),
       ...chosen.map((t) => Karat.data.tasks[t].name),
       ...costs,
     ];
@@ -336,6 +375,7 @@
         low[m],
         high[m],
         tie[m],
+        ...(board.next ? ["low", "high", "first", "loss"].map((k) => board.next[m]?.[k] ?? null) : []),
         ...scores,
         ...costs.map((name) => model[name]),
       ];
