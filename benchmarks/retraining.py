@@ -1,4 +1,4 @@
-"""Simulations with known truth of the test of one task, in which learners are trained several times.
+"""Simulations with known truth of the test of one task: learners that are trained several times.
 
 Two nulls are exact. "seeds": all models are the same learner with other seeds. "blocks": each model
 sees one of several exchangeable blocks of columns, so that all are equal over new data. Power is
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
@@ -50,21 +49,20 @@ def tree(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
     return fitted.predict_proba(_layer(X, seed, FEATURES))[:, 1]
 
 
-def _ridge(train: Train, X: np.ndarray) -> np.ndarray:
+def plain_ridge(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
+    """Return predictions of a ridge regression, which uses no seed."""
     return Ridge(alpha=1.0).fit(*train).predict(X)
 
 
 def ridge(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
     """Return predictions of a ridge regression on random features."""
     layers = [_layer(rows, seed, FEATURES) for rows in (train[0], X)]
-    return _ridge((layers[0], train[1]), layers[1])
+    return plain_ridge((layers[0], train[1]), layers[1], seed)
 
 
 def stable(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
     """Return predictions of a ridge regression on many random features and the columns."""
-    layers = [
-        np.hstack([rows, 0.1 * _layer(rows, seed, MANY_FEATURES)]) for rows in (train[0], X)
-    ]
+    layers = [np.hstack([rows, 0.1 * _layer(rows, seed, MANY_FEATURES)]) for rows in (train[0], X)]
     return Ridge(alpha=10.0).fit(layers[0], train[1]).predict(layers[1])
 
 
@@ -160,14 +158,14 @@ def measure(made: list[list[list]], metric: str) -> tuple[np.ndarray, np.ndarray
         of_seeds = np.array([contributions(metric, folds) for folds in first])
         values.append(of_seeds.mean(axis=0))
         seeds.append(SeedNoise.of(of_seeds))
-        table = [[score(metric, fold)[0] for _, fold in own] for own in model]
-        scores.append(sign * np.mean(table, axis=0))
+        by_seed = [[score(metric, fold)[0] for _, fold in own] for own in model]
+        scores.append(sign * np.mean(by_seed, axis=0))
     repeats = [repeat for repeat, _ in made[0][0]]
     folds = repeats.count(0)
     ratio = 1 / (folds - 1) if folds > 1 else 0.25
     right = is_accuracy(metric) and len(made[0]) == 1
-    items = TaskItems([str(m) for m in range(len(made))], np.array(values), 0, seeds=seeds)
-    items = TaskItems(items.models, items.values, items.values.shape[1], 0, 0, 1, right, seeds)
+    names, table = [str(m) for m in range(len(made))], np.array(values)
+    items = TaskItems(names, table, items=table.shape[1], is_right=right, seeds=seeds)
     tested = separate_pairs(items, Fits(np.array(scores), repeats, ratio), metric)
     alone = np.array([contributions(metric, [f for r, f in m[0] if r == 0]) for m in made])
     return tested.p, max_t(alone, centered=not is_accuracy(metric))
@@ -202,7 +200,7 @@ def settings(which: str) -> Iterator[tuple[str, Setting]]:
             yield f"tree, {rows} rows", Setting(plain_tree, CLASSIFIED, 2, rows, which)
     else:
         yield "logistic, a column less", Setting(logistic, CLASSIFIED, 2, 1000, which)
-        yield "ridge, a column less", Setting(lambda t, X, s: _ridge(t, X), ("rmse",), 2, 1000, which)
+        yield "ridge, a column less", Setting(plain_ridge, ("rmse",), 2, 1000, which)
 
 
 def main() -> None:
