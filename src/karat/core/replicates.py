@@ -9,6 +9,8 @@ from typing import Any
 STEP = 1_000_000
 #: seeds of models are below this number
 LIMIT = 2**31 - 1
+#: largest number of fits of a fold; those of more would have the same seeds again
+MOST_SEEDS = 1000
 #: parameters of scikit-learn's estimators, and the values with which ``random_state`` has no effect
 _NO_EFFECT: dict[str, tuple[str, tuple[Any, ...]]] = {
     "LogisticRegression": ("solver", ("lbfgs", "newton-cg", "newton-cholesky")),

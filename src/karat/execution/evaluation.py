@@ -15,6 +15,7 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
+from karat.core.replicates import MOST_SEEDS
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
@@ -273,7 +274,6 @@ def make_options(given: Mapping[str, Any]) -> Options:
         for name, least, values in (
             ("workers", 0, (options.workers,)),
             ("seed", 0, (options.seed,)),
-            ("seeds", 1, (options.seeds,)),
             ("max_rows", 2, rows),
             ("inference", 1, options.inference),
             ("folds", 0, options.folds or ()),
@@ -283,10 +283,18 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    messages += [*_wrong_budget(options), *_wrong_engine(options), *_wrong_shard(options)]
+    messages += [*_wrong_seeds(options), *_wrong_budget(options)]
+    messages += [*_wrong_engine(options), *_wrong_shard(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
+
+
+def _wrong_seeds(options: Options) -> Iterator[str]:
+    seeds = options.seeds
+    is_integer = isinstance(seeds, Integral) and not isinstance(seeds, bool)
+    if not is_integer or not 1 <= seeds <= MOST_SEEDS:
+        yield f"seeds must be an integer from 1 to {MOST_SEEDS}, got {seeds!r}."
 
 
 def _wrong_engine(options: Options) -> Iterator[str]:

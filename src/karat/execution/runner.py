@@ -623,7 +623,7 @@ class Session:
             where = f"in this process{others}"
         if self.options.scheduler:
             where = f"Dask at {self.options.scheduler}"
-        seed = f"seed {plan.seed}" if plan.seeds == 1 else f"{plan.seeds} seeds from {plan.seed}"
+        seed = f"{plan.seeds} seeds from {plan.seed}" if plan.seeded else f"seed {plan.seed}"
         return f"karat {__version__}   {' · '.join(parts)}   {seed} · {where}"
 
     def _open_runs(self) -> dict[str, Run]:
