@@ -432,7 +432,7 @@ ORDERED = score_table(
         ("part", "acb"),  # models without a score come last
         ("model", "abc"),
         ("score", "bca"),  # up: 0, 1, 0.5; down: 0, 0.5, 1; part: 1, -, 0
-        ("rank", "cab"),  # b has too few tasks
+        ("rank", "bca"),  # by pairs: b 1 + 1/2, c 1 + 1/2 + 1/3, a 1 + 1 + 2/3
     ],
 )
 def test_the_best_comes_first(sort, models):
