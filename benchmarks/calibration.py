@@ -101,9 +101,7 @@ class Setting:
     folds: int
     models: int
 
-    def ranks(
-        self, rng: np.random.Generator, tasks: int, missing: float = MISSING
-    ) -> np.ndarray:
+    def ranks(self, rng: np.random.Generator, tasks: int, missing: float = MISSING) -> np.ndarray:
         """Return models × tasks: ranks of the mean over folds, NaN where a cell is missing."""
         skill = SKILLS[self.skills](self.models)[:, None]
         # folds share training rows: their noise is correlated by 1 / folds

@@ -102,6 +102,27 @@ def test_many_tasks_are_compared_with_the_random_signs_of_python(browser, wide):
     assert len(set(found.ties)) > 1 and np.isnan(found.each).any()
 
 
+def test_a_model_without_a_common_task_has_no_rank(opened):
+    # the last two models never meet: the one with fewer tasks is left out
+    script = """
+      const rows = (values) => values.map((value) => [value]);
+      const task = (who, values) => ({ who, rows: rows(values) });
+      const tasks = [
+        task([0, 1, 2], [3, 2, 1]), task([0, 1, 2], [1, 2, 3]), task([0, 1, 3], [3, 2, 1]),
+      ];
+      return Karat.ranks.rankEach(tasks, 4).mean"""
+    # 0 and 1: one task lost of three; 2: one of two to each
+    assert opened.run(script) == [1 + 1 / 3 + 1 / 2, 1 + 2 / 3 + 1 / 2, 1 + 1 / 2 + 1 / 2, None]
+
+
+def test_the_order_is_that_of_the_ranks_also_with_few_tasks(browser, full, write_page, tmp_path):
+    models = [{**model, "few": m == 0, "rank": 1.0 + m} for m, model in enumerate(full["models"])]
+    browser.open(write_page({**full, "models": models}, tmp_path / "few.html"))
+    assert browser.run("return Karat.order()") == list(range(len(models)))
+    first = browser.texts("#board tbody th .link")[0]
+    assert first == models[0]["name"]
+
+
 def test_signs_are_those_of_python(opened):
     for tasks in (1, 6, 12, 13, 40):
         script = "return Karat.ranks.signPatterns(arguments[0]).map((row) => [...row])"

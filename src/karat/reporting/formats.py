@@ -124,7 +124,8 @@ def _of_ranks(board: pd.DataFrame) -> Iterator[str]:
         names = ", ".join(f"{short(name)} ({number})" for name, number in few.items())
         yield f"Ranked on few tasks, without interval and letters: {names}."
     for name, others in list(facts.get("no_common_task", {}).items())[:MAX_NOTES]:
-        yield f"Not ranked: {short(name)} has no common task with {_join(list(map(short, others)))}."
+        lacking = _join([short(other) for other in others])
+        yield f"Not ranked: {short(name)} has no common task with {lacking}."
 
 
 def eliminated_notes(gone: Mapping[str, str]) -> Iterator[str]:

@@ -194,10 +194,11 @@ class _Case:
     @cached_property
     def ahead(self) -> list[str]:
         """The models on few tasks whose rank is better than that of the first of the others."""
-        few = self.board[self.board.index.isin(set(self.board.attrs.get("few", ())))]
         if not self.ranked:
             return []
-        return [str(name) for name in few.index[few["rank"] < self.board.at[self.ranked[0], "rank"]]]
+        few = self.board.index.isin(list(self.board.attrs.get("few", ())))
+        better = self.board["rank"] < self.board.at[self.ranked[0], "rank"]
+        return [str(name) for name in self.board.index[few & better]]
 
     @cached_property
     def folds(self) -> list[int]:

@@ -102,7 +102,8 @@ def rank_difference(ranks: np.ndarray, first: int, other: int) -> RankDifference
     common = int((there[first] & there[other]).sum())
     chosen = comparable_models(there)
     if not (chosen[first] and chosen[other]) or common < 2:
-        return RankDifference(float(np.subtract(*mean_ranks(ranks)[[other, first]])), np.nan, common)
+        mean = mean_ranks(ranks)
+        return RankDifference(float(mean[other] - mean[first]), float("nan"), common)
     own = ranks[chosen]
     pairs = _Pairs(own[:, (~np.isnan(own)).sum(axis=0) > 1])
     a, b = (int(chosen[:place].sum()) for place in (first, other))
