@@ -776,8 +776,7 @@ def leaderboard(
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
-    boards: dict[str, dict[str, Any]] = {}
-    tests, further = TaskTests(given, chosen), {}
+    tests, further, boards = TaskTests(given, chosen), {}, {}
     if by is None:
         frame, boards = by_connection(given, cells, compared, headings, asked, tests)
         further = _add_further_metrics(frame, given, chosen, headings)
@@ -791,10 +790,10 @@ def leaderboard(
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor, "further": further}
-    facts["by_pairs"] = _ranked_by_pairs(compared, by, groups)
     facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts |= {"separation": separations(compared, by, groups, tests), "eliminated": eliminated}
+    facts |= {"by_pairs": _ranked_by_pairs(compared, by, groups)}
     return _finish(frame, asked, facts)
 
 
@@ -913,8 +912,6 @@ def _facts(
     given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
     names = list(columns.values())
-    few = ranked_on_few(compared.takes) & compared.takes.any(axis=1)
-    taken = compared.takes[:, compared.takes.sum(axis=0) > 1].sum(axis=1)
     lost: dict[str, dict[str, str]] = {}
     for m, t in np.argwhere(cells.states != OK):
         lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
@@ -929,10 +926,7 @@ def _facts(
         # by model and task, where it is below 1
         "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},
         "cells": lost,
-        "few": [cells.models[m] for m in np.flatnonzero(few)],
-        "few_tasks": {cells.models[m]: int(taken[m]) for m in np.flatnonzero(few)},
-        "by_pairs": takers_differ(compared.takes),
-        "no_common_task": _without_common_task(compared),
+        **_taker_facts(compared),
         "seeds": given.seeds,
         "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
         **_pooled_facts(given, cells, columns),
@@ -943,6 +937,18 @@ def _facts(
         "duplicate_rows": {
             columns[task]: rows for task, rows in given.duplicate_rows.items() if task in columns
         },
+    }
+
+
+def _taker_facts(compared: RankedScores) -> dict[str, Any]:
+    """Return who has few tasks, whether takers differ, and who has no rank for lack of tasks."""
+    few = np.flatnonzero(ranked_on_few(compared.takes) & compared.takes.any(axis=1))
+    taken = compared.takes[:, compared.takes.sum(axis=0) > 1].sum(axis=1)
+    return {
+        "few": [compared.models[m] for m in few],
+        "few_tasks": {compared.models[m]: int(taken[m]) for m in few},
+        "by_pairs": takers_differ(compared.takes),
+        "no_common_task": _without_common_task(compared),
     }
 
 

@@ -533,11 +533,6 @@ def replay_race(
             f"nothing can be decided before {needed} tasks of two or more models, found "
             f"{len(replayed.tables)}."
         )
-    if np.isnan(replayed.ranks.mean).all():
-        raise DataError(
-            "no model shares a task with every other, so there is no best one to compare with; "
-            "replay the runs of each group of models by itself."
-        )
     found = [
         replayed.race(rules, folds_per_task, np.random.default_rng([seed, number]))
         for number in range(orders)
@@ -580,6 +575,11 @@ class Replayed:
     @property
     def best(self) -> int:
         """The first model of the leaderboard of all results."""
+        if np.isnan(self.ranks.mean).all():
+            raise DataError(
+                "no model shares a task with every other, so there is no best one to compare with; "
+                "replay the runs of each group of models by itself."
+            )
         return int(np.nanargmin(self.ranks.mean))
 
     def race(
