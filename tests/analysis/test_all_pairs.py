@@ -249,6 +249,18 @@ def test_models_with_too_few_tasks_are_left_out():
     assert any("too few tasks: few" in note for note in found.notes)
 
 
+def test_ranks_are_those_of_the_leaderboard_whatever_is_missing():
+    rng = np.random.default_rng(3)
+    tasks = {f"t{i}": {m: [rng.random()] for m in "abcde"} for i in range(9)}
+    for task in ("t0", "t3", "t4"):
+        del tasks[task]["b"]
+    del tasks["t5"]["d"]
+    found, board = compare_all(score_table(tasks)), karat.leaderboard(score_table(tasks))
+    ranks = dict(zip(found.models, found.many.ranks.tolist(), strict=True))
+    assert ranks == board["rank"].to_dict()
+    assert [found.models[m] for m in found.many.order] == board.index.tolist()
+
+
 def test_a_name_stands_for_all_its_variants():
     t, u = {"a · x": 0.1, "a · y": 0.3, "b": 0.2}, {"a · x": 0.9, "b": 0.5}
     given = score_table({"t": t, "u": u})

@@ -13,6 +13,7 @@ import pytest
 import karat
 from karat.analysis import checks
 from karat.analysis.checks import RULES, Finding, Findings, check_runs, render_page, rule_of
+from karat.analysis.skipped_tasks import FEWEST_JUDGES, FEWEST_SKIPPED
 from karat.errors import DefinitionError
 from karat.execution import diagnostics
 from karat.reporting import leaderboard_output
@@ -283,6 +284,30 @@ def test_uninformed_and_repeated_models_do_not_saturate(made):
     assert codes([*pair, made("c", [1.0])]) == ["KRT301"]
 
 
+def taken(level, skips, models=3, metric="acc"):
+    """Return a table of scores of models on tasks of these levels; the last skips some of them."""
+    scores = {
+        f"t{t}": {f"m{m}": value + m / 1000 for m in range(models - (t in skips))}
+        for t, value in enumerate(level)
+    }
+    return score_table(scores, metric)
+
+
+LEVELS = [0.6, 0.61, 0.62, 0.63, 0.64, 0.80, 0.81, 0.82, 0.84, 0.86, 0.9, 0.93]
+
+
+def test_the_skipped_tasks_are_the_hard_ones():
+    (text,) = messages(taken(LEVELS, range(5)), "KRT305")
+    # rank sum 15 against 32.5 ± 6.16
+    assert "m2 skipped 5 of 12 tasks" in text and "p 0.0029" in text
+    assert messages(taken(LEVELS, range(7, 12)), "KRT305") == []  # the easy ones
+    assert messages(taken(LEVELS, (0, 5, 7, 9, 11)), "KRT305") == []
+    assert messages(taken(LEVELS, range(2)), "KRT305") == []  # too few
+    assert messages(taken(LEVELS, range(5), models=2), "KRT305") == []  # one model cannot judge
+    # errors have no upper bound, so tasks cannot be compared
+    assert messages(taken(LEVELS, range(5), metric="rmse"), "KRT305") == []
+
+
 # -- runs -----------------------------------------------------------------------------------
 
 
@@ -450,6 +475,7 @@ def test_pages_state_the_thresholds():
         "KRT106": [f"{checks.UNLIKE:,}"],
         "KRT301": [f"{checks.CEILING:g}", f"at least {checks.FEWEST_THERE} models"],
         "KRT302": [*map(_percent, power), f"{(1 + checks.CONFIDENCE) / 2:g}"],
+        "KRT305": [f"at least {FEWEST_SKIPPED} tasks", f"at least {FEWEST_JUDGES}"],
         "KRT401": [f"{checks.SAME:.6f}"],
     }
     for code, texts in thresholds.items():

@@ -1,6 +1,7 @@
 """Leaderboards: columns, directions, failures, costs, sorting, the Pareto front and views."""
 
 import functools
+import json
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from karat.analysis.leaderboard import (
     within_limits,
 )
 from karat.errors import DataError, DefinitionError
+from karat.reporting.formats import render
 from karat.results.load import Gathered
 
 from ..score_data import make_view, score_table
@@ -424,6 +426,37 @@ ORDERED = score_table(
 )
 
 
+def test_a_winner_of_few_tasks_has_its_place_by_rank_everywhere():
+    # new wins its four tasks, all of which the others take; dummy loses everything
+    tasks = {f"t{t}": {"a": 0.9 - t / 100, "b": 0.8, "dummy": 0.1} for t in range(8)}
+    for t in range(4):
+        tasks[f"t{t}"]["new"] = 0.99
+    board = leaderboard(score_table(tasks), columns=["pareto", "costs"])
+    assert board["rank"].to_dict() == {"new": 1.0, "a": 2.0, "b": 3.0, "dummy": 4.0}
+    assert board.index.tolist() == ["new", "a", "b", "dummy"]
+    assert board["rank"].is_monotonic_increasing
+    assert np.isnan(board.at["new", "rank_low"]) and board.at["new", "tie"] == ""
+    assert board.attrs["few_tasks"] == {"new": 4}
+    rows = json.loads(render(board, "json"))
+    assert [row["model"] for row in rows] == board.index.tolist()
+    lines = render(board, "csv").splitlines()
+    assert [line.split(",")[0] for line in lines[1:5]] == board.index.tolist()
+
+
+def test_a_model_on_few_tasks_is_not_on_the_front():
+    frame = pd.DataFrame({"rank": [1.0, 2.0, 3.0], "seconds": [1.0, 2.0, 1.5]}, index=list("abc"))
+    assert pareto(frame).tolist() == [True, False, False]
+    frame.attrs["few"] = ["a"]
+    assert pareto(frame).tolist() == [False, True, True]
+
+
+def test_ranks_within_a_kind_are_by_pairs():
+    tasks = {f"t{t}": {"a": 0.9, "b": 0.8, "last": 0.1} for t in range(4)}
+    del tasks["t1"]["b"]
+    board = leaderboard(score_table(tasks, kind="k"), by="kind")
+    assert board["rank"]["k"].to_dict() == {"a": 1.0, "b": 2.0, "last": 3.0}
+
+
 @pytest.mark.parametrize(
     "sort, models",
     [
@@ -432,7 +465,7 @@ ORDERED = score_table(
         ("part", "acb"),  # models without a score come last
         ("model", "abc"),
         ("score", "bca"),  # up: 0, 1, 0.5; down: 0, 0.5, 1; part: 1, -, 0
-        ("rank", "cab"),  # b has too few tasks
+        ("rank", "bca"),  # by pairs: b 1 + 1/2, c 1 + 1/2 + 1/3, a 1 + 1 + 2/3
     ],
 )
 def test_the_best_comes_first(sort, models):

@@ -19,6 +19,7 @@ from karat.core.formatting import format_p, rounded
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.reporting.page import make_bundle
 from karat.stats.paired_tests import holm
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 
 from ..score_data import score_table, write_run
@@ -76,7 +77,9 @@ def assert_equal_to_python(browser, bundle, tasks):
     browser.run("Karat.choose(arguments[0])", tasks)
     expected = chosen_ranks(bundle, tasks)
     browser.until("return Karat.ranking.ready")
-    for name in ("mean", "low", "high"):
+    mean = np.array(browser.run("return Karat.ranking.mean"), dtype=float)
+    np.testing.assert_array_equal(mean, expected.mean)  # to the last bit
+    for name in ("low", "high"):
         found = np.array(browser.run(f"return Karat.ranking.{name}"), dtype=float)
         assert found == pytest.approx(getattr(expected, name), abs=1e-6, nan_ok=True)
     assert browser.run("return Karat.ranking.tie") == expected.ties
@@ -98,6 +101,31 @@ def test_many_tasks_are_compared_with_the_random_signs_of_python(browser, wide):
     for tasks in (list(range(0, 28)), list(range(3, 30, 2)), [29, *range(12)]):
         found = assert_equal_to_python(browser, bundle, tasks)
     assert len(set(found.ties)) > 1 and np.isnan(found.each).any()
+
+
+def test_a_model_without_a_common_task_has_no_rank(opened):
+    # the last two models never meet: the one with fewer tasks is left out
+    script = """
+      const rows = (values) => values.map((value) => [value]);
+      const task = (who, values) => ({ who, rows: rows(values) });
+      const tasks = [
+        task([0, 1, 2], [3, 2, 1]), task([0, 1, 2], [1, 2, 3]), task([0, 1, 3], [3, 2, 1]),
+      ];
+      return Karat.ranks.rankEach(tasks, 4).mean"""
+    found = opened.run(script)
+    # 0 loses one of three tasks to 1, both lose one of two to 2
+    assert found[:3] == pytest.approx([1 + 1 / 3 + 1 / 2, 1 + 2 / 3 + 1 / 2, 1 + 1 / 2 + 1 / 2])
+    assert found[3] is None
+    ranks = np.array([[1.0, 3, 1], [2, 2, 2], [3, 1, np.nan], [np.nan, np.nan, 3]])
+    np.testing.assert_array_equal(np.array(found, dtype=float), mean_ranks(ranks))
+
+
+def test_the_order_is_that_of_the_ranks_also_with_few_tasks(browser, full, write_page, tmp_path):
+    models = [{**model, "few": m == 0, "rank": 1.0 + m} for m, model in enumerate(full["models"])]
+    browser.open(write_page({**full, "models": models}, tmp_path / "few.html"))
+    assert browser.run("return Karat.order()") == list(range(len(models)))
+    first = browser.texts("#board tbody th .link")[0]
+    assert first == models[0]["name"]
 
 
 def test_signs_are_those_of_python(opened):

@@ -23,6 +23,7 @@ from karat.core.formatting import rounded
 from karat.errors import DefinitionError
 from karat.reporting import leaderboard_output as findings
 from karat.reporting.formats import (
+    BY_PAIRS,
     FORMATS,
     _of_coverage,
     caption,
@@ -292,15 +293,15 @@ def test_models_with_too_few_tasks_are_never_marked_best():
     tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
     tasks["t0"]["once"] = [0.9]
     board = leaderboard(score_table(tasks), normalize="range")
-    # a: second on t0 and first on three; once: first on its only task
-    assert board.index.tolist() == ["a", "b", "once"]
-    assert board["rank"].tolist() == [1.25, 2.25, 1.0]
-    assert column(board, "rank") == [("1.3", True), ("2.3", False), ("1.0", False)]
-    assert column(board, "score")[2] == ("1.000", False)
+    # once beats both on its only task, a beats b on all; sorted by the rank that is shown
+    assert board.index.tolist() == ["once", "a", "b"]
+    assert board["rank"].tolist() == [1.0, 2.0, 3.0]
+    assert column(board, "rank") == [("1.0", False), ("2.0", True), ("3.0", False)]
+    assert column(board, "score")[0] == ("1.000", False)
     assert "**1.0**" not in render(board, "markdown")
     assert r"\textbf{1.0}" not in render(board, "latex")
     # its score on a task is a score like any other
-    assert column(board, "t0")[2] == ("0.900", True)
+    assert column(board, "t0")[0] == ("0.900", True)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +351,7 @@ def grouped_board(**options):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({}, ["letter", "1 cell, counted", "1 cell, left out", ": a."]),
+        ({}, ["letter", "1 cell, counted", "1 cell, left out", ": a (2)."]),
         ({"missing": "exclude"}, ["one fold", "1 cell.", "1 cell.", "1 of 3 tasks"]),
         (
             {"missing": "baseline:b", "normalize": "range"},
@@ -378,10 +379,34 @@ def test_note_on_models_with_few_tasks():
     tasks = {f"t{i}": {"broad": 0.5, "other": 0.4} for i in range(3)}
     tasks["t0"]["narrow"] = 0.6
     (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "narrow" in line]
-    assert note.endswith(": narrow.")
+    assert note.endswith(": narrow (1).")
     # no note if no model has three tasks
     del tasks["t2"]
     assert not [line for line in notes(leaderboard(score_table(tasks))) if "narrow" in line]
+
+
+def test_one_note_where_models_took_different_tasks():
+    tasks = {f"t{i}": {"a": 0.5, "b": 0.4, "c": 0.3} for i in range(3)}
+    assert BY_PAIRS not in notes(leaderboard(score_table(tasks)))
+    del tasks["t2"]["c"]
+    kinds = {"t0": "k", "t1": "k", "t2": "other"}
+    table = score_table(tasks, kind=kinds)
+    assert list(notes(leaderboard(table))).count(BY_PAIRS) == 1
+    assert BY_PAIRS in render(leaderboard(table), "markdown")
+    # within each kind all models take the same tasks, and on one task there is no mean
+    for by in ("kind", "task"):
+        assert BY_PAIRS not in notes(leaderboard(table, by=by))
+
+
+def test_a_model_without_a_common_task_has_no_rank_and_a_note_says_why():
+    # twelve models on four tasks; two of them take one task each, which the other does not
+    tasks = {f"t{i}": {f"m{m:02}": m / 100 for m in range(10)} for i in range(6)}
+    tasks["t0"]["x"], tasks["t1"]["y"], tasks["t2"]["y"] = 0.5, 0.5, 0.6
+    board = leaderboard(score_table(tasks))
+    assert board["rank"].isna().to_dict() == {name: name == "x" for name in board.index}
+    assert board.index.tolist()[0] == "y" and board.index.tolist()[-1] == "x"
+    (note,) = [line for line in notes(board) if line.startswith("Not ranked")]
+    assert note == "Not ranked: x has no common task with y."
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,26 @@ def test_the_winner_and_the_next_with_the_margin_of_their_mean_ranks():
     assert "3 models" in text_of(found, "basis") and "8 tasks" in text_of(found, "basis")
 
 
+def test_the_margin_is_that_of_the_ranks_shown_also_where_models_take_different_tasks():
+    scores = {f"t{t}": {"a": 0.9, "b": 0.95 if t < 2 else 0.8, "c": 0.1} for t in range(8)}
+    del scores["t0"]["b"], scores["t5"]["c"]
+    found = verdict(score_table(scores))
+    # a loses one of 7 tasks to b, b six of 7 to a, and both none to c
+    assert found["margin"]["value"] == pytest.approx(6 / 7 - 1 / 7)
+    assert "Mean rank 1.14 against 1.86 of b: better by 0.71" in text_of(found, "margin")
+    assert found["margin"]["tasks"] == 7 and found["margin"]["low"] < 5 / 7
+
+
+def test_a_better_rank_on_few_tasks_is_no_headline_but_is_said():
+    scores = {f"t{t}": {"a": 0.9, "b": 0.8, "c": 0.1} for t in range(8)}
+    for t in range(4):
+        scores[f"t{t}"]["new"] = 0.99
+    found = verdict(score_table(scores))
+    assert found["winner"] == "a" and "with enough tasks" in text_of(found, "answer")
+    assert "new has a better mean rank, 1.00, but on 4 of 8 tasks only." in found["weak"]
+    assert "enough" not in text_of(verdict(steady()), "answer")
+
+
 def test_a_model_that_is_better_than_every_other_is_alone_at_the_top():
     found = verdict(steady())
     assert (found["state"], found["top"], found["weak"]) == ("clear", ["a"], [])

@@ -41,6 +41,7 @@ from karat.stats.paired_tests import (
     superiority,
     wilcoxon,
 )
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import FEWEST_TASKS, letters_of, rank_each, ranked_on_few, step_down
 
 #: tests of all pairs, and their names
@@ -62,7 +63,7 @@ class ManyModels:
         Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
         two or more models. Without missing values it is Friedman's.
     ranks, order
-        Mean rank of each model over its tasks (1 is best), and the models, best first.
+        Mean rank of each model by pairs (1 is best), and the models, best first.
     pairs
         p of each pair, corrected for all pairs; 1 on the diagonal, NaN where it is not tested.
     difference
@@ -189,35 +190,36 @@ def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> All
     ([['one', 'other', 6, 0.03125]], [])
     """
     frame = pd.DataFrame(values).astype(float)
-    return _all_pairs(frame, rank_tasks(frame.to_numpy()), separate(frame.to_numpy(), test=test))
+    mean = mean_ranks(rank_tasks(frame.to_numpy()))
+    return _all_pairs(frame, mean, separate(frame.to_numpy(), test=test))
 
 
-def _all_pairs(frame: pd.DataFrame, ranks: np.ndarray, separation: Separation) -> AllPairs:
+def _all_pairs(frame: pd.DataFrame, mean: np.ndarray, separation: Separation) -> AllPairs:
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
     models = [str(name) for name in frame.index]
-    found = compare_models(frame.to_numpy(), ranks, separation)
+    found = compare_models(frame.to_numpy(), mean, separation)
     pairs = _pairs(frame.to_numpy(), found)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
     return AllPairs(models, frame, found, pairs.assign(**named), why=separation.why)
 
 
 def compare_models(
-    values: Any, ranks: np.ndarray | None = None, separation: Separation | None = None
+    values: Any, mean: np.ndarray | None = None, separation: Separation | None = None
 ) -> ManyModels:
     """Return the tests of all models and of all pairs, with letters and cliques.
 
-    ``values`` are models × tasks on one scale, higher is better; ``ranks`` are models × tasks, 1 is
-    best; NaN is missing. ``separation`` is the test of the pairs; default: step-down max-T.
+    ``values`` are models × tasks on one scale, higher is better, NaN is missing; ``mean`` is the
+    mean rank of each model, default: of the values. ``separation`` is the test of the pairs;
+    default: step-down max-T.
 
     >>> found = compare_models([[0.9, 0.8, 0.7] * 3, [0.5, 0.6, 0.6] * 3, [0.1, 0.2, 0.3] * 3])
     >>> found.statistic, found.order.tolist(), found.letters
     (18.0, [0, 1, 2], ('a', 'b', 'c'))
     """
     table = np.asarray(values, dtype=float)
-    ranks = rank_tasks(table) if ranks is None else ranks
-    separation = separate(table, ranks) if separation is None else separation
-    mean = mean_of(ranks)
+    mean = mean_ranks(rank_tasks(table)) if mean is None else mean
+    separation = separate(table) if separation is None else separation
     # models of equal rank are ordered by their values, not by their position
     order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
     letters = letters_of(mean, separation.p)
@@ -367,8 +369,8 @@ def compare_all(
     values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
     separation = separate_models(given, compared, chosen, test)
     separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
-    ranks = rank_each(compared.values, compared.takes)[~few]
-    found = _all_pairs(values.dropna(axis=1, how="all"), ranks, separation)
+    mean = mean_ranks(rank_each(compared.values, compared.takes))[~few]
+    found = _all_pairs(values.dropna(axis=1, how="all"), mean, separation)
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:

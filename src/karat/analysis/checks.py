@@ -20,7 +20,9 @@ import pandas as pd
 import scipy
 
 from karat.analysis.cluster_check import task_cluster
-from karat.analysis.leaderboard import MAX_JOBS, fold_ratios
+from karat.analysis.leaderboard import MAX_JOBS, connected, fold_ratios
+from karat.analysis.score_matrix import ModelGroup
+from karat.analysis.skipped_tasks import TaskLevels
 from karat.core.formatting import count
 from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DefinitionError, did_you_mean
@@ -265,10 +267,10 @@ class Facts:
     def scored(self, task: str, contenders: bool = False) -> np.ndarray:
         """Return the indices of models with a score; contenders are not uninformed models."""
         ok = np.flatnonzero(self.cells.states[:, self.place[task]] == OK)
-        return ok[self._contenders[ok]] if contenders else ok
+        return ok[self.contenders[ok]] if contenders else ok
 
     @cached_property
-    def _contenders(self) -> np.ndarray:
+    def contenders(self) -> np.ndarray:
         """Which models are not uninformed."""
         return np.array([name.lower() not in UNINFORMED for name in self._own_names], dtype=bool)
 
@@ -854,6 +856,39 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
                 f"{basis} can detect differences from {least:.2g}.",
                 task=task,
             )
+
+
+@_rule(
+    "KRT305 note The skipped tasks are the hard ones",
+    "Run the model on them, or compare on common tasks (--missing exclude).",
+)
+def _skipped_hard(facts: Facts) -> Iterator[Hit]:
+    for group in connected(facts.given, facts.cells).values():
+        measured = _levels(facts, group)
+        if measured is None:
+            continue
+        for place, p in enumerate(measured.skipped_low()):
+            if p < 1 - CONFIDENCE and measured.judges[place]:
+                name, taken = facts.cells.models[group.models[place]], measured.takes[place]
+                yield Hit(
+                    f"{name} skipped {int((~taken).sum())} of {count(len(taken), 'task')}; the "
+                    f"others score lower on them than on those it took (rank sum, p {p:.2g}).",
+                    name,
+                )
+
+
+def _levels(facts: Facts, group: ModelGroup) -> TaskLevels | None:
+    """Return how good the models of a group are on its tasks of bounded metrics."""
+    metrics = facts.given.metrics
+    ends = {t: best_value(metrics[facts.cells.tasks[t]]) for t in group.tasks}
+    tasks = [t for t, end in ends.items() if end is not None and facts.cells.scored[t]]
+    if not tasks:
+        return None
+    best, width = np.array([ends[t] for t in tasks], dtype=float).T
+    cells = np.ix_(group.models, tasks)
+    levels = 1 - np.abs(best - facts.cells.means[cells]) / width
+    names = [metrics[facts.cells.tasks[t]] for t in tasks]
+    return TaskLevels(levels, facts.cells.takes[cells], names, facts.contenders[group.models])
 
 
 @_rule(

@@ -33,6 +33,7 @@ from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.tables import ELIMINATED
 from karat.stats.paired_tests import corrected_t, fold_ratio
+from karat.stats.pairwise_ranks import comparable_models
 from karat.stats.ranking import (
     FEWEST_TASKS,
     borda,
@@ -555,8 +556,44 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
 
 
 def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
-    # models ranked on too few tasks come last
-    return np.lexsort((frame["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
+    """Return the rows by rank; of equal ranks, those on few tasks come last."""
+    return np.lexsort((ranked_on_few(compared.takes), frame["rank"].fillna(np.inf)))
+
+
+def takers_differ(takes: np.ndarray) -> bool:
+    """Return whether models take different tasks, of those that several models take.
+
+    Models and tasks without any of the others do not count.
+
+    >>> takers_differ(np.array([[1, 1, 0], [1, 1, 1]])), takers_differ(np.array([[1, 0], [1, 1]]))
+    (False, False)
+    >>> takers_differ(np.array([[1, 1], [1, 1], [1, 0]]))
+    True
+    """
+    contested = takes[:, takes.sum(axis=0) > 1]
+    return not bool(contested[contested.any(axis=1)].all())
+
+
+def _ranked_by_pairs(compared: RankedScores, by: str | None, group_of: Mapping[str, str]) -> bool:
+    """Return whether ranks of a view depend on pairs, as the takers of its tasks differ."""
+    if by == "task":
+        return False
+    parts: dict[str, list[int]] = {}
+    for place, task in enumerate(compared.tasks):
+        parts.setdefault(group_of.get(task, ""), []).append(place)
+    return any(takers_differ(compared.takes[:, places]) for places in parts.values())
+
+
+def _without_common_task(compared: RankedScores) -> dict[str, list[str]]:
+    """Return the models without a rank, with ranked models with which they share no task."""
+    takes = compared.takes & (compared.takes.sum(axis=0) > 1)
+    ranked = comparable_models(takes)
+    found = {}
+    for m in np.flatnonzero(takes.any(axis=1) & ~ranked):
+        lacking = ~(takes & takes[m]).any(axis=1)
+        others = np.flatnonzero(lacking & ranked) if ranked.any() else np.flatnonzero(lacking)
+        found[compared.models[m]] = [compared.models[other] for other in others]
+    return found
 
 
 def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
@@ -611,7 +648,7 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     higher = frame.attrs.get("higher_is_better", {})
     good = better_first(frame, quality, higher, "pareto")
     cheap = better_first(frame, cost, higher, "pareto")
-    known = np.isfinite(good) & np.isfinite(cheap)
+    known = np.isfinite(good) & np.isfinite(cheap) & ~_on_few_tasks(frame)
     if "tie" in frame and (frame["tie"] != "").any():
         known &= (frame["tie"] != "").to_numpy()
     scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
@@ -625,6 +662,15 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
         rows = np.flatnonzero(known & (group == each))
         on[rows] = _front(good[rows], cheap[rows])
     return pd.Series(on, index=frame.index, name="pareto")
+
+
+def _on_few_tasks(frame: pd.DataFrame) -> np.ndarray:
+    """Return which rows of a leaderboard over all tasks rest on too few of them."""
+    few: list[Any] = list(frame.attrs.get("few", ()))
+    if frame.index.nlevels > 1:
+        boards = frame.attrs.get("boards") or {}
+        few = [(name, model) for name, facts in boards.items() for model in facts["few"]]
+    return frame.index.isin(few) if few else np.zeros(len(frame), dtype=bool)
 
 
 def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
@@ -660,7 +706,9 @@ def leaderboard(
 
     A score is the mean over folds of a task's metric on clean data. Ranks respect each metric's
     direction; scores on different scales are never averaged. Models are ranked on the folds that
-    they all have; those with fewer than six tasks come last and get no tie letter.
+    they all have, by pairs where they take different tasks: 1 + the sum, over the other models, of
+    the share of common tasks on which the other is better. Those with fewer than six tasks get no
+    interval and no tie letter.
 
     Parameters
     ----------
@@ -705,7 +753,9 @@ def leaderboard(
         the folds with a score and the folds planned where these are more, and ``seed_spread``,
         the standard deviation over seeds; ``further``, the columns of the other metrics of a
         single retrieval task; by model ``repeats``, the number of older jobs;
-        ``separation``, the test that separates models, or why there was no test; ``eliminated``,
+        ``separation``, the test that separates models, or why there was no test; ``by_pairs``,
+        whether models take different tasks; ``few``, the models on too few tasks to be named as
+        the best, and ``no_common_task``, those without a rank for that reason; ``eliminated``,
         the models that a race eliminated, which are not ranked, with when and why.
 
     Raises
@@ -732,8 +782,8 @@ def leaderboard(
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
-    boards: dict[str, dict[str, Any]] = {}
     tests, further = TaskTests(given, chosen), {}
+    boards: dict[str, dict[str, Any]] = {}
     if by is None:
         frame, boards = by_connection(given, cells, compared, headings, asked, tests)
         further = _add_further_metrics(frame, given, chosen, headings)
@@ -750,6 +800,7 @@ def leaderboard(
     facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts |= {"separation": separations(compared, by, groups, tests), "eliminated": eliminated}
+    facts |= {"by_pairs": _ranked_by_pairs(compared, by, groups)}
     return _finish(frame, asked, facts)
 
 
@@ -821,6 +872,7 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
         frame, facts["boards"] = frame.droplevel(GROUP), {}
     if asked.wants("pareto"):
         place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
+        frame.attrs.update({name: facts[name] for name in ("few", "boards", "higher_is_better")})
         frame.insert(place, "pareto", pareto(frame, asked.cost))
         facts["pareto"] = asked.cost
     if asked.sort is not None:
@@ -867,7 +919,6 @@ def _facts(
     given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
     names = list(columns.values())
-    few = ranked_on_few(compared.takes) & compared.takes.any(axis=1)
     lost: dict[str, dict[str, str]] = {}
     for m, t in np.argwhere(cells.states != OK):
         lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
@@ -882,7 +933,7 @@ def _facts(
         # by model and task, where it is below 1
         "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},
         "cells": lost,
-        "few": [cells.models[m] for m in np.flatnonzero(few)],
+        **_taker_facts(compared),
         "seeds": given.seeds,
         "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
         **_pooled_facts(given, cells, columns),
@@ -893,6 +944,18 @@ def _facts(
         "duplicate_rows": {
             columns[task]: rows for task, rows in given.duplicate_rows.items() if task in columns
         },
+    }
+
+
+def _taker_facts(compared: RankedScores) -> dict[str, Any]:
+    """Return who has few tasks, whether takers differ, and who has no rank for lack of tasks."""
+    few = np.flatnonzero(ranked_on_few(compared.takes) & compared.takes.any(axis=1))
+    taken = compared.takes[:, compared.takes.sum(axis=0) > 1].sum(axis=1)
+    return {
+        "few": [compared.models[m] for m in few],
+        "few_tasks": {compared.models[m]: int(taken[m]) for m in few},
+        "by_pairs": takers_differ(compared.takes),
+        "no_common_task": _without_common_task(compared),
     }
 
 

@@ -48,6 +48,7 @@ from karat.stats.paired_tests import (
     needed_signs,
     subtract,
 )
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import rank_each
 
 #: fewest tasks from which the variance between tasks is estimated
@@ -225,11 +226,10 @@ def _two_best(given: Gathered, tasks: Sequence[str], models: Sequence[str]) -> t
     some = given.only(dict.fromkeys(tasks, "")).of_models(names)
     compared = apply_missing_rule(make_cells(some, some.metrics), RULES[0])
     ranks = rank_each(compared.values, compared.takes)
-    known = ~np.isnan(ranks)
-    counts = known.sum(axis=1)
-    mean = np.where(known, ranks, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    counts = (~np.isnan(ranks)).sum(axis=1)
+    mean = mean_ranks(ranks)
     # models with fewer tasks come last
-    order = np.lexsort((np.where(counts > 0, mean, np.inf), -counts))
+    order = np.lexsort((np.where(np.isnan(mean), np.inf, mean), -counts))
     return compared.models[order[0]], compared.models[order[1]]
 
 

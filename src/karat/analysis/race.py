@@ -575,6 +575,11 @@ class Replayed:
     @property
     def best(self) -> int:
         """The first model of the leaderboard of all results."""
+        if np.isnan(self.ranks.mean).all():
+            raise DataError(
+                "no model shares a task with every other, so there is no best one to compare with; "
+                "replay the runs of each group of models by itself."
+            )
         return int(np.nanargmin(self.ranks.mean))
 
     def race(

@@ -104,12 +104,28 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         metric = board.attrs["metrics"][task]
         yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
     yield from _of_prompts(board.attrs.get("prompts", {}))
-    few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
-    if len(few):
-        names = ", ".join(map(short, few))
-        yield f"Too few tasks to compare with the other models: {names}."
+    yield from _of_ranks(board)
     if alone := _without_ranks(board):
         yield f"Only one model has scores: {', '.join(alone)}."
+
+
+#: where the takers of tasks differ
+BY_PAIRS = "Models took different tasks: ranks are by pairs, over the tasks that both have."
+
+
+def _of_ranks(board: pd.DataFrame) -> Iterator[str]:
+    """Yield how models of different tasks are ranked, who has few tasks, and who has no rank."""
+    facts = board.attrs
+    if facts.get("by_pairs"):
+        yield BY_PAIRS
+    if facts.get("by") is not None:
+        return
+    if few := facts.get("few_tasks"):
+        names = ", ".join(f"{short(name)} ({number})" for name, number in few.items())
+        yield f"Ranked on few tasks, without interval and letters: {names}."
+    for name, others in list(facts.get("no_common_task", {}).items())[:MAX_NOTES]:
+        lacking = _join([short(other) for other in others])
+        yield f"Not ranked: {short(name)} has no common task with {lacking}."
 
 
 def eliminated_notes(gone: Mapping[str, str]) -> Iterator[str]:
@@ -503,7 +519,7 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
-    """Return a column without models ranked last for too few tasks: they cannot be the best."""
+    """Return a column without models on too few tasks: they are not marked as the best."""
     few = rows.attrs.get("few", ()) if rows.attrs.get("by") is None else ()
     ranked = ~rows.index.isin(few) if len(few) else (rows["tie"] != "").to_numpy()
     if ranked.all():

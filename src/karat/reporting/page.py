@@ -80,6 +80,7 @@ from karat.results.load import (
 from karat.results.run import newest_first
 from karat.results.tables import ELIMINATED, eliminated_by
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import rank_each
 
 if TYPE_CHECKING:
@@ -611,9 +612,9 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
     groups = []
     for group in connected(given, cells).values():
         part = compared.only(group.tasks, group.models).by_name()
-        ranks = rank_each(part.values, part.takes)
+        mean = mean_ranks(rank_each(part.values, part.takes))
         separation = separate_models(given, part, given.chosen({}))
-        found = compare_models(scale_scores(part), ranks, separation)
+        found = compare_models(scale_scores(part), mean, separation)
         at = np.ix_(place[group.models], place[group.models])
         p[at] = np.where(np.isnan(p[at]), found.pairs, p[at])
         difference[at] = np.where(np.isnan(difference[at]), found.difference, difference[at])

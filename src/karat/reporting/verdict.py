@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
 from karat.analysis.leaderboard import fold_ratios, split_groups
@@ -20,7 +21,8 @@ from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
 from karat.reporting.formats import duration, metric_label
 from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
-from karat.stats.paired_tests import corrected_t
+from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.pairwise_ranks import rank_difference
 from karat.stats.ranking import rank_each
 
 #: with fewer tasks than this, the margin of mean ranks has no interval
@@ -190,6 +192,15 @@ class _Case:
         return [str(name) for name in known["rank"].sort_values(kind="stable").index]
 
     @cached_property
+    def ahead(self) -> list[str]:
+        """The models on few tasks whose rank is better than that of the first of the others."""
+        if not self.ranked:
+            return []
+        few = self.board.index.isin(list(self.board.attrs.get("few", ())))
+        better = self.board["rank"] < self.board.at[self.ranked[0], "rank"]
+        return [str(name) for name in self.board.index[few & better]]
+
+    @cached_property
     def folds(self) -> list[int]:
         """The number of compared folds of each task."""
         return [self.evidence.folds[task].shape[1] for task in self.tasks]
@@ -267,13 +278,15 @@ def _line(what: str, text: str) -> dict[str, str]:
 
 def _answer(case: _Case, state: str) -> str:
     winner = short(case.ranked[0])
+    enough = " with enough tasks" if case.ahead else ""
     if state == "clear":
-        return f"{winner} is better than every other model ({case.test})."
+        return f"{winner} is better than every other model{enough} ({case.test})."
     if state == "tied":
         rest = _names(case.top[1:])
         return f"{winner} leads; {rest} cannot be distinguished from it ({case.test})."
     what = "score" if len(case.tasks) == 1 else "mean rank"
-    return f"{winner} has the best {what}; not tested: {case.untested}."
+    among = f" of the models{enough}" if enough else ""
+    return f"{winner} has the best {what}{among}; not tested: {case.untested}."
 
 
 def _compared(case: _Case, state: str) -> str:
@@ -317,14 +330,16 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
     """Return the difference to the next model: of mean ranks, or of scores on a single task."""
     if len(case.tasks) == 1:
         return _score_margin(case, first, other)
-    apart = _apart(case, first, other)
-    if not len(apart):
+    places = [case.ranks.index.get_loc(name) for name in (first, other)]
+    apart = rank_difference(case.ranks.to_numpy(), *places)
+    if not apart.tasks:
         return None
-    tested = corrected_t(apart, 0.0)  # tasks are independent
-    known = len(apart) >= FEW_TASKS
-    low, high = (float(end) if known else np.nan for end in (tested.low, tested.high))
-    facts = {"what": "mean rank", "value": float(tested.mean), "low": low, "high": high}
-    return {**facts, "tasks": len(apart), "folds": None}
+    half = np.nan
+    if apart.tasks >= FEW_TASKS:
+        half = scipy.special.stdtrit(apart.tasks - 1, (1 + CONFIDENCE) / 2) * apart.error
+    low, high = (float(apart.value + by) for by in (-half, half))
+    facts = {"what": "mean rank", "value": apart.value, "low": low, "high": high}
+    return {**facts, "tasks": apart.tasks, "folds": None}
 
 
 def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
@@ -440,6 +455,12 @@ def _weak(case: _Case) -> list[str]:
     found = []
     if case.untested:
         found.append(f"Differences are not tested: {case.untested}.")
+    for name in case.ahead[:MAX_NAMES]:
+        rank, tasks = fixed(float(case.board.at[name, "rank"]), 2), case.ranks.loc[name].count()
+        found.append(
+            f"{short(name)} has a better mean rank, {rank}, but on {tasks} of "
+            f"{count(len(case.tasks), 'task')} only."
+        )
     if len(case.top) == 1 and _folds_disagree(case):
         both = _names(case.ranked[:2])
         found.append(f"The folds alone do not separate {both}: other training data may change it.")

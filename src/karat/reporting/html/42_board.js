@@ -10,6 +10,8 @@
   const BARS = [100, 52];
   const MANY = 6;
   const EXPLAINED = ["borda", "wins", "elo", "pareto"];
+  const BY_PAIRS =
+    "Models took different tasks: ranks are by pairs, over the tasks that both have.";
   const SHOWN_BY = ["sort", "down", "find", "columns"];
   let board = null;
 
@@ -138,7 +140,6 @@
 
   function rankColumns() {
     const { mean } = Karat.ranking;
-    const rank = (m) => (mean[m] === null ? null : mean[m] + (Karat.ranking.few[m] ? 1e9 : 0));
     const rankCell = (m) => {
       const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
       return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
@@ -152,7 +153,7 @@
     const tie = { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
-      { name: "mean rank", key: "rank", number: true, sort: rank, cell: rankCell },
+      { name: "mean rank", key: "rank", number: true, sort: (m) => mean[m], cell: rankCell },
       ...(Karat.ranking.ready && Karat.ranking.low.every((end) => end === null) ? [] : [interval]),
       ...(Karat.untested() ? [] : [tie]),
     ];
@@ -191,17 +192,15 @@
     });
   }
 
+  /** Return the mean rank of each model on some of the chosen tasks, computed once per ranking. */
   function meansOf(places) {
-    const total = new Float64Array(Karat.data.models.length);
-    const count = new Int32Array(Karat.data.models.length);
-    for (const place of places) {
-      const { who } = Karat.ranking.tasks[place];
-      Karat.ranking.each[place]?.forEach((rank, i) => {
-        total[who[i]] += rank;
-        count[who[i]] += 1;
-      });
+    const known = (Karat.ranking.means ??= new Map());
+    const key = places.join();
+    if (!known.has(key)) {
+      const tasks = places.map((place) => Karat.ranking.tasks[place]);
+      known.set(key, Karat.ranks.rankEach(tasks, Karat.data.models.length).mean);
     }
-    return Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null));
+    return known.get(key);
   }
 
   /** Return the columns of costs and of the whole board's ratings, those that are known. */
@@ -343,7 +342,8 @@
     if (own) return Karat.plain(Karat.data.notes[0] ?? "");
     const of = `${compared} of ${Karat.count(Karat.data.tasks.length, "task")}`;
     const what = `${Karat.count(models.size, "model")} by mean rank over ${of}, 1 is best;`;
-    return `${what} ranked in the browser. The notes below are about the full leaderboard.`;
+    const pairs = Karat.takersDiffer() ? `${BY_PAIRS} ` : "";
+    return `${what} ranked in the browser. ${pairs}The notes below are about the full leaderboard.`;
   }
 
   /** Return the rows of the board as they are shown, for a file. */
