@@ -79,7 +79,8 @@ def find_evidence(
     given = gather_scores(found, pool)
     cells = make_cells(given, given.chosen({}))
     robust = find_robustness(found, pool)
-    more = {"findings": check_runs(found, pool=pool), "robust": robust, "where": where}
+    findings = check_runs(found, pool=pool, missing=rule)
+    more = {"findings": findings, "robust": robust, "where": where}
     more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found, pool)
     return make_evidence(given, cells, apply_missing_rule(cells, rule), **more)
 
@@ -440,9 +441,6 @@ def _weak(case: _Case) -> list[str]:
     found = []
     if case.untested:
         found.append(f"Differences are not tested: {case.untested}.")
-    if len(case.top) == 1 and _folds_disagree(case):
-        both = _names(case.ranked[:2])
-        found.append(f"The folds alone do not separate {both}: other training data may change it.")
     if case.ranked[0] in UNINFORMED:
         found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
     partial = case.board.attrs.get("partial", {}).get(case.ranked[0], {})
@@ -455,14 +453,6 @@ def _weak(case: _Case) -> list[str]:
     more = len(found) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
     return [*found[:MAX_WEAK], *rest]
-
-
-def _folds_disagree(case: _Case) -> bool:
-    """Return whether items separate the first two models, but the folds of the task do not."""
-    if not case.separation.get("items") or len(case.tasks) != 1:
-        return False
-    margin = _score_margin(case, *case.ranked[:2])
-    return not margin["low"] > 0
 
 
 def _relevant(case: _Case) -> Iterator[Finding]:
