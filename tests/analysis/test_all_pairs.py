@@ -260,3 +260,14 @@ def test_names_are_escaped_in_notebooks():
     names = ["<script>alert(1)</script>", "other"]
     shown = compare_pairs(pd.DataFrame([[0.9, 0.8], [0.5, 0.6]], index=names))._repr_html_()
     assert "<script>" not in shown and "&lt;script&gt;" in shown
+
+
+def test_one_task_has_no_test_over_tasks():
+    folds = {"a": [0.9, 0.8, 0.85], "b": [0.5, 0.6, 0.4], "c": [0.1, 0.2, 0.15]}
+    plain = karat.compare_all(score_table({"t": folds})).to_dict()
+    assert plain["friedman"] is None
+    for pair in plain["pairs"]:
+        assert [pair[name] for name in ("p_wilcoxon", "p_holm", "p_bh")] == [None] * 3
+        assert pair["p"] is not None and pair["test"]  # that of the folds
+    two = karat.compare_all(score_table({"t": folds, "u": folds})).to_dict()
+    assert two["friedman"]["tasks"] == 2

@@ -973,7 +973,9 @@ def test_scores_by_task_are_in_the_order_of_the_ranks_if_filled():
 
 def test_a_fold_without_a_score_of_the_baseline_is_not_filled():
     # fold 1 counts as the worst; the mean is that of folds 0 and 2
-    table = score_table({"t": {"a": [0.5, None, None], "b": [0.6, 0.7, 0.8], "z": [0.1, None, 0.4]}})
+    table = score_table(
+        {"t": {"a": [0.5, None, None], "b": [0.6, 0.7, 0.8], "z": [0.1, None, 0.4]}}
+    )
     board = leaderboard(table, missing="baseline:z")
     assert board.at["a", "t"] == pytest.approx(0.45)
     assert board.attrs["filled"]["a"] == {"t": (1, 3)}

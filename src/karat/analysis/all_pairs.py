@@ -42,6 +42,8 @@ from karat.stats.paired_tests import (
 )
 from karat.stats.ranking import FEWEST_TASKS, letters_of, rank_each, ranked_on_few, step_down
 
+#: tests over tasks mean nothing for fewer of them
+FEWEST_BLOCKS = 2
 #: tests of all pairs, and their names
 TOO_FEW = "too few tasks"
 TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
@@ -59,7 +61,7 @@ class ManyModels:
     ----------
     statistic, p, tasks
         Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
-        two or more models. Without missing values it is Friedman's.
+        two or more models. Without missing values it is Friedman's; NaN for fewer than two tasks.
     ranks, order
         Mean rank of each model over its tasks (1 is best), and the models, best first.
     pairs
@@ -105,7 +107,7 @@ class AllPairs:
         One row per pair, the better ranked first: mean ``difference`` over the shared tasks with a
         95 % t interval, ``p`` corrected for all pairs and the ``test`` that made it (NaN and empty
         if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
-        Benjamini and Hochberg, wins, ties, losses and effect sizes.
+        Benjamini and Hochberg (NaN for fewer than two tasks), wins, ties, losses and effect sizes.
     notes
         What was left out and why.
     why
@@ -146,14 +148,12 @@ class AllPairs:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         ranks = [None if np.isnan(rank) else float(rank) for rank in self.many.ranks]
-        test = [None if np.isnan(each) else each for each in (self.many.statistic, self.many.p)]
+        many = self.many
+        friedman = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
         return {
             "models": self.models,
             "ranks": ranks,
-            "friedman": {
-                **{"test": self.many.omnibus, "statistic": test[0], "p": test[1]},
-                "tasks": self.many.tasks,
-            },
+            "friedman": None if np.isnan(many.p) else {**friedman, "tasks": many.tasks},
             "verdict": self.sentence,
             "procedure": self.many.test,
             "not_tested": self.why,
@@ -221,6 +221,8 @@ def compare_models(
     order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
     letters = letters_of(mean, separation.p)
     statistic, p, tasks = skillings_mack(table)
+    if tasks < FEWEST_BLOCKS:
+        statistic = p = np.nan
     return ManyModels(
         statistic=statistic,
         p=p,
@@ -434,7 +436,8 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         tested = wilcoxon(apart)
         low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
-        p, raw = found.pairs[first, second], tested.p
+        p = found.pairs[first, second]
+        raw = np.where(tested.tasks < FEWEST_BLOCKS, np.nan, tested.p)
         columns = (
             *(first, second, tested.tasks, found.difference[first, second], low, high),
             *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),

@@ -292,9 +292,7 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         yield f"{cells} of unfinished runs: {effect}."
 
 
-def _of_filled(
-    filled: Mapping[str, Mapping[str, tuple[int, int]]], baseline: str
-) -> Iterator[str]:
+def _of_filled(filled: Mapping[str, Mapping[str, tuple[int, int]]], baseline: str) -> Iterator[str]:
     """Yield which scores have folds of the baseline."""
     cells = [(m, t, *folds) for m, tasks in filled.items() for t, folds in tasks.items()]
     shown = [f"{short(m)} on {short(t)} ({number} of {of})" for m, t, number, of in cells]
