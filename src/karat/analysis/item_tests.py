@@ -447,7 +447,8 @@ def item_separation(
         return separated
     apart = values[best[0]] - values[best[1]]
     spread = _query_spread(apart, lists)
-    return replace(separated, queries=(lists, needed_pairs(spread, DETECTED)), spread=spread)
+    needed = needed_pairs(spread, DETECTED, pilot=len(apart) - 1)
+    return replace(separated, queries=(lists, needed), spread=spread)
 
 
 def _read_values(
