@@ -126,7 +126,16 @@ def test_the_test_over_tasks_is_that_of_the_letters_or_wilcoxons(tmp_path):
         (0.05, 0.01, 8, ["one is better than other", "8 tasks", "p 0.008", "0.01", "> 0.999"]),
         (-0.05, 0.01, 8, ["other is better than one", "p 0.008"]),
         (0.003, 0.05, 8, ["practically equal", "within 0.05"]),
-        (0.0, 0.0001, 8, ["is not significant", "posterior probability", "that one is ahead by more than 0.0001"]),
+        (
+            0.0,
+            0.0001,
+            8,
+            [
+                "is not significant",
+                "posterior probability",
+                "that one is ahead by more than 0.0001",
+            ],
+        ),
         (-0.001, 0.0005, 8, ["do not differ"]),
         # a test over tasks needs six of them
         (0.05, 0.01, 3, ["one is significantly better than other on 3 of 3 tasks", "at least 6"]),

@@ -104,9 +104,10 @@ class AllPairs:
     many
         The test of all models, ranks, corrected p of all pairs, cliques.
     pairs
-        One row per pair, the better ranked first: mean ``difference`` over the shared tasks with a
-        95 % t interval, ``p`` corrected for all pairs and the ``test`` that made it (NaN and empty
-        if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
+        One row per pair, the better ranked first: the number of common ``tasks``, those with scores
+        of both, and of those that one ``failed``, which count as lost; mean ``difference`` over
+        these tasks with a 95 % t interval, ``p`` corrected for all pairs and the ``test`` that made
+        it (NaN and empty if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
         Benjamini and Hochberg (NaN for fewer than two tasks), wins, ties, losses and effect sizes.
     notes
         What was left out and why.
@@ -366,6 +367,7 @@ def compare_all(
     separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
     ranks = rank_each(compared.values, compared.takes)[~few]
     found = _all_pairs(values.dropna(axis=1, how="all"), ranks, separation)
+    found = replace(found, pairs=_count_failed(found, compared, ~few))
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:
@@ -445,8 +447,23 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)
+    table.insert(table.columns.get_loc("tasks") + 1, "failed", 0)
     raw = table["p_wilcoxon"]
     return table.assign(p_holm=holm(raw), p_bh=benjamini_hochberg(raw))
+
+
+def _count_failed(found: AllPairs, compared: RankedScores, shown: np.ndarray) -> pd.DataFrame:
+    """Return the pairs with the tasks that one of the two failed apart from the common ones."""
+    failed = [np.isnan(table).all(axis=1) for table in compared.values]
+    failures = (np.array(failed).T & compared.takes)[shown]
+    takes = compared.takes[shown]
+    place = {name: m for m, name in enumerate(found.models)}
+    pairs = zip(found.pairs["first"], found.pairs["second"], strict=True)
+    counts = []
+    for one, other in ((place[first], place[second]) for first, second in pairs):
+        counts.append(int(((failures[one] | failures[other]) & takes[one] & takes[other]).sum()))
+    tasks = found.pairs["tasks"] - np.array(counts, dtype=int)
+    return found.pairs.assign(tasks=tasks, failed=counts)
 
 
 def _bounds(apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

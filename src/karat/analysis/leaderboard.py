@@ -28,7 +28,7 @@ from karat.analysis.score_matrix import (
     win_shares,
 )
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.metrics.metric import get_metric, has_positive_class
+from karat.metrics.metric import ROUNDED, get_metric, has_positive_class
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.tables import ELIMINATED
@@ -308,18 +308,23 @@ def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
 def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
     """Return an interval clipped to the range of a registered metric.
 
-    Scores outside that range are on another scale, such as percent; they are not clipped.
+    Scores outside that range, by more than rounding, are on another scale, such as percent; they
+    are not clipped.
 
     >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
     >>> within_limits(*ends, "acc").tolist()
     [[0.9, 90.0], [1.0, 110.0]]
+    >>> within_limits(np.array([0.9]), np.array([1.1]), np.array([1.0000001]), "acc").tolist()
+    [[0.9], [1.0]]
     """
     ends = np.stack([low, high])
     try:
         least, most = get_metric(metric).range
     except KaratError:
         return ends
-    return np.where((scores >= least) & (scores <= most), np.clip(ends, least, most), ends)
+    slack = ROUNDED * (most - least) if np.isfinite(most - least) else 0.0
+    inside = (scores >= least - slack) & (scores <= most + slack)
+    return np.where(inside, np.clip(ends, least, most), ends)
 
 
 BY = ("task", "kind", "dataset", "language")

@@ -428,7 +428,8 @@ class RaceReplay:
         The options of the races.
     orders
         One row per order: the share of ``jobs``, the number of ``tasks`` used, whether the race was
-        ``decided``: its goal was reached before the tasks ended; the models that ``remain``, whether the ``best_kept``, whether all of the top group remain (``top_kept``),
+        ``decided``, so that its goal was reached before the tasks ended, the models that
+        ``remain``, whether the ``best_kept``, whether all of the top group remain (``top_kept``),
         and whether the leaderboard of the models that remain has the ``same_top`` group.
     models
         One row per model: its rank on all results, whether it is in the ``top`` group, the share of

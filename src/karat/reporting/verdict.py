@@ -325,7 +325,11 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
     known = len(apart) >= FEW_TASKS
     low, high = (float(end) if known else np.nan for end in (tested.low, tested.high))
     facts = {"what": "mean rank", "value": float(tested.mean), "low": low, "high": high}
-    return {**facts, "tasks": len(apart), "folds": None}
+    # a task that one of them failed counts in the rank, but it is no common task, as in compare
+    scores = case.evidence.scores.loc[[first, other], case.tasks]
+    ranked = case.ranks.loc[[first, other]].notna().all()
+    common = int((scores.notna().all() & ranked).sum())
+    return {**facts, "tasks": common, "failed": len(apart) - common, "folds": None}
 
 
 def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
@@ -346,6 +350,7 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         value, *ends = (fixed(margin[key], 2) for key in ("value", "low", "high"))
         text = f"Mean rank {a} against {b} of {short(other)}: better by {value}"
         over = f" over {count(margin['tasks'], 'common task')}"
+        over += f" and {margin['failed']} on which one failed" if margin["failed"] else ""
     else:
         (task,) = case.tasks
         a, b = (rounded(float(case.evidence.scores.at[name, task])) for name in (first, other))

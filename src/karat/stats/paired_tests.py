@@ -620,9 +620,7 @@ def needed_folds(spread: float, difference: float, ratio: float, pilot: float = 
     shift = difference / spread * _precisions(pilot)
     if difference / spread / np.sqrt(ratio) <= _reach(pilot):
         return float("inf")
-    return _fewest(
-        lambda n: _t_power(n - 1, shift / np.sqrt(1 / n + ratio)).mean() >= POWER, 2
-    )
+    return _fewest(lambda n: _t_power(n - 1, shift / np.sqrt(1 / n + ratio)).mean() >= POWER, 2)
 
 
 def needed_signs(spread: float, difference: float, pilot: float = np.inf) -> int:
