@@ -107,8 +107,9 @@ class AllPairs:
         One row per pair, the better ranked first: the number of common ``tasks``, those with scores
         of both, and of those that one ``failed``, which count as lost; mean ``difference`` over
         these tasks with a 95 % t interval, ``p`` corrected for all pairs and the ``test`` that made
-        it (NaN and empty if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
-        Benjamini and Hochberg (NaN for fewer than two tasks), wins, ties, losses and effect sizes.
+        it (NaN and empty if the pair was not tested), p of Wilcoxon's test, raw and corrected after
+        Holm and after Benjamini and Hochberg (NaN for fewer than two tasks), wins, ties,
+        losses and effect sizes.
     notes
         What was left out and why.
     why
