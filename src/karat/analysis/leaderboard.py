@@ -907,8 +907,9 @@ def _filled_cells(
 ) -> dict[str, dict[str, tuple[int, int]]]:
     """Return the folds with a baseline's score, and all ranked folds, by model and task."""
     cells: dict[str, dict[str, tuple[int, int]]] = {}
-    for m, t in np.argwhere(compared.filled) if compared.filled is not None else ():
-        counts = (int(compared.filled[m, t]), compared.values[t].shape[1])
+    filled = compared.filled if compared.filled is not None else np.zeros((0, 0))
+    for m, t in np.argwhere(filled):
+        counts = (int(filled[m, t]), compared.values[t].shape[1])
         cells.setdefault(compared.models[m], {})[columns[compared.tasks[t]]] = counts
     return cells
 

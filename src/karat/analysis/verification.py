@@ -689,12 +689,8 @@ class _Work:
         if not self.jobs:
             self.skipped["rerun"] = "0 jobs were to be run again"
         elif not chosen:
-            why = self.reference.why_no_model if self.reference.model is None else ""
-            if not why:
-                known = bool(self.reference.tasks)
-                why = "no finished job" if known else "the tasks are not defined here"
-            self.skipped["rerun"] = why
-            self.notes.append(f"rerun: {why}.")
+            self.skipped["rerun"] = self._why_no_job()
+            self.notes.append(f"rerun: {self.skipped['rerun']}.")
         for record in chosen:
             self._compare_again(record)
         if chosen:
@@ -716,6 +712,13 @@ class _Work:
             self.skipped.setdefault("rerun", "no job could be run again")
             return
         self.details["rerun"] = f"{count(len(self.repeated), 'job')}, sample seed {self.seed}"
+
+    def _why_no_job(self) -> str:
+        """Return why no job can be run again."""
+        why = self.reference.why_no_model if self.reference.model is None else ""
+        if why:
+            return why
+        return "no finished job" if self.reference.tasks else "the tasks are not defined here"
 
     def _sample(self) -> list[dict[str, Any]]:
         """Return jobs to run again: possible copies, the most surprising score, a random sample."""

@@ -338,7 +338,8 @@ class Catalog:
         data = load_user_table(Path(path), target, settings)
         request = {"file": str(Path(path).absolute()), "target": target, "like": like}
         named = {name: value for name, value in settings.items() if value is not None}
-        data = replace(data, about={**data.about, "table": {**request, "settings": named}})
+        about: Any = {**data.about, "table": {**request, "settings": named}}
+        data = replace(data, about=about)
         ends = ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
         ends = ["regression"] if data.kind == "regression" else ends
         names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]
