@@ -968,3 +968,47 @@ def test_a_kind_is_split_where_its_models_were_never_compared():
     ranked = board["rank"].dropna()
     assert set(ranked.index.get_level_values(0)) == {"k · group 1", "k · group 2"}
     assert ranked["k · group 2"].to_dict() == {"d": 1, "c": 2.5, "dummy": 2.5}
+
+
+# -- scores filled with those of a baseline --------------------------------------------------
+
+# a lacks fold 2 of t, which is then that of base: (0.80 + 0.82 + 0.95) / 3 = 0.85667, above other
+FILLED = {
+    "t": {"a": [0.80, 0.82, None], "other": [0.85, 0.80, 0.82], "base": [0.79, 0.80, 0.95]},
+    "u": {"other": [0.5, 0.6, 0.7], "base": [0.4, 0.5, 0.6]},
+}
+
+
+def test_a_filled_score_is_the_one_that_was_ranked():
+    table = score_table(FILLED)
+    board = leaderboard(table, missing="baseline:base")
+    assert board.at["a", "t"] == pytest.approx(2.57 / 3)
+    assert board.at["a", "u"] == pytest.approx(0.5)
+    assert board.at["other", "t"] == pytest.approx(2.47 / 3)
+    assert board.attrs["filled"] == {"a": {"t": (1, 3), "u": (3, 3)}}
+    for rule in ("worst", "penalize", "exclude"):
+        board = leaderboard(table, missing=rule)
+        assert board.at["a", "t"] == pytest.approx(0.81) and board.attrs["filled"] == {}
+
+
+def test_scores_by_task_are_in_the_order_of_the_ranks_if_filled():
+    errors = {"t": ("rmse", {"a": [2.0, None], "b": [4.0, 2.5], "base": [3.0, 1.0]})}
+    for scores, way in ((FILLED, -1), (errors, 1)):
+        board = leaderboard(score_table(scores), by="task", missing="baseline:base")
+        for _, rows in board.groupby(level="task"):
+            shown = (way * rows["score"]).round(12)
+            assert shown.is_monotonic_increasing and rows["rank"].is_monotonic_increasing
+        filled = board[board["filled"] > 0]
+        assert set(filled.index.get_level_values("model")) == {"a"}
+        assert filled["score_low"].isna().all() and board["score_low"].notna().any()
+    assert board.loc[("t", "a"), "score"] == pytest.approx(1.5)  # rmse: (2.0 + 1.0) / 2
+
+
+def test_a_fold_without_a_score_of_the_baseline_is_not_filled():
+    # fold 1 counts as the worst; the mean is that of folds 0 and 2
+    table = score_table(
+        {"t": {"a": [0.5, None, None], "b": [0.6, 0.7, 0.8], "z": [0.1, None, 0.4]}}
+    )
+    board = leaderboard(table, missing="baseline:z")
+    assert board.at["a", "t"] == pytest.approx(0.45)
+    assert board.attrs["filled"]["a"] == {"t": (1, 3)}

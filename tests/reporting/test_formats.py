@@ -355,7 +355,7 @@ def grouped_board(**options):
         ({"missing": "exclude"}, ["one fold", "1 cell.", "1 cell.", "1 of 3 tasks"]),
         (
             {"missing": "baseline:b", "normalize": "range"},
-            ["letter", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2"],
+            ["letter", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2", "a on u (1 of 1)"],
         ),
         ({"by": "kind"}, ["letter", "1 cell, counted", "1 cell, left out", ": second."]),
         (
@@ -442,3 +442,28 @@ def test_notes_on_partial_scores_seeds_and_repeats():
     assert "a on t (3 of 5)" in text
     assert "a: standard deviation over seeds 0.010 to 0.020 (2 tasks)" in text
     assert "5 repeated jobs" in text and "(a, b)" in text
+
+
+# -- scores filled with those of a baseline --------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [None, "task"])
+def test_filled_scores_are_marked_in_every_format(by):
+    # (0.80 + 0.82 + 0.95) / 3 = 0.85667, with the third fold of base
+    folds = {"a": [0.80, 0.82, None], "b": [0.85, 0.80, 0.82], "base": [0.79, 0.80, 0.95]}
+    filled = leaderboard(score_table({"t": folds}), missing="baseline:base", by=by)
+    marks = {"markdown": "0.857†", "html": "0.857†", "latex": r"0.857\textdagger{}"}
+    for shape, text in marks.items():
+        made = render(filled, shape)
+        assert text in made and "a on t (1 of 3)" in made
+        assert made.count(text[5:]) == 2  # the score and the note
+        assert "fewer folds than planned" not in made
+    assert "0.857†" in repr(karat.leaderboard(score_table({"t": folds}), missing="baseline:base"))
+    rows = {row["model"]: row for row in json.loads(render(filled, "json"))}
+    assert rows["a"]["t" if by is None else "score"] == pytest.approx(2.57 / 3)
+    assert rows["a"]["filled"] == (["t"] if by is None else 1)
+    assert not rows["b"]["filled"] and not rows["base"]["filled"]
+    read = pd.read_csv(io.StringIO(render(filled, "csv"))).set_index("model")["filled"]
+    assert str(read["a"]) == ("t" if by is None else "1")
+    plain = leaderboard(score_table({"t": folds}), by=by)
+    assert "†" not in render(plain, "markdown") and "filled" not in render(plain, "json")

@@ -126,20 +126,16 @@ def test_one_task_compares_scores_over_folds():
     assert margin["high"] - margin["low"] == pytest.approx(2 * half)
 
 
-def test_items_that_separate_where_folds_do_not_are_said_to():
+def test_no_weakness_contradicts_the_letters():
     # 0.2, -0.05 and 0.1: the mean is positive, its interval over folds holds 0
     folds = {"a": [0.9, 0.65, 0.8], "b": [0.7, 0.7, 0.7], "c": [0.1, 0.1, 0.1]}
     table = score_table({"t": folds})
-    by_items = {"by": "items", "test": "max-T", "why": "", "items": 300}
     board = leaderboard(table)
     board["tie"], board["top"] = list("abc"), [True, False, False]
-    board.attrs["separation"] = by_items
+    board.attrs["separation"] = {"by": "items", "test": "max-T", "why": "", "items": 300}
     (found,) = make_verdict(board, find_evidence(table))
-    assert found["state"] == "clear" and found["margin"]["low"] < 0
-    assert len(found["weak"]) == 1
-    board.attrs["separation"] = {**by_items, "by": "folds", "items": 0}
-    (found,) = make_verdict(board, find_evidence(table))
-    assert found["weak"] == []
+    assert found["state"] == "clear"
+    assert not any("separate" in text for text in found["weak"])
 
 
 def test_lower_is_better_where_the_metric_says_so():

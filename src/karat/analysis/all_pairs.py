@@ -44,6 +44,8 @@ from karat.stats.paired_tests import (
 from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import FEWEST_TASKS, letters_of, rank_each, ranked_on_few, step_down
 
+#: tests over tasks mean nothing for fewer of them
+FEWEST_BLOCKS = 2
 #: tests of all pairs, and their names
 TOO_FEW = "too few tasks"
 TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
@@ -61,7 +63,7 @@ class ManyModels:
     ----------
     statistic, p, tasks
         Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
-        two or more models. Without missing values it is Friedman's.
+        two or more models. Without missing values it is Friedman's; NaN for fewer than two tasks.
     ranks, order
         Mean rank of each model by pairs (1 is best), and the models, best first.
     pairs
@@ -104,10 +106,12 @@ class AllPairs:
     many
         The test of all models, ranks, corrected p of all pairs, cliques.
     pairs
-        One row per pair, the better ranked first: mean ``difference`` over the shared tasks with a
-        95 % t interval, ``p`` corrected for all pairs and the ``test`` that made it (NaN and empty
-        if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
-        Benjamini and Hochberg, wins, ties, losses and effect sizes.
+        One row per pair, the better ranked first: the number of common ``tasks``, those with scores
+        of both, and of those that one ``failed``, which count as lost; mean ``difference`` over
+        these tasks with a 95 % t interval, ``p`` corrected for all pairs and the ``test`` that made
+        it (NaN and empty if the pair was not tested), p of Wilcoxon's test, raw and corrected after
+        Holm and after Benjamini and Hochberg (NaN for fewer than two tasks), wins, ties,
+        losses and effect sizes.
     notes
         What was left out and why.
     why
@@ -148,14 +152,12 @@ class AllPairs:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         ranks = [None if np.isnan(rank) else float(rank) for rank in self.many.ranks]
-        test = [None if np.isnan(each) else each for each in (self.many.statistic, self.many.p)]
+        many = self.many
+        friedman = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
         return {
             "models": self.models,
             "ranks": ranks,
-            "friedman": {
-                **{"test": self.many.omnibus, "statistic": test[0], "p": test[1]},
-                "tasks": self.many.tasks,
-            },
+            "friedman": None if np.isnan(many.p) else {**friedman, "tasks": many.tasks},
             "verdict": self.sentence,
             "procedure": self.many.test,
             "not_tested": self.why,
@@ -224,6 +226,8 @@ def compare_models(
     order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
     letters = letters_of(mean, separation.p)
     statistic, p, tasks = skillings_mack(table)
+    if tasks < FEWEST_BLOCKS:
+        statistic = p = np.nan
     return ManyModels(
         statistic=statistic,
         p=p,
@@ -371,6 +375,7 @@ def compare_all(
     separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
     mean = mean_ranks(rank_each(compared.values, compared.takes))[~few]
     found = _all_pairs(values.dropna(axis=1, how="all"), mean, separation)
+    found = replace(found, pairs=_count_failed(found, compared, ~few))
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:
@@ -441,7 +446,8 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         tested = wilcoxon(apart)
         low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
-        p, raw = found.pairs[first, second], tested.p
+        p = found.pairs[first, second]
+        raw = np.where(tested.tasks < FEWEST_BLOCKS, np.nan, tested.p)
         columns = (
             *(first, second, tested.tasks, found.difference[first, second], low, high),
             *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),
@@ -449,8 +455,23 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)
+    table.insert(table.columns.get_loc("tasks") + 1, "failed", 0)
     raw = table["p_wilcoxon"]
     return table.assign(p_holm=holm(raw), p_bh=benjamini_hochberg(raw))
+
+
+def _count_failed(found: AllPairs, compared: RankedScores, shown: np.ndarray) -> pd.DataFrame:
+    """Return the pairs with the tasks that one of the two failed apart from the common ones."""
+    failed = [np.isnan(table).all(axis=1) for table in compared.values]
+    failures = (np.array(failed).T & compared.takes)[shown]
+    takes = compared.takes[shown]
+    place = {name: m for m, name in enumerate(found.models)}
+    pairs = zip(found.pairs["first"], found.pairs["second"], strict=True)
+    counts = []
+    for one, other in ((place[first], place[second]) for first, second in pairs):
+        counts.append(int(((failures[one] | failures[other]) & takes[one] & takes[other]).sum()))
+    tasks = found.pairs["tasks"] - np.array(counts, dtype=int)
+    return found.pairs.assign(tasks=tasks, failed=counts)
 
 
 def _bounds(apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -675,7 +675,7 @@ def _overall(table: pd.DataFrame, rope: float, test: str) -> Overall:
         within=float((np.abs(gain) <= rope + EQUAL).mean()) if len(gain) else np.nan,
         p=float(decided.p[0, 1]),
         test=decided.test or TESTS[test],
-        p_wilcoxon=float(ranks.p),
+        p_wilcoxon=float(ranks.p) if len(gain) > 1 else np.nan,
         p_better=float(chances.better),
         p_equal=float(chances.equal),
         p_worse=float(chances.worse),
@@ -752,8 +752,9 @@ def _conclusion(found: Comparison) -> str:
     if significant:
         result = f"{first} is better than {second} {over} ({o.test}, p {p}), {beyond}"
     elif p_ahead >= PROBABLE:
-        but = f"but the difference is not significant ({o.test}, p {p})"
-        result = f"{first} is probably better than {second} {over}, {beyond}, {but}"
+        apart = f"the difference of {both} {over} is not significant ({o.test}, p {p})"
+        ahead = f"posterior probability {chance(p_ahead)} that {first} is ahead by more than"
+        result = f"{apart[0].upper()}{apart[1:]}; {ahead} {found.rope:g}"
     else:
         tasks = f"; {_counts(found)}" if o.better + o.worse else ""
         apart = f"; {_inside(found)}" if o.p_equal >= PROBABLE else ""

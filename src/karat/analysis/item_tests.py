@@ -369,7 +369,8 @@ def item_separation(
         return tested
     apart = items.values[best[0]] - items.values[best[1]]
     spread = _query_spread(apart, items.lists)
-    return replace(tested, queries=(items.lists, needed_pairs(spread, DETECTED)), spread=spread)
+    needed = needed_pairs(spread, DETECTED, pilot=len(apart) - 1)
+    return replace(tested, queries=(items.lists, needed), spread=spread)
 
 
 def fold_separation(values: np.ndarray, ratio: float, metric: str = "") -> Separation:

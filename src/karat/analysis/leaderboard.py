@@ -21,13 +21,14 @@ from karat.analysis.score_matrix import (
     check_rule,
     connected_groups,
     count_missing,
+    fill_means,
     find_baseline,
     normalize,
     over_tasks,
     win_shares,
 )
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.metrics.metric import get_metric, has_positive_class
+from karat.metrics.metric import ROUNDED, get_metric, has_positive_class
 from karat.results.clusters import cluster_scores
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
@@ -309,18 +310,23 @@ def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
 def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
     """Return an interval clipped to the range of a registered metric.
 
-    Scores outside that range are on another scale, such as percent; they are not clipped.
+    Scores outside that range, by more than rounding, are on another scale, such as percent; they
+    are not clipped.
 
     >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
     >>> within_limits(*ends, "acc").tolist()
     [[0.9, 90.0], [1.0, 110.0]]
+    >>> within_limits(np.array([0.9]), np.array([1.1]), np.array([1.0000001]), "acc").tolist()
+    [[0.9], [1.0]]
     """
     ends = np.stack([low, high])
     try:
         least, most = get_metric(metric).range
     except KaratError:
         return ends
-    return np.where((scores >= least) & (scores <= most), np.clip(ends, least, most), ends)
+    slack = ROUNDED * (most - least) if np.isfinite(most - least) else 0.0
+    inside = (scores >= least - slack) & (scores <= most + slack)
+    return np.where(inside, np.clip(ends, least, most), ends)
 
 
 BY = ("task", "kind", "dataset", "language")
@@ -475,6 +481,8 @@ def by_task(
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
     ranks = rank_within(compared, [tests.of(compared, t).p for t in range(len(cells.tasks))])
     low, high = _score_intervals(cells, list(metrics.values()))
+    filled = np.zeros(cells.means.shape, int) if compared.filled is None else compared.filled
+    low[filled.T > 0] = high[filled.T > 0] = np.nan  # they are those of other folds
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
         "metric": np.repeat(list(metrics.values()), len(cells.models)),
@@ -486,13 +494,14 @@ def by_task(
     if asked.normalize is not None:
         columns["normalized"] = normalize(compared, asked.baseline).T.ravel()
     columns["folds"] = np.concatenate(counts)
+    columns |= {"filled": filled.T.ravel()} if filled.any() else {}
     columns |= _pooled_columns(cells)
     columns["status"] = cells.states.T.ravel()
     frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
     frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
-    missing = (frame["status"] != OK).to_numpy()
+    missing = (frame["status"] != OK).to_numpy() & (filled.T.ravel() == 0)
     return frame.iloc[np.lexsort((frame["rank"].fillna(np.inf), missing, task))]
 
 
@@ -685,7 +694,7 @@ def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
 
 
 #: columns besides the tasks; a task of such a name gets a suffix
-COLUMNS = {"model", *RANKS, *RATINGS, *COSTS, "tasks", "costs"}
+COLUMNS = {"model", *RANKS, *RATINGS, *COSTS, "tasks", "costs", "filled"}
 #: the kind of tasks of which a leaderboard shows all metrics if there is one task
 RETRIEVAL = "retrieval"
 
@@ -723,7 +732,8 @@ def leaderboard(
         Rule for missing scores. ``"worst"``: a failed fold ranks below all others of that fold; a
         task that was declined or not run does not count. ``"exclude"`` or ``"common"``: only folds
         in which all models have a score. ``"penalize"``: the worst score of the fold, whatever the
-        reason. ``"baseline:MODEL"``: that model's score, whatever the reason.
+        reason. ``"baseline:MODEL"``: that model's score, whatever the reason; the score shown is
+        then the one that was ranked, and marked.
     normalize
         ``"range"`` adds ``score``, ``median`` and ``wins``, with each task's scores from 0 (the
         worst model) to 1 (the best); ``"baseline:MODEL"`` puts that model at 0.
@@ -750,7 +760,8 @@ def leaderboard(
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
         data were missing, and where), ``coverage`` and ``seeds``; by model and task ``partial``,
-        the folds with a score and the folds planned where these are more, and ``seed_spread``,
+        the folds with a score and the folds planned where these are more, ``filled``, the number
+        of folds with the baseline's score and of all folds that were ranked, and ``seed_spread``,
         the standard deviation over seeds; ``further``, the columns of the other metrics of a
         single retrieval task; by model ``repeats``, the number of older jobs;
         ``separation``, the test that separates models, or why there was no test; ``by_pairs``,
@@ -777,8 +788,8 @@ def leaderboard(
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
     compared = apply_missing_rule(cells, rule)
-    if rule == "exclude":
-        given = _costs_of(given, compared)
+    cells = fill_means(cells, compared)
+    given = _costs_of(given, compared) if rule == "exclude" else given
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
@@ -937,6 +948,7 @@ def _facts(
         "seeds": given.seeds,
         "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
         **_pooled_facts(given, cells, columns),
+        "filled": _filled_cells(compared, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]
             for why, where in given.lacking.items()
@@ -957,6 +969,18 @@ def _taker_facts(compared: RankedScores) -> dict[str, Any]:
         "by_pairs": takers_differ(compared.takes),
         "no_common_task": _without_common_task(compared),
     }
+
+
+def _filled_cells(
+    compared: RankedScores, columns: Mapping[str, str]
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return the folds with a baseline's score, and all ranked folds, by model and task."""
+    cells: dict[str, dict[str, tuple[int, int]]] = {}
+    filled = compared.filled if compared.filled is not None else np.zeros((0, 0))
+    for m, t in np.argwhere(filled):
+        counts = (int(filled[m, t]), compared.values[t].shape[1])
+        cells.setdefault(compared.models[m], {})[columns[compared.tasks[t]]] = counts
+    return cells
 
 
 def _pooled_facts(given: Gathered, cells: Cells, columns: Mapping[str, str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from karat.analysis.item_tests import (
     compare_predictions,
     paired_items,
 )
+from karat.analysis.item_values import UNITS
 from karat.analysis.score_matrix import RULES, apply_missing_rule
 from karat.analysis.stored_items import fold_repeats
 from karat.core.formatting import count, records
@@ -251,9 +252,13 @@ def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
     apart = _gains(paired)
     folds = len(apart)
     spread = float(apart.std(ddof=1)) if folds > 1 else float("nan")
-    wanted = needed_folds(spread, difference, paired.ratio) if folds > 1 else float("nan")
+    wanted = float("nan")
+    if folds > 1:
+        wanted = needed_folds(spread, difference, paired.ratio, pilot=folds - 1)
     item_spread, items = _item_spread(paired, _unit(paired))
-    needed = needed_pairs(item_spread, difference) if items else float("nan")
+    # the spread over items is that of at most UNITS blocks of them
+    pilot = min(items, UNITS) - 1
+    needed = needed_pairs(item_spread, difference, pilot) if items else float("nan")
     about = (paired.task, paired.metric, float(apart.mean()), spread, folds, wanted)
     return (*about, item_spread, items, needed)
 
@@ -304,12 +309,12 @@ def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, flo
         "between": float(np.sqrt(between)),
         "within": float(np.sqrt(within)),
         "folds": folds,
-        "needed": needed_pairs(spread, difference),
+        "needed": needed_pairs(spread, difference, freedom),
         "needed_low": needed_pairs(low, difference),
         "needed_high": needed_pairs(high, difference),
-        "needed_wins": needed_signs(spread, difference),
-        "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference),
-        "detectable": detectable_difference(spread, len(gains)),
+        "needed_wins": needed_signs(spread, difference, freedom),
+        "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference, freedom),
+        "detectable": detectable_difference(spread, len(gains), freedom),
     }
 
 

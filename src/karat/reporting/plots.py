@@ -474,7 +474,7 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
 
 def _sentences(found: ManyModels) -> list[str]:
     if np.isnan(found.p):
-        first = "No test of all models: no task has scores of two."
+        first = "No test of all models: it needs two tasks with scores of two models."
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
         first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."

@@ -138,7 +138,8 @@ def print_leaderboard(
     runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
     print_frame(leaderboard(runs, **options), shape)
     where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
-    print_finding_lines(runs, where, shape, ignore, pool)
+    shown = {name: options[name] for name in ("pool", "metrics", "missing") if name in options}
+    print_finding_lines(runs, where, shape, ignore, **shown)
     # fewer jobs may be left if only tasks and folds of all models are compared
     whole = options.get("missing") not in ("exclude", "common")
     return whole and len(gather_scores(runs, pool).jobs) > MAX_JOBS

@@ -81,7 +81,8 @@ def find_evidence(
     given = gather_scores(found, pool)
     cells = make_cells(given, given.chosen({}))
     robust = find_robustness(found, pool)
-    more = {"findings": check_runs(found, pool=pool), "robust": robust, "where": where}
+    findings = check_runs(found, pool=pool, missing=rule)
+    more = {"findings": findings, "robust": robust, "where": where}
     more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found, pool)
     return make_evidence(given, cells, apply_missing_rule(cells, rule), **more)
 
@@ -339,7 +340,11 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
         half = scipy.special.stdtrit(apart.tasks - 1, (1 + CONFIDENCE) / 2) * apart.error
     low, high = (float(apart.value + by) for by in (-half, half))
     facts = {"what": "mean rank", "value": apart.value, "low": low, "high": high}
-    return {**facts, "tasks": apart.tasks, "folds": None}
+    # a task that one of them failed counts in the rank, but it is no common task, as in compare
+    scores = case.evidence.scores.loc[[first, other], case.tasks]
+    ranked = case.ranks.loc[[first, other]].notna().all()
+    common = int((scores.notna().all() & ranked).sum())
+    return {**facts, "tasks": common, "failed": apart.tasks - common, "folds": None}
 
 
 def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
@@ -360,6 +365,7 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         value, *ends = (fixed(margin[key], 2) for key in ("value", "low", "high"))
         text = f"Mean rank {a} against {b} of {short(other)}: better by {value}"
         over = f" over {count(margin['tasks'], 'common task')}"
+        over += f" and {margin['failed']} on which one failed" if margin["failed"] else ""
     else:
         (task,) = case.tasks
         a, b = (rounded(float(case.evidence.scores.at[name, task])) for name in (first, other))
@@ -461,9 +467,6 @@ def _weak(case: _Case) -> list[str]:
             f"{short(name)} has a better mean rank, {rank}, but on {tasks} of "
             f"{count(len(case.tasks), 'task')} only."
         )
-    if len(case.top) == 1 and _folds_disagree(case):
-        both = _names(case.ranked[:2])
-        found.append(f"The folds alone do not separate {both}: other training data may change it.")
     if case.ranked[0] in UNINFORMED:
         found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
     partial = case.board.attrs.get("partial", {}).get(case.ranked[0], {})
@@ -476,14 +479,6 @@ def _weak(case: _Case) -> list[str]:
     more = len(found) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
     return [*found[:MAX_WEAK], *rest]
-
-
-def _folds_disagree(case: _Case) -> bool:
-    """Return whether items separate the first two models, but the folds of the task do not."""
-    if not case.separation.get("items") or len(case.tasks) != 1:
-        return False
-    margin = _score_margin(case, *case.ranked[:2])
-    return not margin["low"] > 0
 
 
 def _relevant(case: _Case) -> Iterator[Finding]:
