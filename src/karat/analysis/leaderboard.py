@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.item_tests import Separation, separate_task
+from karat.analysis.score_intervals import score_intervals
 from karat.analysis.score_matrix import (
     BASELINE,
     REFERENCES,
@@ -32,7 +33,7 @@ from karat.results.clusters import cluster_scores
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.tables import ELIMINATED
-from karat.stats.paired_tests import corrected_t, fold_ratio
+from karat.stats.paired_tests import fold_ratio
 from karat.stats.ranking import (
     FEWEST_TASKS,
     borda,
@@ -473,7 +474,7 @@ def by_task(
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
     ranks = rank_within(compared, [tests.of(compared, t).p for t in range(len(cells.tasks))])
-    low, high = _score_intervals(cells, list(metrics.values()))
+    low, high = _score_intervals(given, cells, list(metrics.values()))
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
         "metric": np.repeat(list(metrics.values()), len(cells.models)),
@@ -559,16 +560,16 @@ def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
     return np.lexsort((frame["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
 
 
-def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
-    """Return the bounds of each score, tasks × models: t intervals of the mean over folds."""
-    found = []
-    for t, (folds, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
-        tested = corrected_t(folds, 0.0)
-        equal = (tested.folds > 1) & np.isnan(tested.error)
-        half = np.where(equal, 0.0, tested.high - tested.mean)
-        mean = tested.mean * (1 if cells.higher[t] else -1)
-        found.append(within_limits(mean - half, mean + half, cells.means[:, t], metric))
-    return np.stack(found, axis=1)
+def _score_intervals(given: Gathered, cells: Cells, metrics: list[str]) -> np.ndarray:
+    """Return the bounds of each score, tasks × models, within the limits of its metric."""
+    low, high = score_intervals(given, cells, metrics)
+    return np.stack(
+        [
+            within_limits(low[t], high[t], cells.means[:, t], metric)
+            for t, metric in enumerate(metrics)
+        ],
+        axis=1,
+    )
 
 
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
