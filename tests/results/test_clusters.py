@@ -12,7 +12,7 @@ from karat.errors import DataError, DefinitionError
 from karat.results.clusters import (
     INDEPENDENT,
     NEAR_DUPLICATES,
-    check_cluster,
+    check_cluster_column,
     check_labels,
     cluster_scores,
     column_labels,
@@ -23,6 +23,7 @@ from karat.results.clusters import (
     unit_notes,
 )
 from karat.results.load import gather_scores
+from karat.results.tables import LENGTH
 
 from ..cluster_data import run_users
 
@@ -75,7 +76,7 @@ def test_texts_with_the_same_letters_or_beginning_are_near_duplicates():
     long = [template + word * 30 for word in ("tea", "cup")]
     labels = near_duplicates(["A b, 12!", "ab", "abc", *long])
     assert labels[0] == labels[1] != labels[2] and labels[3] == labels[4]
-    texts = pd.DataFrame({"text": ["Hi 1", "hi 2", "Bye"], "length": ["4", "4", "3"]})
+    texts = pd.DataFrame({"text": ["Hi 1", "hi 2", "Bye"], LENGTH: ["4", "4", "3"]})
     assert known_clusters(texts) == ["text", NEAR_DUPLICATES]
     assert column_labels(texts, NEAR_DUPLICATES).tolist() == ["hi", "hi", "bye"]
     # short names are no texts
@@ -95,11 +96,11 @@ def test_the_clusters_of_stored_predictions(users):
 
 def test_a_column_is_checked_before_anything_is_tested(users):
     tasks = [("users", users[0], "users")]
-    assert check_cluster("user", tasks) == []
+    assert check_cluster_column("user", tasks) == []
     with pytest.raises(DefinitionError, match=r'no column "usr".* Did you mean "user"\? There are'):
-        check_cluster("usr", tasks)
+        check_cluster_column("usr", tasks)
     with pytest.raises(DefinitionError, match='"same" has one value in users'):
-        check_cluster("same", tasks)
+        check_cluster_column("same", tasks)
     with pytest.raises(DefinitionError, match='"y" has 2 values in t: at least 6'):
         check_labels("y", {"t": pd.DataFrame({"y": ["a", "b"] * 9})})
 
