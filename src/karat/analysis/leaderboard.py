@@ -722,8 +722,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    gathered = cluster_scores(gather_scores(runs, pool), cluster)
-    given, eliminated = without_eliminated(gathered)
+    given, eliminated = without_eliminated(cluster_scores(gather_scores(runs, pool), cluster))
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)

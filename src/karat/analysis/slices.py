@@ -516,8 +516,7 @@ def _sliced(
     # a slice that is a cluster is about this cluster, whose items are the unit
     among = [(each, sign) for each, sign in proposed if each.feature != (cluster or GROUP)]
     tested = estimate_slices(values, among, test, paired, clusters)
-    alone = [pair for pair in proposed if pair not in among]
-    tested += estimate_slices(values, alone, test, paired)
+    tested += estimate_slices(values, [p for p in proposed if p not in among], test, paired)
     return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
 
 
