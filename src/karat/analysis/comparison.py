@@ -41,7 +41,7 @@ from karat.core.formatting import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
-from karat.results.clusters import check_cluster, unit_notes
+from karat.results.clusters import check_cluster_column, unit_notes
 from karat.results.load import NOT_RUN, OK, choose_metric, frozen_runs, gather_scores, make_cells
 from karat.results.pooling import question_difference
 from karat.results.run import Run
@@ -171,7 +171,7 @@ def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
     ]
     if not stored:
         raise DefinitionError(f'cluster "{column}" needs stored predictions of both models.')
-    notes = check_cluster(column, stored)
+    notes = check_cluster_column(column, stored)
     return replace(by_cluster(found, column), notes=[*found.notes, *notes])
 
 

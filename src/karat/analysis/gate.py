@@ -49,7 +49,7 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
 from karat.metrics.metric import MTEB, get_metric, metric_range
-from karat.results.clusters import check_cluster, count_clusters, item_clusters, unit_notes
+from karat.results.clusters import check_cluster_column, count_clusters, item_clusters, unit_notes
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
@@ -374,7 +374,7 @@ def calibrate_gate(
     if not names:
         raise DataError(f"{baseline} has no scores.")
     if cluster:
-        check_cluster(cluster, [(name, run, name) for name in names for run in runs])
+        check_cluster_column(cluster, [(name, run, name) for name in names for run in runs])
     measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
     noises = _all_noises(measured)
     found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
@@ -773,7 +773,7 @@ def gate(
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
     if cluster:
-        check_cluster(cluster, [(name, own, name) for name in chosen for own in stored])
+        check_cluster_column(cluster, [(name, own, name) for name in chosen for own in stored])
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:

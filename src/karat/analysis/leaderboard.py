@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.item_tests import Separation, separate_task
+from karat.analysis.score_intervals import score_intervals
 from karat.analysis.score_matrix import (
     BASELINE,
     REFERENCES,
@@ -33,7 +34,7 @@ from karat.results.clusters import cluster_scores
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.tables import ELIMINATED
-from karat.stats.paired_tests import corrected_t, fold_ratio
+from karat.stats.paired_tests import fold_ratio
 from karat.stats.pairwise_ranks import comparable_models
 from karat.stats.ranking import (
     FEWEST_TASKS,
@@ -480,7 +481,7 @@ def by_task(
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
     ranks = rank_within(compared, [tests.of(compared, t).p for t in range(len(cells.tasks))])
-    low, high = _score_intervals(cells, list(metrics.values()))
+    low, high = _score_intervals(given, cells, list(metrics.values()))
     filled = np.zeros(cells.means.shape, int) if compared.filled is None else compared.filled
     low[filled.T > 0] = high[filled.T > 0] = np.nan  # they are those of other folds
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
@@ -605,16 +606,16 @@ def _without_common_task(compared: RankedScores) -> dict[str, list[str]]:
     return found
 
 
-def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
-    """Return the bounds of each score, tasks × models: t intervals of the mean over folds."""
-    found = []
-    for t, (folds, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
-        tested = corrected_t(folds, 0.0)
-        equal = (tested.folds > 1) & np.isnan(tested.error)
-        half = np.where(equal, 0.0, tested.high - tested.mean)
-        mean = tested.mean * (1 if cells.higher[t] else -1)
-        found.append(within_limits(mean - half, mean + half, cells.means[:, t], metric))
-    return np.stack(found, axis=1)
+def _score_intervals(given: Gathered, cells: Cells, metrics: list[str]) -> np.ndarray:
+    """Return the bounds of each score, tasks × models, within the limits of its metric."""
+    low, high = score_intervals(given, cells, metrics)
+    return np.stack(
+        [
+            within_limits(low[t], high[t], cells.means[:, t], metric)
+            for t, metric in enumerate(metrics)
+        ],
+        axis=1,
+    )
 
 
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
@@ -782,8 +783,7 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    gathered = cluster_scores(gather_scores(runs, pool), cluster)
-    given, eliminated = without_eliminated(gathered)
+    given, eliminated = without_eliminated(cluster_scores(gather_scores(runs, pool), cluster))
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)

@@ -514,10 +514,10 @@ def _sliced(
         signs = [-1 if paired and mean < 0 else 1 for mean in means]
         proposed = list(zip(slices, signs, strict=True))
     # a slice that is a cluster is about this cluster, whose items are the unit
-    among = [(each, sign) for each, sign in proposed if each.feature != (cluster or GROUP)]
-    tested = estimate_slices(values, among, test, paired, clusters)
-    alone = [pair for pair in proposed if pair not in among]
-    tested += estimate_slices(values, alone, test, paired)
+    named = cluster or GROUP
+    others, own = ([p for p in proposed if (p[0].feature == named) is it] for it in (False, True))
+    tested = estimate_slices(values, others, test, paired, clusters)
+    tested += estimate_slices(values, own, test, paired)
     return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
 
 

@@ -199,7 +199,7 @@ def unit_notes(tested: Mapping[str, tuple[int, int]], column: str = "") -> list[
 # -- the column that was asked for ----------------------------------------------------------
 
 
-def check_cluster(column: str, tasks: Iterable[StoredTask]) -> list[str]:
+def check_cluster_column(column: str, tasks: Iterable[StoredTask]) -> list[str]:
     """Return notes on tasks that cannot be clustered by a column that is kept with the items.
 
     Raises ``DefinitionError`` if no task can be.
@@ -212,7 +212,7 @@ def check_cluster(column: str, tasks: Iterable[StoredTask]) -> list[str]:
 def check_labels(
     column: str | None, tables: Mapping[str, pd.DataFrame | None], reasons: Sequence[str] = ()
 ) -> list[str]:
-    """Return ``check_cluster`` of item tables by task; None is a task without one."""
+    """Return ``check_cluster_column`` of item tables by task; None is a task without one."""
     columns: dict[str, None] = {}
     few: list[str] = []
     without: list[str] = []
@@ -270,5 +270,5 @@ def cluster_scores(given: Gathered, column: str | None) -> Gathered:
         for task, label in labels.items()
         if label in given.metrics
     )
-    check_cluster(column, tasks)
+    check_cluster_column(column, tasks)
     return replace(given, cluster=column)
