@@ -55,6 +55,7 @@ from karat.reporting.formats import (
     to_html,
 )
 from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.task_sentences import OTHER_TASKS
 from karat.reporting.verdict import (
     Evidence,
     command_text,
@@ -78,7 +79,7 @@ from karat.results.load import (
 from karat.results.run import newest_first
 from karat.results.tables import ELIMINATED, eliminated_by
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
-from karat.stats.ranking import rank_each
+from karat.stats.ranking import FEWEST_TASKS, rank_each
 
 if TYPE_CHECKING:
     from karat.analysis.race import Race
@@ -197,7 +198,8 @@ def _board(found: Any, given: Gathered) -> pd.DataFrame:
     """Return the leaderboard with ratings and costs; Elo is slow for many models."""
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
-    columns = ["tasks", "borda", "wins", *rated, *costs]
+    few = ["difference"] if len(given.models) <= MAX_MODELS else []
+    columns = ["tasks", "borda", "wins", *few, *rated, *costs]
     return leaderboard(found, missing=RULE, columns=columns, pool=given.pool)
 
 
@@ -232,6 +234,7 @@ def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) ->
     for verdict in verdicts:
         verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
         verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
+        verdict["these_tasks"] = _with_places(verdict["these_tasks"], shown)
     partial = {
         (shown.model_place(model), shown.task_place(task), *counts)
         for part in parts
@@ -243,6 +246,18 @@ def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) ->
         "verdict": verdicts,
         "partial": sorted(each for each in partial if None not in each),
     }
+
+
+def _with_places(found: Mapping[str, Any], shown: PageIndex) -> dict[str, Any]:
+    """Return the differences over these tasks with places of models and tasks for their names."""
+    if not found:
+        return {}
+    few = len(found["tasks"]) < FEWEST_TASKS  # many tasks would make the page large
+    rows = []
+    for row in found["models"][:MAX_MODELS]:
+        by_task = [{**on, "task": shown.task_place(on["task"])} for on in row["by_task"] if few]
+        rows.append({**row, "model": shown.model_place(row["model"]), "by_task": by_task})
+    return {**found, "reference": shown.model_place(found["reference"]), "models": rows}
 
 
 def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
@@ -290,7 +305,9 @@ def _title(shown: PageIndex) -> str:
 
 def _notes(board: pd.DataFrame) -> list[str]:
     tables = make_tables(board)
-    return [*(table.caption for table in tables), *tables[-1].notes]
+    # the verdict says what these tasks cannot show
+    below = [note for note in tables[-1].notes if not note.endswith(OTHER_TASKS)]
+    return [*(table.caption for table in tables), *below]
 
 
 def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
