@@ -16,13 +16,12 @@ from karat.analysis.comparison import (
     NO_SPREAD,
     ON_ITEMS,
     ONE_FOLD,
-    OVER_FOLDS,
+    OVER_FITS,
     Paired,
     Pairing,
     is_ratio,
     pair_with,
 )
-from karat.analysis.item_tests import CORRECTED
 from karat.analysis.power import ON_ITEM, OVER_TASKS, pool_tasks, task_difference
 from karat.core.embeddings import vector_bytes
 from karat.core.formatting import (
@@ -222,7 +221,7 @@ def _against(found: Pairing) -> _Against:
     lost = [p.task for p in found.tasks if p.states[0] == FAILED and p.states[1] == OK]
     lost += [p.task for p in tasks if p.held[0] < p.held[1]]
     why = f"no score in some folds of {', '.join(lost)}" if lost else ""
-    each = [task_difference(paired, alone=len(tasks) == 1) for paired in tasks]
+    each = [task_difference(paired, by_items=len(tasks) < FEWEST) for paired in tasks]
     pooled = pool_tasks([gain for gain, _ in each])
     if len(tasks) >= FEWEST:
         return _Against(tasks, pooled, OVER_TASKS, why)
@@ -670,9 +669,8 @@ def _legend(
             f"Equivalent: within {margin:g} by two one-sided tests at 5 %, corrected for all "
             "cheaper models (Holm)."
         )
-    yield from ([ON_ITEMS] if ON_ITEM in tests else []) + (
-        [OVER_FOLDS] if CORRECTED in tests else []
-    )
+    yield from [ON_ITEMS] if ON_ITEM in tests else []
+    yield from [OVER_FITS] if {*tests} - {ON_ITEM, OVER_TASKS} else []
     tasks = {p.task: p for each in against.values() for p in each.tasks}
     relative = sorted({p.metric for p in tasks.values() if is_ratio(p.metric, p.own)})
     if relative:

@@ -17,11 +17,18 @@ import pandas as pd
 import scipy
 
 from karat.analysis.all_pairs import TESTS, separate
-from karat.analysis.item_tests import CORRECTED, ItemTest, compare_predictions
+from karat.analysis.item_tests import (
+    AS_FITTED,
+    CORRECTED,
+    LEARNERS,
+    ItemTest,
+    compare_predictions,
+)
 from karat.analysis.leaderboard import fold_ratios
 from karat.analysis.score_matrix import significant
 from karat.core.formatting import (
     chance,
+    count,
     format_p,
     interval,
     plain,
@@ -34,6 +41,7 @@ from karat.core.formatting import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
+from karat.results.clusters import check_cluster
 from karat.results.load import NOT_RUN, OK, choose_metric, frozen_runs, gather_scores, make_cells
 from karat.results.pooling import question_difference
 from karat.results.run import Run
@@ -78,7 +86,8 @@ class Paired:
 
     ``ratio`` is n_test / n_train, NaN if unknown. Both ``states`` are "ok" if they could be paired.
     ``own`` are each model's means over all folds it has a score of, ``held`` their numbers.
-    ``sides`` and ``units`` locate the stored predictions, if there are any.
+    ``sides`` and ``units`` locate the stored predictions, if there are any. ``cluster`` is the
+    column of items that belong together, empty for the declared groups.
     """
 
     task: str
@@ -92,6 +101,7 @@ class Paired:
     own: tuple[float, float]
     sides: tuple[Side, Side] | None = None
     units: list[Unit] = field(default_factory=list)
+    cluster: str = ""
 
     @property
     def compared(self) -> bool:
@@ -136,6 +146,25 @@ def pair_with(
         name: _RunPairing((sides[name], sides[reference]), metric, "folds", []).done()
         for name in others
     }
+
+
+def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
+    """Return a pairing whose items are tested by clusters; None and "" change nothing.
+
+    Raises ``DefinitionError`` if no task has the column, or too few values of it.
+    """
+    if not column:
+        return found
+    stored = [
+        (paired.task, side.run, paired.task)
+        for paired in found.tasks
+        for side in paired.sides or ()
+    ]
+    if not stored:
+        raise DefinitionError(f'cluster "{column}" needs stored predictions of both models.')
+    notes = check_cluster(column, stored)
+    tasks = [replace(paired, cluster=column) for paired in found.tasks]
+    return replace(found, tasks=tasks, notes=[*found.notes, *notes])
 
 
 # -- from a table of scores -----------------------------------------------------------------
@@ -315,15 +344,20 @@ def _without(metric: str | None, tasks: Sequence[str]) -> list[str]:
 
 #: default region of practical equivalence
 ROPE = 0.01
+#: with more folds, only tasks with a single one are tested on stored predictions
+MAX_FOLDS = 250
 #: why a task is not tested
 ONE_FOLD, NO_SPREAD = "one fold", "no spread over folds"
 #: what the p of a task holds for, by the test that made it
-ON_ITEMS = "Tests on items hold for the models as they were fitted, on new items of this kind."
-OVER_FOLDS = "The test over folds holds for the learning procedure, on new training data."
+ON_ITEMS = (
+    "Tests on items hold for the models as fitted, on new items of this kind; with --seeds 3 they "
+    "would include the noise of training."
+)
+OVER_FITS = "Tests over folds or seeds hold for the learners, trained and tested on new data."
 COLUMNS = (
     *("task", "metric", "higher_is_better", "first", "second"),
     *("difference", "difference_low", "difference_high", "p", "p_holm", "better", "test", "why"),
-    *("p_folds", "folds", "p_items", "items"),
+    *("p_folds", "folds", "p_items", "items", "clusters", "claim"),
     *("gain", "relative", "p_better", "p_equal", "p_worse", "effect"),
     *("first_folds", "second_folds", "first_status", "second_status"),
 )
@@ -394,7 +428,8 @@ class Comparison:
         One row per task: both values (means over the shared folds), the ``difference`` first minus
         second with its 95 % interval, ``p`` and ``p_holm`` (corrected over tasks), ``better`` (a
         model's name, empty without a significant difference), the ``test`` used or ``why`` there
-        is none, ``p_folds`` of the corrected t over folds and ``p_items`` of the test on items, the
+        is none, ``p_folds`` of the corrected t over folds and ``p_items`` of the test that uses
+        items, what the test is about (``claim``: the learners, or the models as fitted), the
         ``gain`` of the first (positive is better; relative to the mean of both values where
         ``relative``), the Bayesian probabilities, Cohen's d over folds, and both states.
     overall
@@ -474,8 +509,8 @@ def compare(
     on
         ``"folds"``: scores as they were measured. ``"common"``: scores computed again on the
         questions that both models can answer. ``"rows"``: the same, and each task is tested on its
-        stored predictions, with McNemar's test or a paired bootstrap. A single task, or one with a
-        single fold, is always tested on its predictions if they are stored.
+        stored predictions. Tasks are tested on their predictions anyway if they are stored and not
+        too many.
     pool
         Which runs are one model, as in ``leaderboard``.
     test
@@ -507,8 +542,8 @@ def compare(
     tests, reasons = _item_tests(found, on)
     notes = [*found.notes, *_left_out(found, tests), *reasons]
     table = _table(found, rope, tests)
-    if tests:
-        notes += [ON_ITEMS] + ([OVER_FOLDS] if table["p_folds"].notna().any() else [])
+    claims = set(table.loc[table["p"].notna(), "claim"])
+    notes += [ON_ITEMS] * (AS_FITTED in claims) + [OVER_FITS] * (LEARNERS in claims)
     overall = _overall(table, rope, test)
     return Comparison(found.first, found.second, table, overall, rope, notes)
 
@@ -529,7 +564,8 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     relative = [is_ratio(p.metric, p.own) for p in tasks]
     unit = _units(values, relative, [p.higher for p in tasks])
     chances = correlated_t(apart / unit[:, None], ratio, rope)
-    p, low, high, names, on_items, items = _deciding_tests(tested, by_items)
+    decided = _deciding_tests(tested, by_items)
+    p, low, high, names = (decided[name] for name in ("p", "low", "high", "test"))
     why = [_why(folds) if not name else "" for name, folds in zip(names, tested.folds, strict=True)]
     corrected = holm(p)
     same = subtract(values[:, 0], values[:, 1]) == 0
@@ -539,7 +575,8 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     columns = (
         *([p.task for p in tasks], [p.metric for p in tasks], [p.higher for p in tasks]),
         *(values[:, 0], values[:, 1], tested.mean, low, high, p, corrected, better, names, why),
-        *(tested.p, tested.folds, on_items, items),
+        *(tested.p, tested.folds, decided["p_items"], decided["items"]),
+        *(decided["clusters"], decided["claim"]),
         *(gain, relative, chances.better, chances.equal, chances.worse),
         cohens_d(apart / unit[:, None]),
         *([p.held[0] for p in tasks], [p.held[1] for p in tasks]),
@@ -554,15 +591,18 @@ def _units(values: np.ndarray, relative: Sequence[bool], higher: Sequence[bool])
     return np.where(unit > 0, unit, 1.0) * np.where(higher, 1, -1)
 
 
-def _deciding_tests(tested: Corrected, by_items: Mapping[int, ItemTest]) -> tuple[Any, ...]:
-    """Return p, interval and name of each task's test, and p and number of items."""
-    p, low, high = tested.p.copy(), tested.low.copy(), tested.high.copy()
-    names = [CORRECTED if not np.isnan(each) else "" for each in p]
-    on_items, items = np.full(len(p), np.nan), np.zeros(len(p), dtype=int)
-    for t, each in by_items.items():
-        names[t], p[t], low[t], high[t] = each.test, each.p, each.low, each.high
-        on_items[t], items[t] = each.p, each.items
-    return p, low, high, names, on_items, items
+def _deciding_tests(tested: Corrected, by_items: Mapping[int, ItemTest]) -> pd.DataFrame:
+    """Return p, interval and name of each task's test, and what it is about."""
+    table = pd.DataFrame({"p": tested.p, "low": tested.low, "high": tested.high})
+    over_folds = table["p"].notna()
+    table["test"] = np.where(over_folds, CORRECTED, "")
+    table["p_items"], table["items"], table["clusters"] = np.nan, 0, 0
+    table["claim"] = np.where(over_folds, LEARNERS, "")
+    for t, test in by_items.items():
+        row = {name: getattr(test, name) for name in table if name != "p_items"}
+        table.loc[t, list(row)] = list(row.values())
+        table.loc[t, "p_items"] = test.p
+    return table
 
 
 def _why(folds: int) -> str:
@@ -572,13 +612,12 @@ def _why(folds: int) -> str:
 def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]]:
     """Return the tests on stored predictions by task, and why there is none where one was asked.
 
-    Without ``on="rows"``, a single task and tasks with a single fold are tested, if they can be.
+    Without ``on="rows"``, only single folds are read if there are many.
     """
     tests, reasons = {}, []
-    alone = sum(paired.compared for paired in found.tasks) == 1
+    few = sum(len(paired.first) for paired in found.tasks) <= MAX_FOLDS
     for t, paired in enumerate(found.tasks):
-        one_fold = len(paired.first) == 1
-        if not paired.compared or not (on == "rows" or alone or one_fold):
+        if not paired.compared or not (on == "rows" or few or len(paired.first) == 1):
             continue
         try:
             tests[t] = compare_predictions(paired, common=on != "folds")
@@ -741,11 +780,12 @@ def _conclusion_of_task(found: Comparison, row: pd.Series) -> str:
 
 def _tests_of(row: pd.Series) -> str:
     """Return the p of a task with the names of the tests."""
-    folds = f"corrected t over {row['folds']} folds p {format_p(row['p_folds'])}"
+    p = f"p {format_p(row['p'])}"
     if math.isnan(row["p_items"]):
-        return folds
-    items = f"{row['test']} on {row['items']} items p {format_p(row['p_items'])}"
-    return items if math.isnan(row["p_folds"]) else f"{items}; {folds}"
+        return f"{row['test']} over {count(row['folds'], 'fold')}, {p}"
+    parts = [count(row["folds"], "fold")] if row["folds"] > 1 else []
+    parts += [count(row["clusters"], "group")] if row["clusters"] else []
+    return f"{row['test']}: {', '.join([*parts, count(row['items'], 'item')])}, {p}"
 
 
 def _counts(found: Comparison) -> str:

@@ -18,25 +18,18 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
-from karat.analysis.item_tests import (
-    GAINS,
-    contributions,
-    first_repeat,
-    fold_repeats,
-    is_accuracy,
-    paired_values,
-)
+from karat.analysis.item_tests import CORRECTED, paired_items
+from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.power import (
-    ON_ITEM,
     Z_LEVEL,
     Z_POWER,
     check_margin,
     count_items,
-    metric_range,
     pool_tasks,
     task_difference,
 )
+from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
 from karat.core.files import write_atomic
 from karat.core.formatting import count, format_p, interval, records, rounded
@@ -44,11 +37,13 @@ from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
-from karat.metrics.metric import MTEB
+from karat.metrics.metric import MTEB, get_metric, metric_range
+from karat.results.clusters import declared_groups
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
+from karat.stats.learner_tests import FitNoise, wider
 from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, fold_ratio, holm
 from karat.stats.racing import loss_e_process
 
@@ -124,7 +119,8 @@ class ItemNoise:
 
     ``differences`` are those of items, in the units of the score. If answers are right or wrong
     (``binary``), a loss makes answers wrong; otherwise it lowers all scores. ``retraining`` is the
-    standard deviation of the mean difference that items do not explain.
+    standard deviation of the mean difference that items do not explain, ``folds`` the number of
+    fits, whose differences show it.
     """
 
     differences: np.ndarray
@@ -132,13 +128,18 @@ class ItemNoise:
     step: float
     binary: bool
     retraining: float = 0.0
+    folds: int = 1
 
     def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
         """Return the difference on new items, if the true one is a loss."""
         loss -= self.retraining * float(rng.standard_normal())
         mean, variance = self._binary(rng, loss) if self.binary else self._scores(rng, loss)
-        error = math.sqrt(max(variance, 0.0) / self.items)
-        return MeanDifference(mean, error, self.items - 1, self.step)
+        of_items = np.array([max(variance, 0.0) / self.items])
+        freedom = self.folds - 1.0
+        shown = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
+        noise = FitNoise((of_items + self.retraining**2) * shown, np.array([freedom]))
+        error, freedoms = wider(of_items, self.items, noise)
+        return MeanDifference(mean, float(error[0]), float(freedoms[0]), self.step)
 
     def _binary(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
         lost, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
@@ -370,13 +371,16 @@ class _TaskNoise:
     gains: np.ndarray | None = None
     units: tuple[float, float, bool] = (1.0, 0.0, False)
     folds: FoldNoise | None = None
+    #: the number of fits of a run, on the folds of a repeat
+    fits: int = 1
 
     @classmethod
     def of(cls, sides: Sequence[Side], task: str) -> _TaskNoise:
         own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
         metric = str(own[0].tasks[task]["metrics"][0])
         try:
-            return cls(task, _gains(own, task, metric), _units(own[0], task, metric))
+            fits = len(first_repeat(own[0], task))
+            return cls(task, _gains(own, task, metric), _units(own[0], task, metric), fits=fits)
         except (KaratError, ValueError, KeyError, TypeError):
             return cls(task, folds=_fold_noise(own, task, metric))
 
@@ -390,10 +394,10 @@ class _TaskNoise:
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
     known = [each for each in measured if each.gains is not None]
-    made = iter(
-        item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
-    )
-    return [each.folds or next(made) for each in measured]
+    made = item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
+    counts = zip(made, known, strict=True)
+    noises = iter([replace(noise, folds=task.fits) for noise, task in counts])
+    return [each.folds or next(noises) for each in measured]
 
 
 def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
@@ -419,8 +423,10 @@ def _gains(sides: Sequence[Side], task: str, metric: str) -> np.ndarray:
     """
     read = [list(first_repeat(side, task).values()) for side in sides]
     keys = [_all_keys(folds) for folds in read]
-    gains = [contributions(metric, folds) for folds in read]
-    if MTEB.get(metric, metric) not in GAINS:  # values of blocks of items
+    clusters = [declared_groups(folds, get_metric(metric).by_group) for folds in read]
+    both = zip(read, clusters, strict=True)
+    gains = [contributions(metric, folds, labels) for folds, labels in both]
+    if MTEB.get(metric, metric) not in GAINS or clusters[0]:  # values of blocks or groups of items
         matched = all(own is not None and own == keys[0] for own in keys)
         return np.array(gains if matched else gains[:1])
     if any(own is None or len({*own}) < len(own) for own in keys):
@@ -442,6 +448,7 @@ def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
     folds = first_repeat(side, task)
     groups = [f.group for f in folds.values() if f.group is not None]
     independent = sum(len({*g.tolist()}) for g in groups) or sum(len(f) for f in folds.values())
+    clustered = declared_groups(list(folds.values()), get_metric(metric).by_group) is not None
     scores = np.array(_fold_scores(side, task, metric))
     size = float(np.abs(scores).mean()) or 1.0
     ratio = is_ratio(metric, scores)
@@ -449,7 +456,7 @@ def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
     if metric == "rmse":  # a difference of squares is the difference times the sum
         unit /= 2 * size
     width = 1.0 if ratio else metric_range(metric)
-    return unit, width / independent, is_accuracy(metric)
+    return unit, width / independent, is_accuracy(metric) and not clustered
 
 
 def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
@@ -789,10 +796,9 @@ class _Evidence:
         parts = []
         for paired in self.compared if self.later else ():
             with contextlib.suppress(KaratError, ValueError, KeyError, TypeError):
-                both, values = paired_values(paired)
-                independent = all(fold.group is None for fold in both[0])
-                if is_accuracy(paired.metric) and independent:
-                    parts.append(values[0] - values[1])
+                items = paired_items(paired)
+                if items.is_right:
+                    parts.append(items.values[0] - items.values[1])
         return float(loss_e_process(np.concatenate(parts), self.margin)[-1]) if parts else 0.0
 
     @cached_property
@@ -817,7 +823,7 @@ class _Evidence:
     @cached_property
     def differences(self) -> dict[str, tuple[MeanDifference, str]]:
         """The difference on each task, and the name of its test."""
-        return {p.task: task_difference(p, alone=True) for p in self.compared}
+        return {p.task: task_difference(p) for p in self.compared}
 
     @cached_property
     def decided(self) -> Decision | None:
@@ -961,7 +967,8 @@ class _Evidence:
             about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
             again = "run karat gate --calibrate again"
             return None, [*notes, f"{about} {', '.join(rates.tasks)}; {again}."]
-        tested = {p.task: self.differences[p.task][1] == ON_ITEM for p in self.compared}
+        over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
+        tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
         other = [
             p.task for p in self.compared if tested[p.task] != (_own_name(p) in rates.on_items)
         ]

@@ -1,12 +1,12 @@
-"""Tests of models on the items of one task, from stored predictions.
+"""Which models of one task differ: tests of their fits and of the items of stored predictions.
 
-An item is a question, or a group of them where the metric is a mean over groups. The tests hold for
-the models as they were fitted, on new items; tests over folds hold for the learning procedure.
+With one fit of each model, a test on items holds for the models as they were fitted. With two or
+more fits (folds, repeats, seeds) the test is about the learners: see ``karat.stats.learner_tests``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,347 +14,74 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import scipy
-from threadpoolctl import threadpool_limits
 
-from karat.core.predictions import Predictions
+from karat.analysis.stored_items import (
+    TaskItems,
+    common_items,
+    find_sides,
+    fold_repeats,
+    read_items,
+)
 from karat.corruptions.view import CLEAN
-from karat.errors import DataError, DefinitionError, KaratError
-from karat.metrics.metric import MTEB, get_metric, score
-from karat.results.load import Gathered, as_runs, gather_scores
-from karat.results.selection import CannotCompare, Side, common_rows, pooled_sides
-from karat.stats.paired_tests import CONFIDENCE, corrected_t, holm, needed_pairs, subtract
+from karat.errors import DataError, KaratError
+from karat.metrics.metric import get_metric, is_ratio, metric_range
+from karat.results.load import Gathered, gather_scores
+from karat.results.selection import Side
+from karat.stats.learner_tests import FitNoise, moderated, noise_of_folds, noise_of_seeds, wider
+from karat.stats.paired_items import PairSums, max_t, pair_p
+from karat.stats.paired_tests import (
+    CONFIDENCE,
+    MeanDifference,
+    corrected_t,
+    fold_ratio,
+    holm,
+    mean_of,
+    needed_pairs,
+    subtract,
+)
 
 if TYPE_CHECKING:
     from karat.analysis.comparison import Paired
 
-#: McNemar's p is exact if the two disagree on fewer questions than this
-EXACT = 25
-#: random signs of the bootstrap, and their seed
-RESAMPLES = 1999
-SEED = 0
-#: units that a metric is measured on where it is not a mean over items
-UNITS = 100
-#: with fewer items nothing is tested
-FEWEST_ITEMS = 6
 #: difference of scores for which the needed number of queries is computed
 DETECTED = 0.05
-#: resamples, and pairs, per block
-_BLOCK = 128
 MCNEMAR, BOOTSTRAP, MAX_T = "McNemar", "paired bootstrap", "max-T over items"
 CORRECTED = "corrected t"
+#: what a test is about
+LEARNERS, AS_FITTED = "learners", "as fitted"
 
 
-@dataclass(frozen=True)
-class McNemar:
-    """Numbers of questions that only the first, or only the second, answers correctly, and p."""
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """The scores of models on the folds of a task: models × folds, higher is better.
 
-    first_only: int
-    second_only: int
-    statistic: float
-    p: float
-    exact: bool
-
-
-def mcnemar(first: Any, second: Any, exact: bool | None = None) -> McNemar:
-    """Return McNemar's test of two models' correct answers to the same questions.
-
-    ``exact`` chooses the binomial test or the chi-square with Edwards' correction; by default it
-    is exact if they disagree on fewer than 25 questions.
-
-    >>> mcnemar([1, 1, 1, 1, 0], [0, 0, 0, 0, 0]).p  # 2 × 0.5⁴
-    0.125
+    ``repeats`` is the number of each fold's repeat, ``ratio`` is n_test / n_train.
     """
-    one, other = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    if one.shape != other.shape:
-        raise DefinitionError(f"cannot pair {one.size} answers with {other.size}.")
-    left, right = int((one & ~other).sum()), int((other & ~one).sum())
-    count = left + right
-    if not count or (count < EXACT if exact is None else exact):
-        p = min(2 * float(scipy.special.bdtr(min(left, right), count, 0.5)), 1.0) if count else 1.0
-        return McNemar(left, right, float(min(left, right)), p, True)
-    statistic = max(abs(left - right) - 1, 0) ** 2 / count
-    return McNemar(left, right, statistic, float(scipy.special.chdtrc(1, statistic)), False)
 
+    scores: np.ndarray
+    repeats: Sequence[int]
+    ratio: float
 
-def max_t(values: Any, centered: bool = True, *, resamples: int = RESAMPLES) -> np.ndarray:
-    """Return p of every pair of models × items, adjusted for all pairs by step-down max-T.
-
-    The bootstrap multiplies each item's differences by a random sign, the same for all pairs, and
-    compares studentized means (Westfall and Young 1993, algorithm 4.1). Centered differences need
-    no symmetry; without centering it is a randomization test, of right and wrong answers McNemar's
-    test. NaN with fewer than six items.
-
-    >>> p = max_t([[0.9, 0.8, 0.7, 0.9, 0.8, 0.9, 0.7, 0.8]] * 2 + [[0.1, 0.3, 0.2, 0.1] * 2])
-    >>> float(p[0, 1]), bool(p[0, 2] < 0.05)
-    (1.0, True)
-    """
-    given = np.asarray(values, dtype=float)
-    models, items = given.shape
-    p = np.full((models, models), np.nan)
-    np.fill_diagonal(p, 1.0)
-    if items < FEWEST_ITEMS or models < 2:
-        return p
-    one, other = np.triu_indices(models, 1)
-    base = given - given.mean(axis=1, keepdims=True) if centered else given
-    observed = np.abs(given.sum(axis=1)[one] - given.sum(axis=1)[other])
-    observed = _per_spread(observed, _spread(given, one, other))
-    order = np.argsort(-observed, kind="stable")
-    one, other, observed = one[order], other[order], observed[order]
-    beyond = np.zeros(len(one))
-    for sums in _flipped(base, resamples):
-        drawn = _per_spread(np.abs(sums[:, one] - sums[:, other]), _spread(base, one, other))
-        # of each pair, the largest among those that are not more different
-        largest = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
-        beyond += (largest >= observed - 1e-9).sum(axis=0)
-    p[one, other] = p[other, one] = np.maximum.accumulate((1 + beyond) / (1 + resamples))
-    return p
-
-
-def _spread(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the root of the items times the summed squares of each pair's differences."""
-    squares = np.empty(len(one))
-    for start in range(0, len(one), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        squares[part] = (subtract(values[one[part]], values[other[part]]) ** 2).sum(axis=1)
-    return np.sqrt(values.shape[1] * squares)
-
-
-def _per_spread(sums: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    # |sum| / sqrt(n × sum of squares) increases with |t|, and is finite for equal differences
-    return np.asarray(sums / np.where(spread > 0, spread, 1.0) * (spread > 0))
-
-
-def _flipped(values: np.ndarray, resamples: int) -> Iterator[np.ndarray]:
-    """Yield blocks of resamples × models: sums over items with random signs."""
-    rng = np.random.default_rng(SEED)
-    for start in range(0, resamples, _BLOCK):
-        shape = (min(_BLOCK, resamples - start), values.shape[1])
-        signs = rng.integers(0, 2, size=shape, dtype=np.int8) * 2.0 - 1.0
-        with threadpool_limits(1):
-            yield signs @ values.T
-
-
-def pair_p(values: np.ndarray, accuracy: bool) -> np.ndarray:
-    """Return p of every pair of models × items, without a correction for several pairs.
-
-    McNemar's test of right and wrong answers, else a paired bootstrap.
-    """
-    models, items = values.shape
-    p = np.full((models, models), np.nan)
-    np.fill_diagonal(p, 1.0)
-    one, other = np.triu_indices(models, 1)
-    if items < FEWEST_ITEMS:
-        return p
-    if accuracy:
-        pairs = zip(values[one] > 0, values[other] > 0, strict=True)
-        p[one, other] = [mcnemar(*both).p for both in pairs]
-    else:
-        base = values - values.mean(axis=1, keepdims=True)
-        sums = values.sum(axis=1)
-        observed = _per_spread(np.abs(sums[one] - sums[other]), _spread(values, one, other))
-        spread, beyond = _spread(base, one, other), np.zeros(len(one))
-        for drawn in _flipped(base, RESAMPLES):
-            found = _per_spread(np.abs(drawn[:, one] - drawn[:, other]), spread)
-            beyond += (found >= observed - 1e-9).sum(axis=0)
-        p[one, other] = (1 + beyond) / (1 + RESAMPLES)
-    p[other, one] = p[one, other]
-    return p
-
-
-# -- what each item contributes to a score --------------------------------------------------
-
-
-def _right(answers: Predictions) -> np.ndarray:
-    if answers.answers != "classes" or answers.truths != "classes":
-        raise DataError("the answers are no class labels.")
-    return (answers.predictions == answers.target).astype(float)
-
-
-def _numbers(answers: Predictions) -> tuple[np.ndarray, np.ndarray]:
-    if answers.answers != "numbers" or answers.truths != "numbers":
-        raise DataError("the answers are no numbers.")
-    return answers.predictions, answers.target
-
-
-def _squared(answers: Predictions) -> np.ndarray:
-    given, target = _numbers(answers)
-    return -((given - target) ** 2)
-
-
-def _absolute(answers: Predictions) -> np.ndarray:
-    given, target = _numbers(answers)
-    return -np.abs(given - target)
-
-
-def _log_chance(answers: Predictions) -> np.ndarray:
-    chances = answers.probabilities
-    if chances is None or (answers.true_codes >= chances.shape[1]).any():
-        raise DataError("there are no probabilities of all classes.")
-    given = chances[np.arange(len(answers)), answers.true_codes]
-    epsilon = np.finfo(answers.precision).eps.astype(float)
-    return np.asarray(np.log(np.clip(given.astype(float), epsilon, 1 - epsilon)))
-
-
-def _brier(answers: Predictions) -> np.ndarray:
-    chances = answers.probabilities
-    if chances is None:
-        raise DataError("there are no probabilities.")
-    truth = answers.true_codes[:, None] == np.arange(chances.shape[1])
-    errors = (chances.astype(float) - truth) ** 2
-    return -errors[:, 1] if chances.shape[1] == 2 else np.asarray(-errors.sum(axis=1))
-
-
-#: gain of each item, for metrics that are a mean over items or increase with one
-GAINS: dict[str, Callable[[Predictions], np.ndarray]] = {
-    **{"acc": _right, "f1_micro": _right, "mae": _absolute, "logloss": _log_chance},
-    **{"mse": _squared, "rmse": _squared, "brier": _brier},
-}
-
-
-def is_accuracy(metric: str) -> bool:
-    """Return whether a metric is the share of right answers.
-
-    >>> is_accuracy("accuracy"), is_accuracy("balacc")
-    (True, False)
-    """
-    return MTEB.get(metric, metric) in ("acc", "f1_micro")
-
-
-def contributions(metric: str, folds: Sequence[Predictions]) -> np.ndarray:
-    """Return what each item adds to a model's score, higher is better.
-
-    Metrics that are means over items have a gain per item, and means over groups a score per block
-    of groups. Other metrics have the pseudo-values of a jackknife over blocks of items, whose mean
-    is the score. Raises a ``KaratError`` if a score cannot be computed.
-    """
-    gain = GAINS.get(MTEB.get(metric, metric))
-    if gain is not None:
-        return np.concatenate([gain(fold) for fold in folds])
-    about = get_metric(metric)
-    units = [_pseudo_values(metric, fold, len(folds), about.by_group) for fold in folds]
-    return np.concatenate(units) * (1 if about.higher_is_better else -1)
-
-
-def _pseudo_values(metric: str, fold: Predictions, folds: int, by_group: bool) -> np.ndarray:
-    rows = np.arange(len(fold))
-    if fold.group is not None:
-        rows = np.unique(fold.group.astype(str), return_inverse=True)[1].ravel()
-    items = int(rows.max()) + 1
-    count = min(items, max(2, -(-UNITS // folds)))
-    block_of = np.random.default_rng(SEED).permutation(items) % count
-    block = block_of[rows]
-    if by_group and fold.group is not None:
-        return np.array([_value(metric, fold, block == b) for b in range(count)])
-    whole = _value(metric, fold, block >= 0)
-    without = np.array([_value(metric, fold, block != b) for b in range(count)])
-    return count * whole - (count - 1) * without
-
-
-def _value(metric: str, fold: Predictions, rows: np.ndarray) -> float:
-    value, reason = score(metric, fold.take(np.flatnonzero(rows)))
-    if value is None:
-        raise DataError(reason)
-    return value
-
-
-# -- two models -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ItemTest:
-    """A test on the items of a task: its name, the interval of the difference, p, item count."""
-
-    test: str
-    low: float
-    high: float
-    p: float
-    items: int
-
-
-def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
-    """Return the test of a task's stored predictions of two models.
-
-    All items that both were scored on are used; with ``common`` only those that both can answer.
-    Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
-    ``KaratError`` if predictions cannot be read or are not about one question each.
-    """
-    both, values = paired_values(paired, common)
-    accuracy = is_accuracy(paired.metric)
-    p, test = float(pair_p(values, accuracy)[0, 1]), MCNEMAR if accuracy else BOOTSTRAP
-    middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
-    half = float(
-        scipy.special.stdtrit(values.shape[1] - 1, (1 + CONFIDENCE) / 2) * _error(paired, values)
-    )
-    items = sum(len(fold) for fold in both[0])
-    return ItemTest(test, middle - half, middle + half, p, items)
-
-
-def item_error(paired: Paired) -> tuple[float, int, int]:
-    """Return the standard error of a difference over items, its degrees of freedom, and the items.
-
-    A group of rows is one item. Raises as ``compare_predictions``.
-    """
-    both, values = paired_values(paired, common=False)
-    groups = [fold.group for fold in both[0] if fold.group is not None]
-    items = sum(len(set(group.tolist())) for group in groups) or sum(map(len, both[0]))
-    return _error(paired, values), values.shape[1] - 1, items
-
-
-def paired_values(
-    paired: Paired, common: bool = False
-) -> tuple[list[list[Predictions]], np.ndarray]:
-    """Return the predictions of both by fold, and what each item adds to their scores."""
-    if common:
-        both = _common_answers(paired)
-    elif paired.sides is None or not paired.units:
-        raise DataError("there are no stored predictions.")
-    else:
-        sides = [(side, paired.task) for side in paired.sides]
-        both, left_out = _aligned(sides, get_metric(paired.metric).by_group)
-        if left_out:
-            raise DataError(next(iter(left_out.values())))
-    values = np.array([contributions(paired.metric, folds) for folds in both])
-    if values.shape[1] < FEWEST_ITEMS:
-        raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
-    return both, values
-
-
-def _error(paired: Paired, values: np.ndarray) -> float:
-    """Return the standard error of the mean difference of two models over items."""
-    error = (values[0] - values[1]).std(ddof=1) / np.sqrt(values.shape[1])
-    if paired.metric == "rmse":  # a difference of squares is the difference times the sum
-        both = float(np.mean(paired.first)) + float(np.mean(paired.second))
-        error /= max(both, np.finfo(float).tiny)
-    return float(error)
-
-
-def _common_answers(paired: Paired) -> list[list[Predictions]]:
-    """Return the predictions of both, fold by fold, on the questions that both can answer."""
-    if paired.sides is None or not paired.units:
-        raise DataError("there are no stored predictions.")
-    sides = paired.sides
-    repeats = fold_repeats(sides[0], paired.task)
-    first = repeats[paired.units[0][0]]
-    found: list[list[Predictions]] = [[], []]
-    for unit in paired.units:
-        if repeats[unit[0]] != first:
-            continue
-        folds = [side.answered[paired.task][CLEAN][unit] for side in sides]
-        answers = [side.run.predictions(paired.task, unit[0]) for side in sides]
-        rows = common_rows(answers, folds)
-        for own, each, shared in zip(found, answers, rows, strict=True):
-            own += [each.take(shared)] if len(shared) else []
-    if not found[0]:
-        raise DataError("there is no question that both can answer.")
-    return found
-
-
-# -- all models of a task -------------------------------------------------------------------
+    @classmethod
+    def of(cls, sides: Sequence[tuple[Side, str]], metric: str) -> Fits:
+        """Return the scores of each side on the folds that all of them have."""
+        sign = 1 if get_metric(metric).higher_is_better else -1
+        tables = [
+            {unit[0]: answer for unit, answer in side.answered[task][CLEAN].items()}
+            for side, task in sides
+        ]
+        folds = sorted(set.intersection(*(set(table) for table in tables)))
+        repeats = fold_repeats(*sides[0])
+        scores = [[table[fold].scores.get(metric, np.nan) for fold in folds] for table in tables]
+        sizes = np.array([tables[0][fold].sizes for fold in folds]).reshape(-1, 2)
+        per_repeat = len(folds) // max(len({repeats[fold] for fold in folds}), 1)
+        ratio = fold_ratio(sizes[:, 0], sizes[:, 1], per_repeat)
+        return cls(sign * np.array(scores, dtype=float), [repeats[f] for f in folds], ratio)
 
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Which models of one task differ.
+    """Which models of one task differ; all tables are models × models.
 
     Attributes
     ----------
@@ -364,13 +91,24 @@ class Separation:
         Name of the test; empty if nothing was tested.
     why
         Why nothing was tested, such as "one fold".
-    items
-        Number of items tested on; 0 for a test over folds.
+    items, clusters
+        Number of items tested on, 0 for a test over folds; of clusters of items that belong
+        together, 0 if items are independent.
     queries
         Number of queries, and about how many would be needed to detect a difference of
         ``DETECTED`` between the two best models in 80 % of cases; if the items are ranked lists.
     spread
         Standard deviation of the differences of the two best models over queries.
+    claim
+        ``"learners"`` if the test includes the noise of training, ``"as fitted"`` if it holds for
+        the models as they were fitted.
+    raw
+        p of each pair by itself.
+    difference, error, freedom
+        By how much the row is better than the column (relative to the mean of both for metrics
+        without an upper bound), its standard error, and degrees of freedom.
+    step
+        By how much one item can change a difference; see ``MeanDifference``.
     """
 
     p: np.ndarray
@@ -379,6 +117,188 @@ class Separation:
     items: int = 0
     queries: tuple[int, int] | None = None
     spread: float = 0.0
+    clusters: int = 0
+    claim: str = ""
+    raw: np.ndarray | None = None
+    difference: np.ndarray | None = None
+    error: np.ndarray | None = None
+    freedom: np.ndarray | None = None
+    step: float = 0.0
+
+    def placed(self, places: Sequence[int] | np.ndarray, models: int) -> Separation:
+        """Return the same test in tables of more models, at these places."""
+        at = np.ix_(np.asarray(places), np.asarray(places))
+        tables: dict[str, Any] = {}
+        for name in ("p", "raw", "difference", "error", "freedom"):
+            table = getattr(self, name)
+            if table is not None:
+                diagonal = np.eye(models, dtype=bool)
+                tables[name] = np.where(diagonal, 1.0 if name in ("p", "raw") else 0.0, np.nan)
+                tables[name][at] = table
+        return replace(self, **tables)
+
+    def mean_difference(self, one: int, other: int) -> MeanDifference:
+        """Return the difference of two models, with its error."""
+        if self.difference is None or self.error is None or self.freedom is None:
+            raise DataError("the models were not tested.")
+        difference, error = self.difference[one, other], self.error[one, other]
+        freedom = self.freedom[one, other]
+        return MeanDifference(float(difference), float(error), float(freedom), self.step)
+
+
+# -- all pairs of a task --------------------------------------------------------------------
+
+#: the pairs of models, as two arrays of places
+Pairs = tuple[np.ndarray, np.ndarray]
+
+
+def separate_pairs(items: TaskItems, fits: Fits, metric: str, corrected: bool = True) -> Separation:
+    """Return the test of every pair of models, from their items and their fits.
+
+    A difference counts if neither the noise of items nor that of training explains it: the larger
+    p of both. More than two models are corrected for all pairs by step-down max-T over items, in
+    which the statistic of a pair is at most what its fits allow.
+    """
+    models, units = items.values.shape
+    one, other = pairs = np.triu_indices(models, 1)
+    sums = PairSums.of(items.values, one, other)
+    scores = mean_of(fits.scores)
+    scale = _item_scale(metric, scores, pairs)
+    of_items = sums.variance(units) * scale**2
+    apart = np.where(sums.equal[:, None], 0.0, fits.scores[one] - fits.scores[other])
+    noise = moderated(_fit_noise(items, fits, apart, scale), of_items, models)
+    difference = mean_of(apart)
+    by_fits = np.where(difference == 0, np.nan, noise.p_values(difference))
+    raw = pair_p(items.values, items.is_right)
+    raw[pairs] = raw[pairs[::-1]] = np.fmax(raw[pairs], by_fits)
+    several = corrected and models > 2
+    limits = -scipy.special.ndtri(by_fits / 2)
+    p = max_t(items.values, centered=not items.is_right, limits=limits) if several else raw
+    claim = LEARNERS if np.isfinite(noise.variance).any() else AS_FITTED
+    unit = _gain_unit(metric, scores, pairs)
+    error, freedom = wider(of_items, units, noise)
+    return Separation(
+        p,
+        _test_name(items, fits, claim, several),
+        items=items.items,
+        clusters=items.clusters,
+        claim=claim,
+        raw=raw,
+        **_tables(pairs, difference / unit, error / unit, freedom),
+        step=_largest_step(metric, items.independent),
+    )
+
+
+def _fit_noise(items: TaskItems, fits: Fits, apart: np.ndarray, scale: np.ndarray) -> FitNoise:
+    """Return what the folds, or the seeds on a single fold, show of each pair's variance."""
+    if apart.shape[1] > 1:
+        return noise_of_folds(apart, fits.repeats, fits.ratio)
+    models, units = items.values.shape
+    one, other = pairs = np.triu_indices(models, 1)
+    of_items = PairSums.of(items.values, one, other).variance(units)
+    noise = noise_of_seeds(items.seeds, pairs, of_items)
+    return FitNoise(noise.variance * scale**2, noise.freedom)
+
+
+def _item_scale(metric: str, scores: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """Return what turns a difference of item values into one of scores, for each pair."""
+    one, other = pairs
+    if metric != "rmse":
+        return np.ones(len(one))
+    # a difference of squares is the difference times the sum
+    return 1 / np.maximum(np.abs(scores[one]) + np.abs(scores[other]), np.finfo(float).tiny)
+
+
+def _gain_unit(metric: str, scores: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """Return the unit of each pair's gain: the mean of both scores where gains are relative."""
+    one, other = pairs
+    unit = (np.abs(scores[one]) + np.abs(scores[other])) / 2
+    return np.where(is_ratio(metric, scores) & (unit > 0), unit, 1.0)
+
+
+def _largest_step(metric: str, independent: int) -> float:
+    """Return by how much one independent item can change a gain; 0 without items."""
+    width = 1.0 if is_ratio(metric, []) else metric_range(metric)
+    return width / independent if independent else 0.0
+
+
+def _tables(
+    pairs: Pairs, difference: np.ndarray, error: np.ndarray, freedom: np.ndarray
+) -> dict[str, Any]:
+    """Return values of pairs as tables of models × models; differences have the sign of the row."""
+    models = int(pairs[1].max(initial=0)) + 1
+    tables = {}
+    for name, values in {"difference": difference, "error": error, "freedom": freedom}.items():
+        table = np.zeros((models, models))
+        table[pairs] = values
+        table[pairs[::-1]] = -values if name == "difference" else values
+        tables[name] = table
+    return tables
+
+
+def _test_name(items: TaskItems, fits: Fits, claim: str, several: bool) -> str:
+    if claim == AS_FITTED:
+        return MAX_T if several else MCNEMAR if items.is_right else BOOTSTRAP
+    what = "folds" if fits.scores.shape[1] > 1 else "seeds"
+    return f"{'max-T' if several else 't'} over {what} and items"
+
+
+# -- two models -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ItemTest:
+    """The test of two models on a task: its name, the interval of the difference, and p.
+
+    ``items`` and ``clusters`` are numbers, ``claim`` is what the test is about, and ``difference``
+    the gain of the first with its error.
+    """
+
+    test: str
+    low: float
+    high: float
+    p: float
+    items: int
+    clusters: int
+    claim: str
+    difference: MeanDifference
+
+
+def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
+    """Return the test of a task's stored predictions of two models.
+
+    All items that both were scored on are used; with ``common`` only those that both can answer.
+    Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
+    ``KaratError`` if predictions cannot be read or are not about one question each.
+    """
+    sign = 1 if paired.higher else -1
+    repeats = fold_repeats(paired.sides[0], paired.task) if paired.sides else {}
+    fits = Fits(
+        sign * np.array([paired.first, paired.second]),
+        [repeats.get(fold, 0) for fold, _ in paired.units],
+        paired.ratio,
+    )
+    tested = separate_pairs(paired_items(paired, common), fits, paired.metric)
+    found = tested.mean_difference(0, 1)
+    unit = _gain_unit(paired.metric, mean_of(fits.scores), (np.array([0]), np.array([1])))[0]
+    half = float(scipy.special.stdtrit(found.freedom, (1 + CONFIDENCE) / 2) * found.error * unit)
+    middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
+    about = (tested.items, tested.clusters, tested.claim, found)
+    return ItemTest(tested.test, middle - half, middle + half, float(tested.p[0, 1]), *about)
+
+
+def paired_items(paired: Paired, common: bool = False) -> TaskItems:
+    """Return what each item of a task adds to the scores of two paired models."""
+    if paired.sides is None or not paired.units:
+        raise DataError("there are no stored predictions.")
+    if common:
+        return common_items(paired.sides, paired.task, paired.units, paired.metric, paired.cluster)
+    first, second = paired.sides
+    sides = {"first": (first, paired.task), "second": (second, paired.task)}
+    return read_items(sides, paired.metric, paired.cluster)
+
+
+# -- all models of a task -------------------------------------------------------------------
 
 
 def _query_spread(apart: np.ndarray, queries: int) -> float:
@@ -407,8 +327,7 @@ def item_separation(
 ) -> Separation:
     """Test every pair of models on the items of a task, from stored predictions.
 
-    Step-down max-T over the items that all models were scored on, in the first repeat; two models
-    have McNemar's test, or a paired bootstrap in other metrics than accuracy. A model whose
+    The items are those that all models were scored on, in the first repeat. A model whose
     predictions are not stored, or that would leave fewer than half of the others' items, is not
     tested.
 
@@ -430,55 +349,29 @@ def item_separation(
     nothing = np.where(np.eye(len(models), dtype=bool), 1.0, np.nan)
     if isinstance(runs, pd.DataFrame) or (isinstance(runs, Gathered) and not runs.sources):
         return Separation(nothing, why="no stored predictions")
+    cluster = runs.cluster if isinstance(runs, Gathered) else ""
     try:
-        names, values, items, lists = _read_values(_sides(runs, task, models), metric)
+        sides = find_sides(runs, task, models)
+        items = read_items(sides, metric, cluster)
+        fits = Fits.of([sides[name] for name in items.models], metric)
+        tested = separate_pairs(items, fits, metric, corrected)
     except KaratError as error:
         return Separation(nothing, why=str(error).rstrip("."))
-    accuracy, p = is_accuracy(metric), nothing.copy()
-    if corrected and len(names) > 2:
-        found, test = max_t(values, centered=not accuracy), MAX_T
-    else:
-        found, test = pair_p(values, accuracy), MCNEMAR if accuracy else BOOTSTRAP
-    places = [list(models).index(name) for name in names]
-    p[np.ix_(places, places)] = found
-    best = np.argsort(-values.mean(axis=1), kind="stable")[:2]
-    separated = Separation(p, test, items=items)
-    if not lists or len(best) < 2:
-        return separated
-    apart = values[best[0]] - values[best[1]]
-    spread = _query_spread(apart, lists)
-    return replace(separated, queries=(lists, needed_pairs(spread, DETECTED)), spread=spread)
+    places = [list(models).index(name) for name in items.models]
+    tested = tested.placed(places, len(models))
+    best = np.argsort(-items.values.mean(axis=1), kind="stable")[:2]
+    if not items.lists or len(best) < 2:
+        return tested
+    apart = items.values[best[0]] - items.values[best[1]]
+    spread = _query_spread(apart, items.lists)
+    return replace(tested, queries=(items.lists, needed_pairs(spread, DETECTED)), spread=spread)
 
 
-def _read_values(
-    sides: dict[str, tuple[Side, str]], metric: str
-) -> tuple[list[str], np.ndarray, int, int]:
-    """Return the models with predictions, models × items of what each item adds, and the items.
-
-    The last number is that of ranked lists, 0 if the items are none. Raises a ``KaratError`` if
-    fewer than two models or too few items can be compared.
-    """
-    folds, left_out = _aligned(list(sides.values()), get_metric(metric).by_group)
-    kept = [name for place, name in enumerate(sides) if place not in left_out]
-    reasons, names, values = list(left_out.values()), [], []
-    for name, own in zip(kept, folds, strict=True):
-        try:
-            values.append(contributions(metric, own))
-            names.append(name)
-        except KaratError as error:
-            reasons.append(str(error))
-    if len(values) < 2 or len(values[0]) < FEWEST_ITEMS:
-        raise DataError(next(iter(reasons), f"fewer than {FEWEST_ITEMS} items."))
-    ranked = [f.group for f in folds[0] if f.rank is not None and f.group is not None]
-    lists = sum(len(set(group.tolist())) for group in ranked)
-    return names, np.array(values), sum(len(fold) for fold in folds[0]), lists
-
-
-def fold_separation(values: np.ndarray, ratio: float) -> Separation:
+def fold_separation(values: np.ndarray, ratio: float, metric: str = "") -> Separation:
     """Test every pair of models over the folds of a task: corrected resampled t-test, Holm.
 
     ``values`` are models × folds, higher is better; a failed fold counts as the worst of that fold.
-    ``ratio`` is n_test / n_train.
+    ``ratio`` is n_test / n_train, ``metric`` decides whether differences are relative.
 
     >>> fold_separation(np.array([[0.9, 0.8, 0.9], [0.1, 0.1, 0.2]]), ratio=0.5).test
     'corrected t'
@@ -494,11 +387,17 @@ def fold_separation(values: np.ndarray, ratio: float) -> Separation:
     worst = np.where(lost, np.inf, values).min(axis=0)
     filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
     with np.errstate(invalid="ignore"):
-        p[one, other] = holm(corrected_t(subtract(filled[one], filled[other]), ratio).p)
-    p[other, one] = p[one, other]
-    if len(one) and np.isnan(p[one, other]).all():
+        tested = corrected_t(subtract(filled[one], filled[other]), ratio)
+    raw = p.copy()
+    raw[one, other] = raw[other, one] = tested.p
+    p[one, other] = p[other, one] = holm(tested.p)
+    if len(one) and np.isnan(tested.p).all():
         return Separation(p, why="no spread over folds")
-    return Separation(p, CORRECTED)
+    unit = _gain_unit(metric, filled.mean(axis=1), (one, other))
+    # equal models have no error
+    error = np.where(tested.p == 1.0, np.nan_to_num(tested.error), tested.error)
+    tables = _tables((one, other), tested.mean / unit, error / unit, tested.folds - 1.0)
+    return Separation(p, CORRECTED, claim=LEARNERS, raw=raw, **tables)
 
 
 def deciding(items: Separation, folds: Separation) -> Separation:
@@ -517,81 +416,5 @@ def separate_task(
     tested. ``about`` are the names of the task and its metric, ``values`` the scores, models ×
     folds, higher is better, and ``ratio`` is n_test / n_train.
     """
-    folds = fold_separation(values, ratio)
+    folds = fold_separation(values, ratio, about[1])
     return deciding(item_separation(runs, *about, models), folds)
-
-
-def _sides(runs: Any, task: str, models: Sequence[str]) -> dict[str, tuple[Side, str]]:
-    """Return the runs of each model that has answers to the task, as one side, and the task."""
-    if isinstance(runs, Gathered):
-        pooled = pooled_sides([run for run, _, _ in runs.sources], runs.pool)
-    else:
-        pooled = pooled_sides(as_runs(runs), "variant")
-    sides = {side.model: side for side in pooled}
-    own = {name: sides[name] for name in models if name in sides}
-    return {n: (s, task) for n, s in own.items() if s.answered.get(task, {}).get(CLEAN)}
-
-
-def fold_repeats(side: Side, task: str) -> dict[int, int]:
-    """Return the repeat of each fold of a task."""
-    return {r["fold"]: r["repeat"] for r in side.run.records() if r["task"] == task}
-
-
-def _aligned(
-    sides: Sequence[tuple[Side, str]], by_group: bool
-) -> tuple[list[list[Predictions]], dict[int, str]]:
-    """Return the predictions of each model by fold on the items of all, and who is left out.
-
-    Models are by place, with the reason. Items are those of the first repeat.
-    """
-    left_out: dict[int, str] = {}
-    read: dict[int, dict[int, Predictions]] = {}
-    for place, (side, task) in enumerate(sides):
-        try:
-            read[place] = first_repeat(side, task)
-        except (KaratError, ValueError, KeyError, TypeError):
-            left_out[place] = f"predictions of {side.model} are not stored"
-    keys = {p: {f: _keys(each, by_group) for f, each in folds.items()} for p, folds in read.items()}
-    shared: dict[int, np.ndarray] = {}
-    for place in sorted(keys, key=lambda p: -sum(map(len, keys[p].values()))):
-        own = keys[place]
-        both = {f: np.intersect1d(shared[f], own[f]) for f in shared if f in own} if shared else own
-        if 2 * sum(map(len, both.values())) < sum(map(len, shared.values())):
-            left_out[place] = f"{sides[place][0].model} has predictions of other items"
-            continue
-        shared = {f: np.unique(items) for f, items in both.items() if len(items)}
-    kept = [place for place in read if place not in left_out]
-    found = {p: [_take(read[p][f], keys[p][f], shared[f], by_group) for f in shared] for p in kept}
-    for place in kept[1:]:
-        targets = zip(found[place], found[kept[0]], strict=True)
-        if not by_group and not all(np.array_equal(a.target, b.target) for a, b in targets):
-            left_out[place] = f"{sides[place][0].model} has predictions of other items"
-    return [found[place] for place in kept if place not in left_out], left_out
-
-
-def first_repeat(side: Side, task: str) -> dict[int, Predictions]:
-    """Return the predictions of a task by fold, of the first repeat, so that no item is twice."""
-    repeats = fold_repeats(side, task)
-    folds = sorted(fold for fold, _ in side.answered[task][CLEAN])
-    first = min(repeats[fold] for fold in folds)
-    kept = [fold for fold in folds if repeats[fold] == first]
-    found = {fold: side.run.predictions(task, fold) for fold in kept}
-    if any(each.weight is not None for each in found.values()):
-        raise CannotCompare(0, "a row of its predictions counts for several items")
-    return found
-
-
-def _keys(answers: Predictions, by_group: bool) -> np.ndarray:
-    """Return the item of each row: its group, or its question."""
-    if by_group and answers.group is not None:
-        return answers.group.astype(str)
-    if answers.question is not None:
-        return np.asarray(answers.question)
-    return np.arange(len(answers))
-
-
-def _take(answers: Predictions, keys: np.ndarray, shared: np.ndarray, group: bool) -> Predictions:
-    if group and answers.group is not None:
-        return answers.take(np.flatnonzero(np.isin(keys, shared)))
-    order = np.argsort(keys, kind="stable")
-    return answers.take(order[np.searchsorted(keys[order], shared)])

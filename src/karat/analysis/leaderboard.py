@@ -26,7 +26,7 @@ from karat.analysis.score_matrix import (
     over_tasks,
     win_shares,
 )
-from karat.analysis.these_tasks import MARGIN, TheseTasks, stand_in, these_tasks
+from karat.analysis.these_tasks import MARGIN, TheseTasks, these_tasks
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, has_positive_class
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
@@ -257,10 +257,7 @@ class TaskTests:
             about, ratio = (task, self.metrics[task]), fold_ratios(self.given, [task])[0]
             found = separate_task(stored, about, names, compared.values[t][taking], ratio)
             self.known[task, names] = found
-        found = self.known[task, names]
-        p = np.full((len(taking), len(taking)), np.nan)
-        p[np.ix_(taking, taking)] = found.p
-        return replace(found, p=p)
+        return self.known[task, names].placed(np.flatnonzero(taking), len(taking))
 
 
 def find_these_tasks(compared: RankedScores, tests: TaskTests) -> TheseTasks | None:
@@ -270,11 +267,7 @@ def find_these_tasks(compared: RankedScores, tests: TaskTests) -> TheseTasks | N
     if not contested:
         return None
     part = compared.only(contested)
-    ratios = fold_ratios(tests.given, part.tasks)
-    found = [
-        stand_in(tests.of(part, t), part.values[t], ratios[t], tests.metrics[task])
-        for t, task in enumerate(part.tasks)
-    ]
+    found = [tests.of(part, t) for t in range(len(contested))]
     return these_tasks(part.models, part.tasks, part.takes, found)
 
 
@@ -294,8 +287,10 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     ``by`` is ``"tasks"`` for the test over tasks, ``"these tasks"`` for that of two to five fixed
     tasks, ``"items"`` or ``"folds"`` for that of a single task, None if there is no test; ``why``
     is then a short reason, such as ``"one fold"``. ``test`` is the name of the test, ``tasks`` the
-    number of tasks of more than one model, ``items`` that of items tested on, ``queries`` that of
-    queries, and how many would detect a difference of 0.05 between the two best models.
+    number of tasks of more than one model, ``items`` that of items tested on, ``clusters`` that of
+    groups of items that belong together, ``claim`` whether the test is about the ``"learners"`` or
+    about the models ``"as fitted"``, ``queries`` the number of queries, and how many would detect a
+    difference of 0.05 between the two best models.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     found: dict[str, Any] = {"by": None, "test": "", "why": "", "tasks": len(contested), "items": 0}
@@ -307,11 +302,12 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
         these = find_these_tasks(compared, tests)
         if these is None or not these.test:
             return found | {"why": these.why if these else ""}
-        return found | {"by": THESE_TASKS, "test": f"{these.test}, Holm", "claim": these.claim}
+        return found | {"by": THESE_TASKS, "test": these.test, "claim": these.claim}
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
     found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
-    return found | {"by": by, "test": own.test, "why": own.why, "items": own.items}
+    found |= {"by": by, "test": own.test, "why": own.why, "items": own.items}
+    return found | {"claim": own.claim, "clusters": own.clusters}
 
 
 def separations(

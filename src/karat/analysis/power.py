@@ -13,18 +13,13 @@ import pandas as pd
 import scipy
 
 from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
-from karat.analysis.item_tests import (
-    CORRECTED,
-    FEWEST_ITEMS,
-    fold_repeats,
-    item_error,
-    paired_values,
-)
+from karat.analysis.item_tests import CORRECTED, LEARNERS, compare_predictions, paired_items
 from karat.analysis.score_matrix import RULES, apply_missing_rule
+from karat.analysis.stored_items import fold_repeats
 from karat.core.formatting import count, records
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
-from karat.metrics.metric import get_metric
+from karat.metrics.metric import metric_range
 from karat.results.load import Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.stats.paired_tests import (
@@ -247,15 +242,12 @@ def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
 def _item_spread(paired: Paired, unit: float) -> tuple[float, int]:
     """Return the standard deviation of a difference over items, and the items; 0 if unknown."""
     try:
-        both, values = paired_values(paired)
+        stored = paired_items(paired)
     except (KaratError, ValueError, KeyError, TypeError):
         return float("nan"), 0
-    groups = [fold.group for fold in both[0] if fold.group is not None]
-    items = sum(len(set(group.tolist())) for group in groups) or sum(map(len, both[0]))
-    if items < FEWEST_ITEMS:
-        return float("nan"), 0
+    items, apart = stored.independent, stored.values[0] - stored.values[1]
     # the mean of a block of items varies less than an item
-    spread = float((values[0] - values[1]).std(ddof=1) * np.sqrt(items / values.shape[1]))
+    spread = float(apart.std(ddof=1) * np.sqrt(items / len(apart)))
     if paired.metric == "rmse":  # a difference of squares is the difference times the sum
         spread /= max(float(paired.first.mean() + paired.second.mean()), np.finfo(float).tiny)
     return spread / unit, items
@@ -326,11 +318,11 @@ def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:
     return replace(pooled, error=error, freedom=len(tasks) - 1)
 
 
-def task_difference(paired: Paired, alone: bool) -> tuple[MeanDifference, str]:
+def task_difference(paired: Paired, by_items: bool = True) -> tuple[MeanDifference, str]:
     """Return the difference on a task, positive if the first is better, and its test.
 
-    As in a comparison of two models: on the items of a single task or of a single fold, if
-    predictions are stored, else over folds.
+    As in a comparison of two models: from items and fits if predictions are stored, else over
+    folds. With ``by_items`` False, predictions are read only of a task with a single fold.
     """
     unit, width = 1.0, 1.0
     if is_ratio(paired.metric, paired.own):
@@ -340,27 +332,18 @@ def task_difference(paired: Paired, alone: bool) -> tuple[MeanDifference, str]:
     sign = 1 if paired.higher else -1
     tested = corrected_t(subtract(paired.first, paired.second) / unit * sign, paired.ratio)
     mean, folds = float(tested.mean), int(tested.folds)
-    if alone or folds == 1:
+    if by_items or folds == 1:
         try:
-            error, freedom, items = item_error(paired)
+            found = compare_predictions(paired)
         except (KaratError, ValueError, KeyError, TypeError):
             pass
         else:
-            return MeanDifference(mean, error / unit, freedom, width / items), ON_ITEM
+            return found.difference, found.test if found.claim == LEARNERS else ON_ITEM
     items = count_items(paired)
     same = folds > 1 and float(tested.p) == 1.0 and math.isnan(float(tested.error))
     error = 0.0 if same else float(tested.error)
     reason = CORRECTED if not math.isnan(error) else ONE_FOLD if folds == 1 else NO_SPREAD
     return MeanDifference(mean, error, max(folds - 1, 1), width / items if items else 0.0), reason
-
-
-def metric_range(metric: str) -> float:
-    """Return the width of the range of a metric; 1 if it has none."""
-    try:
-        low, high = get_metric(metric).range
-    except KaratError:
-        return 1.0
-    return high - low if math.isfinite(high - low) else 1.0
 
 
 def count_items(paired: Paired) -> int:
@@ -413,13 +396,12 @@ class Equivalence:
 def equivalence(found: Pairing, margin: float) -> Equivalence:
     """Return the differences of two paired models on their common tasks.
 
-    They are tested on stored predictions where there are any, for the models as they were fitted;
-    otherwise over folds.
+    They are tested on stored predictions where there are any, otherwise over folds.
     """
     tasks = [paired for paired in found.tasks if paired.compared]
     if not tasks:
         raise DataError(f"{found.first} and {found.second} have no task in common.")
-    each = [task_difference(paired, alone=True) for paired in tasks]
+    each = [task_difference(paired) for paired in tasks]
     # of the second model, compared with the first
     signed = [replace(difference, mean=-difference.mean) for difference, _ in each]
     rows = [

@@ -14,20 +14,21 @@ from typing import Any
 import numpy as np
 import scipy
 
-from karat.analysis.item_tests import Separation
-from karat.stats.paired_tests import ALPHA, CONFIDENCE, holm
+from karat.analysis.item_tests import AS_FITTED, LEARNERS, Separation
+from karat.stats.paired_items import RESAMPLES
+from karat.stats.paired_tests import ALPHA, CONFIDENCE
 from karat.stats.ranking import letters_of
 
 #: difference within which two models count as the same
 MARGIN = 0.01
 #: gains below this are differences of rounding: the scores are equal
 EQUAL_SCORES = 1e-6
+#: the least p of a bootstrap; it is no bound for a correction over many tasks
+LEAST_P = 1 / (1 + RESAMPLES)
 #: what is shown about a model against another one
 BETTER, WORSE, SAME, OPEN, EQUAL, UNTESTED = (
     *("better", "worse", "same", "open", "equal", "not tested"),
 )
-#: claims of a test: on the learning procedure, or on the models as they were fitted
-LEARNERS, AS_FITTED = "learners", "as fitted"
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,14 @@ class PairDifferences:
         above = self.p_above(0.0)
         return np.minimum(1.0, 2 * np.minimum(above, above.swapaxes(-1, -2)))
 
-    @cached_property
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of the 95 % interval of each gain, as ``MeanDifference.interval``."""
-        z = scipy.special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)
+    def bounds(self, statements: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the 95 % intervals, which hold together for so many statements.
+
+        Bonferroni's correction of ``MeanDifference.interval``: an interval contains 0 if and only
+        if its p, times the number of statements, is at least 0.05.
+        """
+        level = 1 - (1 - CONFIDENCE) / 2 / max(statements, 1)
+        z = scipy.special.stdtrit(self.freedom, level)
         half = self.step * (1 + (z**2 - 1) / 3) + z * np.hypot(self.error, self.step)
         return self.gain - half, self.gain + half
 
@@ -105,10 +110,12 @@ class TheseTasks:
         Gains on each task, tasks × models × models, and their p, corrected for all pairs and tasks.
     mean, p
         Mean gains over the common tasks of each pair, and their p, corrected for all pairs.
+    bounds_each, bounds
+        Ends of the intervals of both, corrected likewise.
     p_same
         p of the test that a mean gain is beyond ``MARGIN``, corrected for all pairs.
-    common
-        Number of common tasks of each pair; ``tested`` is that of those with a test.
+    takes
+        Models × tasks, whether a model takes a task.
     test, claim, why
         Names of the tests, what they hold for, and why nothing was tested.
     """
@@ -120,12 +127,19 @@ class TheseTasks:
     mean: PairDifferences
     p: np.ndarray
     p_same: np.ndarray
-    common: np.ndarray
+    bounds_each: tuple[np.ndarray, np.ndarray]
+    bounds: tuple[np.ndarray, np.ndarray]
+    takes: np.ndarray
     test: str
     claim: str
     why: str
 
-    @property
+    @cached_property
+    def common(self) -> np.ndarray:
+        """Number of common tasks of each pair."""
+        return self.takes.astype(int) @ self.takes.astype(int).T
+
+    @cached_property
     def tested(self) -> np.ndarray:
         """Number of common tasks of each pair with a test."""
         return (~np.isnan(self.each.error)).sum(axis=0)
@@ -148,17 +162,17 @@ class TheseTasks:
             return EQUAL
         if self.p[one, other] < ALPHA:
             return BETTER if self.mean.gain[one, other] > 0 else WORSE
-        # half of the level on either side: the 95 % interval is then within the margin
+        # half of the level on either side: the interval is then within the margin
         return SAME if self.p_same[one, other] < ALPHA / 2 else OPEN
 
     def verdict_on(self, task: int, one: int, other: int) -> str:
         """Return what one task shows about a model against another one; empty if not common."""
         gain, p = self.each.gain[task, one, other], self.p_each[task, one, other]
-        if np.isnan(gain):
+        if not self.takes[[one, other], task].all():
             return ""
         if abs(gain) < EQUAL_SCORES:
             return EQUAL
-        if np.isnan(p):
+        if np.isnan(p) or np.isnan(gain):
             return UNTESTED
         return OPEN if not p < ALPHA else BETTER if gain > 0 else WORSE
 
@@ -168,7 +182,7 @@ class TheseTasks:
         Positive if the model is better than the reference; the numbers of the reference are zero,
         without an interval.
         """
-        low, high = self.mean.bounds
+        low, high = self.bounds
         found = []
         for m, name in enumerate(self.models):
             at = (m, reference)
@@ -185,7 +199,7 @@ class TheseTasks:
 
     def _by_task(self, one: int, other: int) -> list[dict[str, Any]]:
         """Return the difference of two models on each common task."""
-        low, high = self.each.bounds
+        low, high = self.bounds_each
         found = []
         for t, task in enumerate(self.tasks):
             if verdict := self.verdict_on(t, one, other):
@@ -201,9 +215,9 @@ def these_tasks(
 ) -> TheseTasks:
     """Return what some tasks show about every pair of models.
 
-    p of single tasks is corrected for all pairs and tasks: that of the test of a task, which is
-    corrected for all pairs, times the number of tasks with a test. p of the mean over the common
-    tasks of a pair is corrected for all pairs (Holm); of a single task it is that of its test.
+    p and intervals of single tasks are corrected for all pairs and tasks, those of the mean over
+    the common tasks of a pair for all pairs (Bonferroni). A difference on a task also needs the
+    test of the task, which is corrected for all pairs; with a single task this test decides.
 
     Parameters
     ----------
@@ -214,12 +228,13 @@ def these_tasks(
     tests
         The test of each task, with the differences of all pairs.
     """
-    count = sum(bool(test.test) for test in tests)
-    pairs = np.stack([_differences(test) for test in tests], axis=1)
-    each = PairDifferences(*pairs)
-    p_each = np.minimum(1.0, np.stack([test.p for test in tests]) * max(count, 1))
-    p_each[:, np.eye(len(models), dtype=bool)] = 1.0
+    each = PairDifferences(*np.stack([_differences(test) for test in tests], axis=1))
     mean = each.over_tasks()
+    pairs, statements = (_tested_pairs(found.error) for found in (mean, each))
+    p_each = _corrected(each.p_two_sided(), statements)
+    of_tests = np.stack([np.where(test.p > LEAST_P, test.p, 0.0) for test in tests])
+    p_each = np.maximum(p_each, np.minimum(1.0, of_tests * len(tests)))
+    p_same = np.fmax(mean.p_above(-MARGIN), mean.p_above(-MARGIN).T)
     names = list(dict.fromkeys(test.test for test in tests if test.test))
     claims = {test.claim for test in tests if test.test}
     reasons = list(dict.fromkeys(test.why for test in tests if test.why))
@@ -229,9 +244,11 @@ def these_tasks(
         each=each,
         p_each=p_each,
         mean=mean,
-        p=_corrected(mean.p_two_sided()) if len(tests) > 1 else p_each[0],
-        p_same=_corrected(np.fmax(mean.p_above(-MARGIN), mean.p_above(-MARGIN).T)),
-        common=takes.astype(int) @ takes.astype(int).T,
+        p=_corrected(mean.p_two_sided(), pairs) if len(tests) > 1 else tests[0].p,
+        p_same=_corrected(p_same, pairs),
+        bounds_each=each.bounds(statements),
+        bounds=mean.bounds(pairs),
+        takes=takes,
         test=" and ".join(names),
         claim=LEARNERS if claims == {LEARNERS} else AS_FITTED,
         why="" if names else ", ".join(reasons),
@@ -240,52 +257,20 @@ def these_tasks(
 
 def _differences(test: Separation) -> np.ndarray:
     """Return gains, errors, degrees of freedom and steps of a task's pairs."""
+    if test.difference is None or test.error is None or test.freedom is None:
+        return np.full((4, *test.p.shape), np.nan)
     step = np.where(np.isnan(test.error), np.nan, test.step)
     return np.stack([test.difference, test.error, test.freedom, step])
 
 
-def _corrected(p: np.ndarray) -> np.ndarray:
-    """Return models × models of p corrected after Holm for all pairs; 1 on the diagonal."""
-    one, other = np.triu_indices(len(p), 1)
-    found = np.eye(len(p))
-    found[one, other] = found[other, one] = holm(p[one, other])
+def _tested_pairs(errors: np.ndarray) -> int:
+    """Return the number of pairs with an error; the last two axes are models × models."""
+    one, other = np.triu_indices(errors.shape[-1], 1)
+    return int((~np.isnan(errors[..., one, other])).sum())
+
+
+def _corrected(p: np.ndarray, statements: int) -> np.ndarray:
+    """Return p of pairs corrected for so many statements (Bonferroni); 1 on the diagonal."""
+    found = np.minimum(1.0, p * max(statements, 1))
+    found[..., np.eye(p.shape[-1], dtype=bool)] = 1.0
     return found
-
-
-# -- stand-in until the test of a task has differences ----------------------------------------
-
-
-def stand_in(test: Separation, values: np.ndarray, ratio: float, metric: str) -> Any:
-    """Return a test with differences."""
-    from types import SimpleNamespace
-
-    from karat.metrics.metric import is_ratio
-    from karat.stats.paired_tests import corrected_t
-
-    m = len(test.p)
-    means = np.nanmean(values, axis=1) if values.size else np.full(m, np.nan)
-    apart = values[:, None] - values[None]
-    unit = np.ones((m, m))
-    if is_ratio(metric, means):
-        unit = (np.abs(means)[:, None] + np.abs(means)) / 2
-    apart = apart / unit[..., None]
-    found = corrected_t(apart, ratio)
-    error, freedom = found.error.copy(), np.full((m, m), max(values.shape[1] - 1, 1.0))
-    if values.shape[1] < 2:
-        z = scipy.special.stdtrit(99, 1 - np.clip(test.p, 1e-6, 0.999) / 2)
-        error, freedom = np.abs(found.mean) / z, np.full((m, m), 99.0)
-    error = np.where(np.abs(found.mean) < EQUAL_SCORES, 0.0, error)
-    nothing = np.isnan(test.p) | np.isnan(means)[:, None] | np.isnan(means)
-    tables = [np.where(nothing, np.nan, x) for x in (found.mean, error, freedom)]
-    claim = LEARNERS if values.shape[1] > 1 else AS_FITTED
-    return SimpleNamespace(
-        p=test.p,
-        test=test.test,
-        why=test.why,
-        claim=claim,
-        step=1e-4,
-        items=test.items,
-        difference=tables[0],
-        error=tables[1],
-        freedom=tables[2],
-    )

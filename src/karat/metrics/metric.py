@@ -195,6 +195,19 @@ def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
         return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
 
 
+def metric_range(metric: str) -> float:
+    """Return the width of the range of a metric; 1 if it has none.
+
+    >>> metric_range("acc"), metric_range("spearman"), metric_range("rmse")
+    (1.0, 2.0, 1.0)
+    """
+    try:
+        low, high = get_metric(metric).range
+    except KaratError:
+        return 1.0
+    return high - low if math.isfinite(high - low) else 1.0
+
+
 def _covered(full: Metric) -> Metric:
     """Return the metric restricted to the questions that the model could answer."""
 

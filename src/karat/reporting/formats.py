@@ -139,7 +139,7 @@ _TESTED = {
 }
 _DIFFERENCE = (
     "difference: mean gain over the first model on common tasks, of metrics such as rmse as a "
-    "share; the 95 % interval holds for these tasks."
+    "share; the 95 % intervals hold for these tasks, for all pairs of models together."
 )
 
 

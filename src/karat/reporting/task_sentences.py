@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from karat.analysis.these_tasks import BETTER, EQUAL, LEARNERS, OPEN, SAME, UNTESTED, WORSE
+from karat.analysis.item_tests import LEARNERS
+from karat.analysis.these_tasks import BETTER, EQUAL, OPEN, SAME, UNTESTED, WORSE
 from karat.core.formatting import count, short, signed
 from karat.stats.ranking import FEWEST_TASKS
 
@@ -217,7 +218,7 @@ def differences_text(by_task: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _difference_on(row: Mapping[str, Any]) -> str:
-    if row["verdict"] == EQUAL:
+    if row["verdict"] == EQUAL or np.isnan(row["difference"]):
         return short(row["task"])
     value = signed(-row["difference"])
     ends = f", {signed(-row['high'])} to {signed(-row['low'])}" if not np.isnan(row["low"]) else ""

@@ -67,8 +67,9 @@ class Gathered:
     are jobs of which a newer one counts: ``run`` is the place of their run. ``by_seed`` holds the
     mean score of models with several seeds, by model, task, metric and seed. ``sources`` are the
     runs with the names of their models and tasks, as ``named_runs`` returns them, ``pool`` is how
-    they were pooled, ``apart`` the tasks in which not all models have the same seeds, ``exits`` how
-    models left a race, of which all their runs are part.
+    they were pooled, ``cluster`` the column of items that belong together, ``apart`` the tasks in
+    which not all models have the same seeds, ``exits`` how models left a race, of which all their
+    runs are part.
     """
 
     models: list[str]
@@ -90,6 +91,7 @@ class Gathered:
     by_seed: pd.DataFrame = field(default_factory=pd.DataFrame)
     sources: list[tuple[Run, str, dict[str, str]]] = field(default_factory=list)
     pool: str = "variant"
+    cluster: str = ""
     apart: frozenset[str] = frozenset()
     exits: dict[str, dict[str, Any]] = field(default_factory=dict)
 

@@ -170,7 +170,7 @@
       node.hidden = !facts;
       if (!facts) return;
       const first = Karat.short(nameOf(facts.reference), 40);
-      picture.title.textContent = `Difference to ${first} on common tasks, with 95 % intervals; the band is ±${facts.margin}`;
+      picture.title.textContent = `Difference to ${first} on common tasks, with 95 % intervals for all pairs together; the band is ±${facts.margin}`;
       home.replaceChildren(numbers());
       picture.redraw();
     };

@@ -1,0 +1,167 @@
+"""Tests of learners from several fits: the noise of items and the noise of training together.
+
+A test on items holds for the models as they were fitted. With two or more fits, on folds, repeats
+or seeds, the scores of the fits show what training adds. A difference counts if neither the items
+nor the fits can explain it: the larger p of both decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from karat.stats.paired_tests import CONFIDENCE, corrected_variance
+
+#: degrees of freedom added to those of few fits; benchmarks/retraining.py has the error rates
+EXTRA_FREEDOM = 2
+#: degrees of freedom from which a t distribution is a normal one
+MANY = 1e6
+
+
+@dataclass(frozen=True)
+class FitNoise:
+    """The variance of mean differences that several fits show, and its degrees of freedom.
+
+    One number per pair of models; NaN where a pair has fewer than two fits.
+    """
+
+    variance: np.ndarray
+    freedom: np.ndarray
+
+    def p_values(self, means: Any) -> np.ndarray:
+        """Return two-sided p of mean differences; NaN where the fits show no variance.
+
+        >>> noise = FitNoise(np.array([4.0]), np.array([4.0]))
+        >>> noise.p_values([4.9]).round(3).tolist()  # t of 2.45 with 4 + 2 degrees of freedom
+        [0.05]
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.abs(means) / np.sqrt(self.variance)
+        t = np.where(self.variance > 0, t, np.nan)
+        return np.asarray(2 * scipy.special.stdtr(self.freedom + EXTRA_FREEDOM, -t))
+
+
+def noise_of_folds(differences: Any, repeats: Sequence[int], ratio: float) -> FitNoise:
+    """Return the noise of pairs × fits on the folds of a cross-validation.
+
+    The folds of one repeat test different items: their variance, divided by their number, holds
+    both the noise of items and that of training. Folds of several repeats share items and training
+    rows, so their variance has the correction of Nadeau and Bengio (2003). ``repeats`` is the
+    number of each fit's repeat, ``ratio`` is n_test / n_train. NaN is a missing fit.
+
+    >>> noise_of_folds([[0.1, 0.2, 0.3]], [0, 0, 0], ratio=0.5).variance.round(6).tolist()
+    [0.003333]
+    >>> noise_of_folds([[0.1, 0.2, 0.3]], [0, 1, 2], ratio=0.5).variance.round(6).tolist()
+    [0.008333]
+    """
+    rows = np.asarray(differences, dtype=float)
+    there = ~np.isnan(rows)
+    fits = there.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(there, rows, 0.0).sum(axis=1) / fits
+        squares = (np.where(there, rows - means[:, None], 0.0) ** 2).sum(axis=1)
+        spread = np.where(fits > 1, squares / (fits - 1), np.nan)
+    shared = 0.0 if len(set(repeats)) < 2 else ratio
+    return FitNoise(corrected_variance(spread, np.maximum(fits, 1), shared), fits - 1.0)
+
+
+@dataclass(frozen=True)
+class SeedNoise:
+    """The variance of a model's mean score over fits with several seeds on the same items.
+
+    ``variance`` is that of the mean of the seeds' scores, ``of_items`` the part of it that comes
+    from items which answer differently from seed to seed, and ``freedom`` the number of seeds less
+    one; all 0 for a model that was fitted once.
+    """
+
+    variance: float = 0.0
+    of_items: float = 0.0
+    freedom: int = 0
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> SeedNoise:
+        """Return the noise of seeds × items: what each item adds to the score of each seed.
+
+        >>> found = SeedNoise.of(np.array([[1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]))
+        >>> found.variance, round(found.of_items, 4)  # 0.25² / 2 / 2; 0.375 / 3 / 8
+        (0.015625, 0.0156)
+        """
+        seeds, items = values.shape
+        if seeds < 2:
+            return cls()
+        scores = values.mean(axis=1, keepdims=True)
+        rest = values - scores - values.mean(axis=0) + values.mean()
+        interaction = float((rest**2).sum() / ((seeds - 1) * max(items - 1, 1)))
+        variance = float(scores.var(ddof=1) / seeds)
+        return cls(variance, interaction / (items * seeds), seeds - 1)
+
+
+def noise_of_seeds(
+    noises: Sequence[SeedNoise], pairs: tuple[np.ndarray, np.ndarray], of_items: np.ndarray
+) -> FitNoise:
+    """Return the noise of pairs of models that were fitted with several seeds on the same items.
+
+    ``of_items`` is the variance of each pair's mean difference over items. What the seeds add to
+    it is the variance of both models' means over seeds, less the part that the items show already.
+    """
+    variance = np.array([noise.variance for noise in noises])
+    expected = np.array([noise.of_items for noise in noises])
+    freedom = np.array([max(noise.freedom, 1) for noise in noises], dtype=float)
+    one, other = pairs
+    seeds = variance[one] + variance[other]
+    added = np.maximum(seeds - expected[one] - expected[other], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squares = variance[one] ** 2 / freedom[one] + variance[other] ** 2 / freedom[other]
+        whole = of_items + added
+        found = np.where(squares > 0, whole**2 / squares, MANY)
+    return FitNoise(np.where(seeds > 0, whole, np.nan), np.minimum(found, MANY))
+
+
+def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:
+    """Return the noise of pairs, shrunk to what all pairs of more than two models have in common.
+
+    The variance of a pair, in units of its items' noise, is averaged with the mean of all pairs,
+    which counts as much as the fits of the other models (as in Smyth 2004). ``of_items`` is the
+    variance of each pair's mean difference over items.
+
+    >>> noise = FitNoise(np.array([1.0, 3.0, 2.0]), np.array([4.0, 4.0, 4.0]))
+    >>> found = moderated(noise, np.ones(3), models=3)
+    >>> found.variance.tolist(), found.freedom.tolist()
+    ([1.5, 2.5, 2.0], [8.0, 8.0, 8.0])
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = noise.variance / of_items
+    used = np.isfinite(ratio)
+    if models < 3 or not used.any():
+        return noise
+    common = max(float(ratio[used].mean()), 1.0)
+    added = (models - 2) * noise.freedom
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shrunk = (noise.freedom * ratio + added * common) / (noise.freedom + added)
+    variance = np.where(used, shrunk * of_items, noise.variance)
+    return FitNoise(variance, np.minimum(noise.freedom + added, MANY))
+
+
+def wider(
+    of_items: np.ndarray, items: int | np.ndarray, noise: FitNoise
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return standard error and degrees of freedom of the wider of two 95 % intervals.
+
+    One has the variance over ``items`` - 1 degrees of freedom, the other that of the fits.
+
+    >>> noise = FitNoise(np.array([4.0]), np.array([4.0]))
+    >>> [each.tolist() for each in wider(np.array([1.0]), 1000, noise)]
+    [[2.0], [6.0]]
+    """
+    level = (1 + CONFIDENCE) / 2
+    freedom = np.broadcast_to(np.asarray(items, dtype=float) - 1, of_items.shape)
+    more = noise.freedom + EXTRA_FREEDOM
+    by_items = scipy.special.stdtrit(freedom, level) * np.sqrt(of_items)
+    by_fits = scipy.special.stdtrit(more, level) * np.sqrt(noise.variance)
+    fits = by_fits > by_items
+    error = np.where(fits, np.sqrt(np.where(fits, noise.variance, 0.0)), np.sqrt(of_items))
+    return error, np.where(fits, more, freedom)
