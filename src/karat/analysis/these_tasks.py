@@ -17,8 +17,12 @@ import scipy
 from karat.analysis.item_tests import AS_FITTED, LEARNERS, Separation
 from karat.stats.paired_items import RESAMPLES
 from karat.stats.paired_tests import ALPHA, CONFIDENCE
-from karat.stats.ranking import letters_of
+from karat.stats.ranking import FEWEST_TASKS, letters_of
 
+#: the test of a mean over these tasks
+TEST = "t over these tasks, Bonferroni"
+#: what two to five tasks cannot show
+OTHER_TASKS = f"Whether this holds on other tasks like these needs at least {FEWEST_TASKS} tasks."
 #: difference within which two models count as the same
 MARGIN = 0.01
 #: gains below this are differences of rounding: the scores are equal
@@ -117,7 +121,7 @@ class TheseTasks:
     takes
         Models × tasks, whether a model takes a task.
     test, claim, why
-        Names of the tests, what they hold for, and why nothing was tested.
+        Name of the test of means, what it holds for, and why nothing was tested.
     """
 
     models: list[str]
@@ -236,6 +240,7 @@ def these_tasks(
     p_each = np.maximum(p_each, np.minimum(1.0, of_tests * len(tests)))
     p_same = np.fmax(mean.p_above(-MARGIN), mean.p_above(-MARGIN).T)
     names = list(dict.fromkeys(test.test for test in tests if test.test))
+    name = names[0] if len(tests) == 1 and names else TEST if names else ""
     claims = {test.claim for test in tests if test.test}
     reasons = list(dict.fromkeys(test.why for test in tests if test.why))
     return TheseTasks(
@@ -249,7 +254,7 @@ def these_tasks(
         bounds_each=each.bounds(statements),
         bounds=mean.bounds(pairs),
         takes=takes,
-        test=" and ".join(names),
+        test=name,
         claim=LEARNERS if claims == {LEARNERS} else AS_FITTED,
         why="" if names else ", ".join(reasons),
     )

@@ -28,6 +28,7 @@ from karat.analysis.item_tests import CORRECTED, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
+from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.files import write_atomic
 from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
 from karat.errors import FAILURES, DataError, KaratError
@@ -55,7 +56,6 @@ from karat.reporting.formats import (
     to_html,
 )
 from karat.reporting.leaderboard_output import robustness_table
-from karat.reporting.task_sentences import OTHER_TASKS
 from karat.reporting.verdict import (
     Evidence,
     command_text,

@@ -14,12 +14,9 @@ import numpy as np
 from karat.analysis.item_tests import LEARNERS
 from karat.analysis.these_tasks import BETTER, EQUAL, OPEN, SAME, UNTESTED, WORSE
 from karat.core.formatting import count, short, signed
-from karat.stats.ranking import FEWEST_TASKS
 
 #: maximum number of names in a list, of models compared task by task, and of tasks with numbers
 MAX_NAMES, MAX_RIVALS, MAX_TASKS = 3, 3, 5
-#: what two to five tasks cannot show
-OTHER_TASKS = f"Whether this holds on other tasks like these needs at least {FEWEST_TASKS} tasks."
 
 
 def join_names(names: Sequence[str]) -> str:

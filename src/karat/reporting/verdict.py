@@ -16,13 +16,12 @@ from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
 from karat.analysis.leaderboard import THESE_TASKS, fold_ratios, split_groups
 from karat.analysis.robustness import robustness
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule
-from karat.analysis.these_tasks import EQUAL_SCORES, WORSE
+from karat.analysis.these_tasks import EQUAL_SCORES, OTHER_TASKS, WORSE
 from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
 from karat.reporting.formats import duration, metric_label
 from karat.reporting.task_sentences import (
     MAX_NAMES,
-    OTHER_TASKS,
     headline,
     holds_for,
     join_names,
