@@ -137,11 +137,11 @@ def test_tasks_that_are_not_shown_still_count():
         ({"columns": ["zzz"]}, "costs, tasks, rank, "),
         (
             {"columns": ["zzz"]},
-            "; on request: score, median, wins, borda, elo, pareto, difference.",
+            "borda, elo, pareto, difference.",
         ),
         (
             {"columns": ["zzz", "elo"]},
-            "; on request: score, median, wins, borda, pareto, difference.",
+            "median, wins, borda, pareto, difference.",
         ),
         ({"columns": ["zzz"], "by": "task"}, "; on request: normalized, pareto."),
         ({"columns": ["elo:aa"]}, '"a"?'),
