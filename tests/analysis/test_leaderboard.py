@@ -137,8 +137,14 @@ def test_tasks_that_are_not_shown_still_count():
         ({"columns": ["eloo"]}, '"elo"?'),
         ({"columns": ["cost"]}, '"costs"?'),
         ({"columns": ["zzz"]}, "costs, tasks, rank, "),
-        ({"columns": ["zzz"]}, "; on request: score, median, wins, borda, elo, pareto."),
-        ({"columns": ["zzz", "elo"]}, "; on request: score, median, wins, borda, pareto."),
+        (
+            {"columns": ["zzz"]},
+            "borda, elo, pareto, difference.",
+        ),
+        (
+            {"columns": ["zzz", "elo"]},
+            "median, wins, borda, pareto, difference.",
+        ),
         ({"columns": ["zzz"], "by": "task"}, "; on request: normalized, pareto."),
         ({"columns": ["elo:aa"]}, '"a"?'),
         ({"columns": ["pareto:second"]}, '"seconds"?'),
@@ -716,7 +722,8 @@ def test_what_tells_models_apart():
         ({"t": two}, ("folds", "", 1)),
         ({"t": {"a": 0.9, "b": 0.5}}, (None, "one fold", 1)),
         ({"t": alone}, (None, "one model", 0)),
-        ({f"t{i}": two for i in range(5)}, (None, "too few tasks", 5)),
+        ({f"t{i}": two for i in range(5)}, ("these tasks", "", 5)),
+        ({f"t{i}": {"a": 0.9, "b": 0.5} for i in range(5)}, (None, "one fold", 5)),
         ({f"t{i}": two for i in range(6)}, ("tasks", "", 6)),
     ]
     for tasks, expected in cases:
@@ -749,7 +756,7 @@ def test_one_hold_out_is_tested_on_the_items_of_stored_predictions(tmp_path):
     assert by_task["tie"].to_dict() == board["tie"].to_dict()
 
 
-def test_six_tasks_have_letters_and_intervals_and_five_do_not():
+def test_six_tasks_have_rank_intervals_and_five_do_not():
     def board(tasks):
         models = {"a": [0.9, 0.8], "b": [0.5, 0.6]}
         return leaderboard(score_table({f"t{i}": models for i in range(tasks)}))
@@ -757,7 +764,7 @@ def test_six_tasks_have_letters_and_intervals_and_five_do_not():
     assert board(6)["tie"].tolist() == ["a", "b"] and board(6)["top"].tolist() == [True, False]
     # 1 + t of 5 degrees × √(1/4 / 6 / 6)
     assert board(6).loc["a", "rank_high"] == pytest.approx(1 + 2.5706 / 12, abs=1e-4)
-    assert board(5)["tie"].tolist() == ["", ""] and board(5)["top"].all()
+    assert board(5)["tie"].tolist() == ["a", "b"]  # on these tasks
     assert board(5)[["rank_low", "rank_high"]].isna().all(axis=None)
     assert board(5)["rank"].tolist() == [1, 2]
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from karat.analysis.leaderboard import leaderboard
-from karat.reporting.verdict import FEW_TASKS, find_evidence, make_verdict, verdict_lines
+from karat.reporting.verdict import find_evidence, make_verdict, verdict_lines
 
 from ..score_data import make_view, score_table, write_run
 
@@ -158,9 +158,61 @@ def test_two_models_are_a_comparison_by_tasks_won():
     assert "better on 6 of 8 tasks, worse on 2" in text_of(found, "answer")
 
 
-def test_few_tasks_weaken_a_verdict():
-    assert any("few tasks" in text for text in verdict(steady(FEW_TASKS - 1))["weak"])
-    assert not any("few tasks" in text for text in verdict(steady(FEW_TASKS))["weak"])
+def few_tasks():
+    """Five tasks: b equals a on four, c is worse on three of the four that it has."""
+    a, far = [0.90, 0.92, 0.91, 0.93], [0.30, 0.33, 0.31, 0.33]
+    scores = {f"t{t}": {"a": a, "b": a, "c": far if t else a} for t in range(4)}
+    scores["last"] = {"a": a, "b": [0.87, 0.94, 0.89, 0.92]}
+    return score_table(scores)
+
+
+def test_few_tasks_say_what_they_show_and_never_only_that_they_are_few():
+    found = verdict(few_tasks())
+    assert (found["state"], found["winner"], found["reason"]) == ("tied", "a", "")
+    answer = text_of(found, "answer")
+    assert answer.startswith("a leads on these 5 tasks: ") and "better than c" in answer
+    assert "too few tasks" not in " ".join(verdict_lines([found]))
+    assert text_of(found, "limit").endswith("other tasks like these needs at least 6 tasks.")
+    assert found["weak"] == []
+
+
+def test_equal_scores_on_most_tasks_are_not_told_as_a_margin():
+    found = verdict(few_tasks())
+    text = text_of(found, "margin")
+    assert "equal scores on 4 of 5 common tasks, they differ on last" in text
+    assert found["margin"]["what"] == "mean gain" and found["margin"]["value"] < 0.01
+    assert "better by" not in text
+    assert "equal scores on 4" in text_of(found, "tasks")
+    # mean ranks of six tasks differ though five scores are equal
+    scores = {f"t{t}": {"a": 0.9, "b": 0.9 if t else 0.8, "c": 0.1} for t in range(6)}
+    text = text_of(verdict(score_table(scores)), "margin")
+    assert "better by" not in text and "they differ on t0" in text
+
+
+def test_the_headline_names_the_tasks_that_a_first_model_clearly_loses():
+    good, fair, bad = [0.90, 0.92, 0.91], [0.70, 0.73, 0.71], [0.10, 0.14, 0.12]
+    scores = {f"t{t}": {"a": good, "b": fair, "c": bad} for t in range(13)}
+    scores |= {f"r{t}": {"a": fair, "b": good, "c": bad} for t in range(2)}
+    table = score_table(scores)
+    table["kind"] = ["retrieval" if task.startswith("r") else "pairs" for task in table["task"]]
+    board = leaderboard(table, columns=["tasks", "difference"])
+    (found,) = make_verdict(board, find_evidence(table))
+    answer = text_of(found, "answer")
+    assert "first on 13 of 15, loses both retrieval tasks to b" in answer
+    assert answer.startswith("a ") and "max-T over tasks" in answer
+
+
+def test_the_picture_has_a_row_for_each_model_with_the_numbers_of_the_board():
+    table = few_tasks()
+    board = leaderboard(table)
+    picture = verdict(table)["these_tasks"]
+    assert picture["reference"] == "a" and picture["margin"] == 0.01
+    rows = {row["model"]: row for row in picture["models"]}
+    assert list(rows) == list(board.index)
+    for name in ("b", "c"):
+        assert rows[name]["difference"] == board.at[name, "difference"]
+        assert rows[name]["low"] == board.at[name, "difference_low"]
+    assert (rows["c"]["tasks"], rows["c"]["verdict"]) == (4, "worse")
 
 
 def test_a_baseline_that_wins_weakens_the_verdict():

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.item_tests import Separation
-from karat.analysis.leaderboard import TaskTests, connected
+from karat.analysis.leaderboard import TaskTests, connected, enough_tasks, find_these_tasks
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.core.formatting import count, records, write_tables
 from karat.errors import DataError, DefinitionError, did_you_mean
@@ -398,13 +398,18 @@ def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
 def separate_models(
     given: Gathered, compared: RankedScores, metrics: Mapping[str, str], test: str = "max-t"
 ) -> Separation:
-    """Return which models differ: over tasks, or on the items or folds of a single task.
+    """Return which models differ: over tasks, on a few tasks, or on a single one.
 
+    On two to five tasks the means over these tasks are tested, as for a leaderboard's letters.
     ``compared`` has its tasks sorted by name; ``metrics`` are those of each task.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     if len(contested) == 1:
         return TaskTests(given, metrics).of(compared, int(contested[0]))
+    if test == "max-t" and len(contested) and not enough_tasks(compared.takes[:, contested]):
+        these = find_these_tasks(compared, TaskTests(given, metrics))
+        if these is not None:
+            return Separation(these.p, these.test, these.why)
     return separate(scale_scores(compared), rank_each(compared.values, compared.takes), test)
 
 

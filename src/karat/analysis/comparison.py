@@ -26,6 +26,8 @@ from karat.analysis.item_tests import (
 )
 from karat.analysis.leaderboard import fold_ratios
 from karat.analysis.score_matrix import significant
+from karat.analysis.these_tasks import BETTER, OPEN, OTHER_TASKS, UNTESTED, WORSE
+from karat.analysis.these_tasks import EQUAL as EQUAL_SCORES
 from karat.core.formatting import (
     chance,
     count,
@@ -739,7 +741,7 @@ def _conclusion(found: Comparison) -> str:
     if o.tasks == 1:
         return _conclusion_of_task(found, found.tasks[found.tasks["folds"] > 0].iloc[0])
     if o.tasks < FEWEST:
-        return f"{_counts(found)}. A test over tasks needs at least {FEWEST} tasks."
+        return f"{_few_tasks(found)}. {OTHER_TASKS}"
     first, second, p_ahead = found.second, found.first, o.p_worse
     if (_lead(o) or o.rank_biserial) > 0:
         first, second, p_ahead = found.first, found.second, o.p_better
@@ -808,6 +810,45 @@ def _tests_of(row: pd.Series) -> str:
     parts = [count(row["folds"], "fold")] if row["folds"] > 1 else []
     parts += [count(row["clusters"], "group")] if row["clusters"] else []
     return f"{row['test']}: {', '.join([*parts, count(row['items'], 'item')])}, {p}"
+
+
+def _few_tasks(found: Comparison) -> str:
+    """Return on which of two to five tasks the first model is better, worse, or not told apart."""
+    if found.overall.untested == found.overall.tasks:
+        return _counts(found)
+    both = f"{found.first} and {found.second}"
+    compared = [row for _, row in found.tasks[found.tasks["folds"] > 0].iterrows()]
+    words = {
+        BETTER: f"{found.first} is better on",
+        WORSE: f"{found.second} is better on",
+        OPEN: "no difference shown on",
+        EQUAL_SCORES: "equal scores on",
+        UNTESTED: "not tested on",
+    }
+    parts = []
+    for verdict, word in words.items():
+        rows = [row for row in compared if _verdict_on_task(row, found.first) == verdict]
+        if verdict == EQUAL_SCORES and len(rows) > 1:
+            parts.append(f"{word} {len(rows)}")
+        elif rows:
+            parts.append(f"{word} {', '.join(_task_difference(row, verdict) for row in rows)}")
+    return f"{both} on these {len(compared)} tasks: {'; '.join(parts)}"
+
+
+def _verdict_on_task(row: pd.Series, first: str) -> str:
+    if row["gain"] == 0:
+        return EQUAL_SCORES
+    if math.isnan(row["p"]):
+        return UNTESTED
+    return OPEN if not row["better"] else BETTER if row["better"] == first else WORSE
+
+
+def _task_difference(row: pd.Series, verdict: str) -> str:
+    """Return a task with the difference of the first model to the second, and its interval."""
+    if verdict in (EQUAL_SCORES, UNTESTED):
+        return str(row["task"])
+    values = (row[f"difference{end}"] for end in ("", "_low", "_high"))
+    return f"{row['task']} ({row['metric']} {interval(*values)}, p {format_p(row['p_holm'])})"
 
 
 def _counts(found: Comparison) -> str:

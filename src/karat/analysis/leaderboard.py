@@ -28,6 +28,7 @@ from karat.analysis.score_matrix import (
     over_tasks,
     win_shares,
 )
+from karat.analysis.these_tasks import MARGIN, TheseTasks, these_tasks
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import ROUNDED, get_metric, has_positive_class
 from karat.results.clusters import cluster_scores
@@ -49,9 +50,9 @@ from karat.stats.ranking import (
 
 #: columns of which more is better, besides tasks by their metric
 MORE = {"score", "median", "wins", "borda", "elo", "elo_low", "elo_high", "pareto"}
-MORE |= {"normalized", "tasks", "folds", "top"}
+MORE |= {"normalized", "tasks", "folds", "top", "difference"}
 #: columns computed on request
-ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto")
+ON_REQUEST = ("score", "median", "wins", "borda", "elo", "pareto", "difference")
 #: columns of the view by task with the direction of the task's metric
 OF_METRIC = {"score", "score_low", "score_high"}
 #: fewest models with Elo: upsets of one strong model among three are mostly luck
@@ -117,6 +118,10 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
 
 
 RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
+#: the difference to the first model over these tasks: by default with two to five tasks
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+#: what a leaderboard of two to five tasks is tested on
+THESE_TASKS = "these tasks"
 NORMALIZED = ("score", "median", "wins")
 RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
 COSTS = (
@@ -126,7 +131,7 @@ COSTS = (
 #: costs of endpoints: columns only if a model has some
 OF_ENDPOINTS = ("tokens", "price")
 #: columns of every leaderboard: ranks always come with their uncertainty
-ALWAYS = {*RANKS, "metric", "status", "failed"}
+ALWAYS = {*RANKS, *DIFFERENCES, "metric", "status", "failed"}
 #: further columns of each view
 OF_VIEW = {
     "task": ("score", "score_low", "score_high"),
@@ -259,26 +264,49 @@ class TaskTests:
         return self.known[task, names].placed(np.flatnonzero(taking), len(taking))
 
 
+def find_these_tasks(compared: RankedScores, tests: TaskTests) -> TheseTasks | None:
+    """Return what the tasks of more than one model show about them; None without such a task."""
+    compared = compared.by_name()
+    contested = [int(t) for t in np.flatnonzero(compared.takes.sum(axis=0) > 1)]
+    if not contested:
+        return None
+    part = compared.only(contested)
+    found = [tests.of(part, t) for t in range(len(contested))]
+    return these_tasks(part.models, part.tasks, part.takes, found)
+
+
+def enough_tasks(takes: np.ndarray) -> bool:
+    """Return whether two models share enough tasks for a test over tasks.
+
+    >>> enough_tasks(np.ones((2, 5), dtype=bool)), enough_tasks(np.ones((2, 6), dtype=bool))
+    (False, True)
+    """
+    shared = takes.astype(int) @ takes.T.astype(int)
+    return bool(np.triu(shared, 1).max(initial=0) >= FEWEST_TASKS)
+
+
 def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     """Return what tells the models of a leaderboard apart.
 
-    ``by`` is ``"tasks"`` for the test over tasks, ``"items"`` or ``"folds"`` for that of a single
-    task, None if there is no test; ``why`` is then a short reason, such as ``"too few tasks"`` or
-    ``"one fold"``. ``test`` is the name of the test, ``tasks`` the number of tasks of more than one
-    model, ``items`` that of items tested on, ``clusters`` that of groups of items that belong
-    together, ``claim`` whether the test of a single task is about the ``"learners"`` or about the
-    models ``"as fitted"``, ``queries`` the number of queries, and how many would detect a
+    ``by`` is ``"tasks"`` for the test over tasks, ``"these tasks"`` for that of two to five fixed
+    tasks, ``"items"`` or ``"folds"`` for that of a single task, None if there is no test; ``why``
+    is then a short reason, such as ``"one fold"``. ``test`` is the name of the test, ``tasks`` the
+    number of tasks of more than one model, ``items`` that of items tested on, ``clusters`` that of
+    groups of items that belong together, ``claim`` whether the test is about the ``"learners"`` or
+    about the models ``"as fitted"``, ``queries`` the number of queries, and how many would detect a
     difference of 0.05 between the two best models.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
-    takes = compared.takes[:, contested].astype(int)
     found: dict[str, Any] = {"by": None, "test": "", "why": "", "tasks": len(contested), "items": 0}
     if not len(contested):
         return found | {"why": "one model"}
-    if np.triu(takes @ takes.T, 1).max(initial=0) >= FEWEST_TASKS:
+    if enough_tasks(compared.takes[:, contested]):
         return found | {"by": "tasks", "test": "max-T over tasks"}
     if len(contested) > 1:
-        return found | {"why": "too few tasks"}
+        these = find_these_tasks(compared, tests)
+        if these is None or not these.test:
+            return found | {"why": these.why if these else ""}
+        return found | {"by": THESE_TASKS, "test": these.test, "claim": these.claim}
     own = tests.of(compared, int(contested[0]))
     by = "items" if own.items else "folds" if own.test else None
     found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
@@ -402,9 +430,24 @@ def by_connection(
         boards[name] = overall(own, part, ranked, columns, asked.look_up(part.models), tests)
         facts[name] = {"group": name, **_facts(own, part, ranked, columns)}
         facts[name]["separation"] = separation(ranked, tests)
+        facts[name]["these_tasks"] = _these_tasks_facts(boards[name], ranked, tests)
     whole = pd.concat(boards, names=[GROUP, "model"])
+    first = [name for name in (*RANKS, *DIFFERENCES) if name in whole]
     last = [name for name in COSTS if name in whole]
-    return whole[[*whole.columns.drop(last), *last]], facts
+    return whole[[*first, *whole.columns.drop([*first, *last]), *last]], facts
+
+
+def _these_tasks_facts(
+    board: pd.DataFrame, compared: RankedScores, tests: TaskTests
+) -> dict[str, Any]:
+    """Return what these tasks show about each model and the first one; empty if not computed."""
+    found = find_these_tasks(compared, tests) if DIFFERENCES[0] in board else None
+    if found is None or not len(board):
+        return {}
+    first = str(board.index[0])
+    rows = {row["model"]: row for row in found.against(found.models.index(first))}
+    facts = {"reference": first, "margin": MARGIN, "test": found.test, "claim": found.claim}
+    return {**facts, "tasks": found.tasks, "models": [rows[str(name)] for name in board.index]}
 
 
 def split_groups(board: pd.DataFrame) -> list[pd.DataFrame]:
@@ -551,6 +594,9 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
         # the rank over tasks cannot be estimated from one
         columns |= dict.fromkeys(("rank_low", "rank_high"), np.nan)
     frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
+    few = len(contested) > 1 and not enough_tasks(compared.takes[:, contested])
+    if few or asked.wants("difference"):
+        _add_differences(frame, compared, tests, letters=few)
     if asked.normalize is not None:
         frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline))
     if asked.wants("wins"):
@@ -563,6 +609,23 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
         if frame["elo"].count() < FEWEST_RATED:
             frame[["elo", "elo_low", "elo_high"]] = np.nan
     return frame
+
+
+def _add_differences(
+    frame: pd.DataFrame, compared: RankedScores, tests: TaskTests, *, letters: bool
+) -> None:
+    """Add the difference to the first model over these tasks, and the letters that hold for them.
+
+    Nothing is added if no pair was tested.
+    """
+    found, ranks = find_these_tasks(compared, tests), frame["rank"].to_numpy()
+    if found is None or not found.test:
+        return
+    if letters:
+        frame["tie"], frame["top"] = found.letters(ranks), found.may_be_best(ranks)
+    rows = found.against(int(_order(frame, compared)[0]))
+    for name, key in zip(DIFFERENCES, ("difference", "low", "high"), strict=True):
+        frame[name] = [row[key] for row in rows]
 
 
 def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
@@ -695,7 +758,7 @@ def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
 
 
 #: columns besides the tasks; a task of such a name gets a suffix
-COLUMNS = {"model", *RANKS, *RATINGS, *COSTS, "tasks", "costs", "filled"}
+COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs", "filled"}
 #: the kind of tasks of which a leaderboard shows all metrics if there is one task
 RETRIEVAL = "retrieval"
 
@@ -767,8 +830,9 @@ def leaderboard(
         single retrieval task; by model ``repeats``, the number of older jobs;
         ``separation``, the test that separates models, or why there was no test; ``by_pairs``,
         whether models take different tasks; ``few``, the models on too few tasks to be named as
-        the best, and ``no_common_task``, those without a rank for that reason; ``eliminated``,
-        the models that a race eliminated, which are not ranked, with when and why.
+        the best, and ``no_common_task``, those without a rank for that reason; ``these_tasks``,
+        the difference of each model to the first one over these tasks and on each;
+        ``eliminated``, the models that a race eliminated, which are not ranked, with when and why.
 
     Raises
     ------
@@ -880,6 +944,8 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
     if len(facts["boards"]) > 1:
         facts["by"] = GROUP
     elif facts["boards"]:
+        (only,) = facts["boards"].values()
+        facts["these_tasks"] = only["these_tasks"]
         frame, facts["boards"] = frame.droplevel(GROUP), {}
     if asked.wants("pareto"):
         place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)

@@ -15,15 +15,16 @@ import pandas as pd
 from rich.cells import cell_len
 
 from karat.analysis.item_tests import DETECTED
-from karat.analysis.leaderboard import split_groups
+from karat.analysis.leaderboard import THESE_TASKS, split_groups
 from karat.analysis.score_matrix import BASELINE
-from karat.core.formatting import count, fixed, plain, records, rounded, short
+from karat.analysis.these_tasks import OTHER_TASKS
+from karat.core.formatting import count, fixed, interval, plain, records, rounded, short
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
 from karat.models.contrib.endpoint_account import money
+from karat.reporting.task_sentences import headline
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.results.tables import ELIMINATED
-from karat.stats.ranking import FEWEST_TASKS
 
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
@@ -31,8 +32,8 @@ SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 PARTIAL = "*"
 #: mark of a score with folds of a baseline in place of missing ones
 FILLED = "†"
-#: reasons why models are not tested
-TOO_FEW, ONE_MODEL = "too few tasks", "one model"
+#: a reason why models are not tested that needs no note
+ONE_MODEL = "one model"
 #: maximum number of notes about coverage
 MAX_NOTES = 6
 #: maximum number of names in a note
@@ -83,6 +84,7 @@ def caption(board: pd.DataFrame) -> str:
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below a leaderboard."""
     yield from _of_separation(board)
+    yield from _of_these_tasks(board)
     yield from _of_pooled_runs(board.attrs)
     if board.attrs.get("normalize"):
         yield _scale(board.attrs["normalize"], board.attrs["by"])
@@ -109,6 +111,7 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from _of_ranks(board)
     if alone := _without_ranks(board):
         yield f"Only one model has scores: {', '.join(alone)}."
+    yield from _of_other_tasks(board)
 
 
 #: where the takers of tasks differ
@@ -151,7 +154,12 @@ _TESTED = {
     "tasks": "over the tasks; 95 % is the t interval of the mean rank",
     "items": "on the test items, for the models as they were fitted",
     "folds": "over the folds of the task",
+    THESE_TASKS: "on average over these tasks",
 }
+_DIFFERENCE = (
+    "difference: mean gain over the first model on common tasks, of metrics such as rmse as a "
+    "share; the 95 % intervals hold for these tasks, for all pairs of models together."
+)
 
 
 def _of_separation(board: pd.DataFrame) -> Iterator[str]:
@@ -169,12 +177,34 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
             reasons.setdefault(one["why"], []).append(short(name))
     for why, names in reasons.items():
         where = f" {_join(names)}" if len(names) < len(each) else ""
-        needed = f"; intervals and letters need at least {FEWEST_TASKS}" if why == TOO_FEW else ""
-        yield f"Differences are not tested{' on' * bool(where)}{where}: {why}{needed}."
-    if "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
+        yield f"Differences are not tested{' on' * bool(where)}{where}: {why}."
+    if facts.get("by") == THESE_TASKS and board.attrs.get("these_tasks"):
+        yield headline(board.attrs["these_tasks"])
+    elif "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
     yield from _of_queries(board, facts.get("queries"), facts.get("spread", 0.0))
+
+
+def _of_these_tasks(board: pd.DataFrame) -> Iterator[str]:
+    """Yield what the differences to the first model are, and which models share fewer tasks."""
+    found = board.attrs.get("these_tasks")
+    if not found or "difference" not in board:
+        return
+    first, rows = short(found["reference"]), found["models"]
+    fewer = [row for row in rows if row["tested"] and row["tested"] < len(found["tasks"])]
+    names = [f"{short(row['model'])} {row['tested']}" for row in fewer]
+    yield _DIFFERENCE
+    if names:
+        yield f"Tasks shared with {first}, of {len(found['tasks'])}: {_join(names)}."
+
+
+def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:
+    """Yield, if there are two to five tasks, that other tasks may differ."""
+    facts = board.attrs.get("separation") or {}
+    each = [facts] if "by" in facts else list(facts.values())
+    if any(one["by"] == THESE_TASKS or (not one["by"] and one["tasks"] > 1) for one in each):
+        yield OTHER_TASKS
 
 
 def _of_queries(
@@ -468,6 +498,7 @@ def _merged_notes(tables: Sequence[Table]) -> list[str]:
         for note in table.notes:
             found.setdefault(note, []).append(table.title)
     lines = [n if len(at) == len(tables) else f"{', '.join(at)}: {n}" for n, at in found.items()]
+    lines.sort(key=lambda line: line.endswith(OTHER_TASKS))  # what cannot be told comes last
     names = ", ".join(table.title for table in tables)
     return [f"Models of different groups ({names}) share too few tasks to be compared.", *lines]
 
@@ -554,7 +585,7 @@ def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series
 
 
 def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
-    found = _places(rows, starts)
+    found = [*_places(rows, starts), *_differences(rows)]
     for name in ("score", "median", "wins", "borda", "elo"):
         if name in rows:
             best = best_of(_compared(rows, name, starts), starts)
@@ -562,6 +593,18 @@ def _ranks(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if "elo" in rows:
         found.append(_interval(rows["elo_low"], rows["elo_high"], _POINTS["elo"]))
     return found + _front(rows)
+
+
+def _differences(rows: pd.DataFrame) -> list[Column]:
+    """Return the difference of each model to the first one over these tasks, if it is known."""
+    if "difference" not in rows or rows["difference"].isna().all():
+        return []
+    ends = zip(*(rows[f"difference{end}"] for end in ("", "_low", "_high")), strict=True)
+    texts = [
+        "–" if math.isnan(value) else "first" if math.isnan(low) else interval(value, low, high)
+        for value, low, high in ends
+    ]
+    return [text_column("difference, 95 %", texts)]
 
 
 def _front(rows: pd.DataFrame) -> list[Column]:

@@ -164,13 +164,13 @@ def wrap(text: str, width: int, first: str = " ", rest: str = " ") -> list[str]:
 
 
 def _arranged(columns: list[Column], width: int) -> list[list[Column]]:
-    """Return the columns in groups that fit: all, or ranks and costs first, then tasks."""
+    """Return the columns in groups that fit: all, or ranks first, if possible with the costs."""
     if sum(map(_width, columns)) <= width:
         return [columns]
     ranks, tasks, costs = ([c for c in columns if c.part == p] for p in ("rank", "task", "cost"))
     if sum(map(_width, (*ranks, *costs))) <= width:
         return [[*ranks, *costs], *_fitting(tasks, width)]
-    return [*_fitting([*ranks, *costs], width), *_fitting(tasks, width)]
+    return [*_fitting(ranks, width), *_fitting(tasks, width), *_fitting(costs, width)]
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[list[Column]]:

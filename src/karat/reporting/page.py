@@ -28,6 +28,7 @@ from karat.analysis.item_tests import CORRECTED, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
+from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.files import write_atomic
 from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
 from karat.core.replicates import replicate_of
@@ -81,7 +82,7 @@ from karat.results.run import newest_first
 from karat.results.tables import ELIMINATED, eliminated_by
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
 from karat.stats.pairwise_ranks import mean_ranks
-from karat.stats.ranking import rank_each
+from karat.stats.ranking import FEWEST_TASKS, rank_each
 
 if TYPE_CHECKING:
     from karat.analysis.race import Race
@@ -202,7 +203,8 @@ def _board(found: Any, given: Gathered) -> pd.DataFrame:
     """Return the leaderboard with ratings and costs; Elo is slow for many models."""
     rated = ["elo"] if len(given.models) <= MAX_RATED else []
     costs = ["costs", "pareto"] if len(given.jobs) else []
-    columns = ["tasks", "borda", "wins", *rated, *costs]
+    few = ["difference"] if len(given.models) <= MAX_MODELS else []
+    columns = ["tasks", "borda", "wins", *few, *rated, *costs]
     return leaderboard(found, missing=RULE, columns=columns, pool=given.pool, cluster=given.cluster)
 
 
@@ -237,6 +239,7 @@ def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) ->
     for verdict in verdicts:
         verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
         verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
+        verdict["these_tasks"] = _with_places(verdict["these_tasks"], shown)
     partial = {
         (shown.model_place(model), shown.task_place(task), *counts)
         for part in parts
@@ -248,6 +251,18 @@ def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) ->
         "verdict": verdicts,
         "partial": sorted(each for each in partial if None not in each),
     }
+
+
+def _with_places(found: Mapping[str, Any], shown: PageIndex) -> dict[str, Any]:
+    """Return the differences over these tasks with places of models and tasks for their names."""
+    if not found:
+        return {}
+    few = len(found["tasks"]) < FEWEST_TASKS  # many tasks would make the page large
+    rows = []
+    for row in found["models"][:MAX_MODELS]:
+        by_task = [{**on, "task": shown.task_place(on["task"])} for on in row["by_task"] if few]
+        rows.append({**row, "model": shown.model_place(row["model"]), "by_task": by_task})
+    return {**found, "reference": shown.model_place(found["reference"]), "models": rows}
 
 
 def _facts(found: Any, shown: PageIndex) -> dict[str, Any]:
@@ -296,7 +311,9 @@ def _title(shown: PageIndex) -> str:
 
 def _notes(board: pd.DataFrame) -> list[str]:
     tables = make_tables(board)
-    return [*(table.caption for table in tables), *tables[-1].notes]
+    # the verdict says what these tasks cannot show
+    below = [note for note in tables[-1].notes if not note.endswith(OTHER_TASKS)]
+    return [*(table.caption for table in tables), *below]
 
 
 def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:

@@ -14,12 +14,22 @@ import pandas as pd
 import scipy
 
 from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
-from karat.analysis.leaderboard import fold_ratios, split_groups
+from karat.analysis.leaderboard import THESE_TASKS, fold_ratios, split_groups
 from karat.analysis.robustness import robustness
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule
+from karat.analysis.these_tasks import EQUAL_SCORES, OTHER_TASKS, WORSE
 from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
 from karat.reporting.formats import duration, metric_label
+from karat.reporting.task_sentences import (
+    MAX_NAMES,
+    headline,
+    holds_for,
+    join_names,
+    losses_text,
+    rivals_of,
+    task_by_task,
+)
 from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
 from karat.stats.pairwise_ranks import rank_difference
@@ -27,8 +37,8 @@ from karat.stats.ranking import rank_each
 
 #: with fewer tasks than this, the margin of mean ranks has no interval
 FEW_TASKS = 6
-#: maximum number of names, and of weaknesses
-MAX_NAMES, MAX_WEAK = 3, 5
+#: maximum number of weaknesses
+MAX_WEAK = 5
 #: code of the check for failed jobs
 FAILED_JOBS = "KRT402"
 #: the test behind the tie letters, where the leaderboard does not name it
@@ -41,8 +51,9 @@ class Evidence:
     """What a verdict rests on besides the leaderboard; all tables are models × tasks.
 
     ``folds`` are the scores of each task's folds, models × folds, higher is better, and ``ratios``
-    n_test / n_train of the folds. ``items`` counts the test items of tasks, ``robust`` is the table
-    of ``karat.robustness``, and ``where`` the folder of the runs in commands.
+    n_test / n_train of the folds. ``kinds`` are those of tasks, ``items`` counts their test items,
+    ``robust`` is the table of ``karat.robustness``, and ``where`` the folder of the runs in
+    commands.
     """
 
     metrics: Mapping[str, str]
@@ -51,6 +62,7 @@ class Evidence:
     ranks: pd.DataFrame
     folds: Mapping[str, np.ndarray]
     ratios: Mapping[str, float]
+    kinds: Mapping[str, str] = field(default_factory=dict)
     items: Mapping[str, int] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     robust: pd.DataFrame | None = None
@@ -69,6 +81,7 @@ def make_evidence(given: Gathered, cells: Cells, compared: RankedScores, **more:
         ranks=pd.DataFrame(ranks, index=cells.models, columns=tasks),
         folds=dict(zip(tasks, compared.values, strict=True)),
         ratios=dict(zip(tasks, fold_ratios(given, tasks), strict=True)),
+        kinds={task: str(given.kinds.get(task) or "") for task in tasks},
         **more,
     )
 
@@ -139,6 +152,7 @@ def make_verdict(
         "robustness"; ``state`` is "clear", "tied", "untested", "alone" or "none". ``winner``,
         ``next`` and ``top`` are names of models, ``margin`` has value and interval, ``lines`` are
         ``{"what", "text"}``, ``weak`` texts, and ``next_step`` has a text and a command.
+        ``these_tasks`` are the differences of all models to the winner over these tasks.
     """
     parts = split_groups(board) if isinstance(board, pd.DataFrame) else board
     return [
@@ -211,6 +225,28 @@ class _Case:
         """What tells the models apart, as the leaderboard has it."""
         return self.board.attrs.get("separation") or {}
 
+    @property
+    def these_tasks(self) -> Mapping[str, Any]:
+        """What these tasks show about the first model and the others; empty if unknown."""
+        found = self.board.attrs.get("these_tasks") or {}
+        return found if found.get("reference") == self.ranked[0] and rivals_of(found) else {}
+
+    @property
+    def few_tasks(self) -> bool:
+        """Whether the models are compared on two to five tasks only."""
+        return self.separation.get("by") == THESE_TASKS and bool(self.these_tasks)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kinds of the tasks."""
+        return {task: self.evidence.kinds.get(task, "") for task in self.tasks}
+
+    @cached_property
+    def losses(self) -> str:
+        """The tasks that the leader clearly loses, and to whom; empty if none or unknown."""
+        several = len(self.tasks) > 1 and self.these_tasks
+        return losses_text(self.these_tasks, self.kinds) if several else ""
+
     @cached_property
     def untested(self) -> str:
         """Why the leaderboard tests no differences; empty if it does."""
@@ -234,6 +270,12 @@ class _Case:
         return [winner, *(n for n in rest if mine & set(_LETTERS.findall(self.board.at[n, "tie"])))]
 
     @property
+    def tied(self) -> bool:
+        """Whether some model cannot be distinguished from the leader."""
+        rivals = rivals_of(self.these_tasks) if self.few_tasks else []
+        return len(self.top) > 1 or any(row["verdict"] != WORSE for row in rivals)
+
+    @property
     def test(self) -> str:
         """The name of the test, and what it is about."""
         name = str(self.separation.get("test") or TEST)
@@ -244,7 +286,7 @@ def _decide(case: _Case) -> dict[str, Any]:
     if len(case.ranked) < 2:
         return _undecided(case)
     winner, rival = case.ranked[:2]
-    state = "untested" if case.untested else "tied" if len(case.top) > 1 else "clear"
+    state = "untested" if case.untested else "tied" if case.tied else "clear"
     margin = _margin(case, winner, rival)
     kept, robust = _robust_lines(case)
     kind = "robustness" if kept else "comparison" if len(case.board) == 2 else "ranking"
@@ -252,12 +294,13 @@ def _decide(case: _Case) -> dict[str, Any]:
     clean = "On clean data: " if kept else ""
     lines = [*robust, _line("clean" if kept else "answer", clean + answer)]
     lines += [_line("margin", _margin_text(case, margin))] if margin else []
-    lines += [_line("basis", _basis(case)), *_cost(case)]
+    lines += [*_task_lines(case), _line("basis", _basis(case)), *_cost(case), *_limit(case)]
     winner, rival = kept[:2] if len(kept) > 1 else (winner, rival)
     return {
         **{"kind": kind, "state": state, "winner": winner, "next": rival, "top": case.top},
         **{"reason": case.untested, "margin": margin, "lines": lines, "weak": _weak(case)},
         "next_step": _next_step(case, state),
+        "these_tasks": _picture(case),
     }
 
 
@@ -267,6 +310,7 @@ def _undecided(case: _Case) -> dict[str, Any]:
     text = f"{short(names[0])} is the only model." if alone else "No two models have a common task."
     facts: dict[str, Any] = {"kind": "ranking", "state": "alone" if alone else "none", "top": []}
     facts |= {"winner": None, "next": None, "reason": "", "margin": None, "weak": []}
+    facts["these_tasks"] = {}
     return {**facts, "lines": [_line("answer", text), *_cost(case)], "next_step": None}
 
 
@@ -279,20 +323,49 @@ def _line(what: str, text: str) -> dict[str, str]:
 
 def _answer(case: _Case, state: str) -> str:
     winner = short(case.ranked[0])
+    if case.few_tasks:
+        return headline(case.these_tasks, case.kinds)
+    lost = f"; {case.losses}" if case.losses else ""
     enough = " with enough tasks" if case.ahead else ""
     if state == "clear":
-        return f"{winner} is better than every other model{enough} ({case.test})."
+        return f"{winner} is better than every other model{enough} ({case.test}){lost}."
     if state == "tied":
-        rest = _names(case.top[1:])
-        return f"{winner} leads; {rest} cannot be distinguished from it ({case.test})."
+        rest = join_names(case.top[1:])
+        return f"{winner} leads; {rest} cannot be distinguished from it ({case.test}){lost}."
     what = "score" if len(case.tasks) == 1 else "mean rank"
     among = f" of the models{enough}" if enough else ""
     return f"{winner} has the best {what}{among}; not tested: {case.untested}."
 
 
+def _task_lines(case: _Case) -> list[dict[str, str]]:
+    """Return on which tasks the leader differs from models that it does not clearly beat."""
+    found = case.these_tasks
+    if not found or len(case.tasks) < 2 or (case.few_tasks and len(rivals_of(found)) == 1):
+        return []
+    text = task_by_task(found)
+    return [_line("tasks", text)] if text else []
+
+
+def _limit(case: _Case) -> list[dict[str, str]]:
+    """Return what two to five tasks cannot show."""
+    few = len(case.tasks) > 1 and case.separation.get("by", "") in (THESE_TASKS, None)
+    holds = f"{holds_for(case.these_tasks)} " if case.these_tasks else ""
+    return [_line("limit", f"{holds}{OTHER_TASKS if few else ''}".strip())] if few or holds else []
+
+
+def _picture(case: _Case) -> dict[str, Any]:
+    """Return what the page draws: the difference of each model to the leader; empty if unknown."""
+    found = case.these_tasks
+    keys = ("model", "difference", "low", "high", "p", "verdict", "tasks", "by_task")
+    rows = [{key: row[key] for key in keys} for row in found.get("models", ())]
+    return {**found, "models": rows} if found else {}
+
+
 def _compared(case: _Case, state: str) -> str:
     """Return the answer about two models: on how many tasks the first is better."""
     first, other = case.ranked
+    if case.few_tasks:
+        return headline(case.these_tasks, case.kinds)
     apart = _apart(case, first, other)
     more = int((apart > 0).sum())
     where = f"better on {more} of {count(len(apart), 'task')}, worse on {int((apart < 0).sum())}"
@@ -304,18 +377,6 @@ def _compared(case: _Case, state: str) -> str:
     if state == "tied":
         return f"{a} and {b} cannot be distinguished{one} ({case.test}){where}."
     return f"{a} is ahead of {b}{one}{where}; not tested: {case.untested}."
-
-
-def _names(models: Sequence[str]) -> str:
-    """Return names as a text.
-
-    >>> _names(["a", "b"]), _names(["a", "b", "c", "d"])
-    ('a and b', 'a, b, c and 1 more')
-    """
-    shown = [short(name) for name in models[:MAX_NAMES]]
-    if len(models) > MAX_NAMES:
-        return f"{', '.join(shown)} and {len(models) - MAX_NAMES} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
 
 # -- margin, basis, cost ---------------------------------------------------------------------
@@ -331,6 +392,8 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
     """Return the difference to the next model: of mean ranks, or of scores on a single task."""
     if len(case.tasks) == 1:
         return _score_margin(case, first, other)
+    if case.few_tasks:
+        return _these_tasks_margin(case, other)
     places = [case.ranks.index.get_loc(name) for name in (first, other)]
     apart = rank_difference(case.ranks.to_numpy(), *places)
     if not apart.tasks:
@@ -347,6 +410,15 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
     return {**facts, "tasks": common, "failed": apart.tasks - common, "folds": None}
 
 
+def _these_tasks_margin(case: _Case, other: str) -> dict[str, Any] | None:
+    """Return the mean gain of the leader over another model on these tasks."""
+    row = next((row for row in rivals_of(case.these_tasks) if row["model"] == other), None)
+    if row is None:
+        return None
+    facts = {"what": "mean gain", "value": -row["difference"], "low": -row["high"]}
+    return {**facts, "high": -row["low"], "tasks": row["tested"], "folds": None}
+
+
 def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
     (task,) = case.tasks
     models = list(case.evidence.scores.index)
@@ -360,7 +432,15 @@ def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
 
 def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
     first, other = case.ranked[:2]
-    if margin["folds"] is None:
+    equal = _equal_tasks(case, first, other)
+    if margin["what"] == "mean gain":
+        value, *ends = (signed(margin[key]) for key in ("value", "low", "high"))
+        text = f"Mean gain over {short(other)} {value}"
+        over = f" over {count(margin['tasks'], 'common task')}"
+    elif equal:
+        a, b = (fixed(float(case.board.at[name, "rank"]), 2) for name in (first, other))
+        return f"Mean rank {a} against {b} of {short(other)}; {equal}."
+    elif margin["folds"] is None:
         a, b = (fixed(float(case.board.at[name, "rank"]), 2) for name in (first, other))
         value, *ends = (fixed(margin[key], 2) for key in ("value", "low", "high"))
         text = f"Mean rank {a} against {b} of {short(other)}: better by {value}"
@@ -374,14 +454,28 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         text = f"{plain(label)} {a} against {b} of {short(other)}: better by {value.lstrip('+')}"
         over = f" over {count(margin['folds'], 'fold')}"
         over += " and other training data" if case.separation.get("items") else ""
+    equal = f"; {equal}" if equal else ""
     if np.isnan(margin["low"]):
-        return f"{text}{over}."
-    return f"{text} (95 % interval {ends[0]} to {ends[1]}{over})."
+        return f"{text}{over}{equal}."
+    return f"{text} (95 % interval {ends[0]} to {ends[1]}{over}){equal}."
+
+
+def _equal_tasks(case: _Case, first: str, other: str) -> str:
+    """Return on which tasks two models differ if their scores are equal on most; else empty."""
+    both = case.evidence.scores.loc[[first, other], case.tasks].dropna(axis=1)
+    size = both.abs().max()
+    apart = (both.loc[first] - both.loc[other]).abs() > EQUAL_SCORES * size.where(size > 1, 1.0)
+    if len(apart) < 2 or 2 * int(apart.sum()) >= len(apart):
+        return ""
+    on = [str(task) for task in apart.index[apart]]
+    differ = f", they differ on {join_names(on)}" if on else ""
+    return f"equal scores on {len(apart) - len(on)} of {count(len(apart), 'common task')}{differ}"
 
 
 def _basis(case: _Case) -> str:
     """Return what the verdict rests on: models, tasks, folds, test items."""
-    parts = [count(len(case.ranked), "model"), count(len(case.tasks), "task")]
+    models = len(case.these_tasks["models"]) if case.few_tasks else len(case.ranked)
+    parts = [count(models, "model"), count(len(case.tasks), "task")]
     if case.folds:
         few, most = min(case.folds), max(case.folds)
         parts.append(count(most, "fold") if few == most else f"{few} to {most} folds")
@@ -496,7 +590,7 @@ def _summary(group: Sequence[Finding]) -> str:
     if len(group) == 1:
         return plain(group[0].message)
     places = [" on ".join(short(n) for n in (f.model, f.task) if n) for f in group]
-    return f"{rule_of(group[0].code).title}: {_names(list(dict.fromkeys(places)))}."
+    return f"{rule_of(group[0].code).title}: {join_names(list(dict.fromkeys(places)))}."
 
 
 def _next_step(case: _Case, state: str) -> dict[str, str] | None:

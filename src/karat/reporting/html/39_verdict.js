@@ -8,6 +8,7 @@
     corrupted: "Best on corrupted data",
     clean: "On clean data",
     margin: "Margin",
+    tasks: "Task by task",
     basis: "Rests on",
     cost: "Cost",
   };
@@ -39,9 +40,16 @@
     const shown = lines.filter(({ what }) => HEADS[what]);
     const entries = shown.map(({ what, text }) => {
       const plain = Karat.plain(text).replace(/^(On clean|Best on corrupted) data: /, "");
-      return el("div", null, el("dt", { text: HEADS[what] }), el("dd", { text: plain }));
+      const wide = what === "tasks" ? "wide" : null;
+      return el("div", { class: wide }, el("dt", { text: HEADS[what] }), el("dd", { text: plain }));
     });
     return el("dl", { class: "evidence" }, entries);
+  }
+
+  /** Return what the numbers hold for, and what they cannot show. */
+  function limit({ lines }) {
+    const text = lines.find(({ what }) => what === "limit")?.text;
+    return text ? el("p", { class: "limit", text: Karat.plain(text) }) : null;
   }
 
   function weaknesses({ weak }) {
@@ -65,17 +73,13 @@
     );
   }
 
+  /** Return the answer on all tasks, and what it rests on. */
   function whole() {
     const verdict = Karat.verdict();
-    if (!verdict) return [];
+    if (!verdict) return [[], []];
     const answer = verdict.lines.find(({ what }) => what === "answer")?.text ?? "";
-    return [
-      el("p", { class: "answer" }, marked(Karat.plain(answer), verdict.winner)),
-      facts(verdict),
-      weaknesses(verdict),
-      step(verdict),
-      others(),
-    ];
+    const rest = [facts(verdict), weaknesses(verdict), step(verdict), others(), limit(verdict)];
+    return [marked(Karat.plain(answer), verdict.winner), rest.filter(Boolean)];
   }
 
   /** Return the answers of the other groups, each with a button that shows it. */
@@ -162,15 +166,20 @@
   // -- the section -------------------------------------------------------------------------------
 
   function build(root) {
-    const body = el("div", { class: "verdict", role: "status" });
+    const answer = el("div", { role: "status" });
+    const picture = Karat.differences();
+    const rest = el("div");
     const title = root.querySelector("h2");
     const tabs = Karat.groupTabs();
     if (tabs) root.querySelector(".head").append(tabs);
-    root.append(body);
+    root.append(el("div", { class: "verdict" }, answer, picture.node, rest));
     const show = () => {
       const { own } = Karat.ranking;
       title.textContent = own ? "Verdict" : "Verdict on your selection";
-      body.replaceChildren(...(own ? whole() : [el("p", { class: "answer" }, selected())]).filter(Boolean));
+      const [sentence, below] = own ? whole() : [selected(), []];
+      answer.replaceChildren(el("p", { class: "answer" }, sentence));
+      rest.replaceChildren(...below);
+      picture.show(own);
     };
     Karat.on("ranking", show);
     Karat.on("intervals", show);

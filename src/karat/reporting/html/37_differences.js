@@ -1,0 +1,179 @@
+/* The picture of the verdict: the difference of each model to the first one over these tasks. */
+(() => {
+  "use strict";
+  const Karat = (window.Karat ??= {});
+  const { el, svg } = Karat;
+  const ROW = 44;
+  const FOOT = 46;
+  /** a model that is worse by this many times the width of the open ones is off the scale */
+  const FAR = 6;
+  /** from this width on, the numbers have a column */
+  const WIDE = 620;
+  const NUMBERS = 172;
+
+  /** Return what these tasks show about the group that is shown, or null. */
+  const found = () => {
+    const facts = Karat.data.verdict[Karat.data.group]?.these_tasks;
+    return facts?.models?.length > 1 ? facts : null;
+  };
+
+  const nameOf = (m) => Karat.given.models[m]?.name ?? "";
+
+  /** Return a difference with its sign, as in the terminal. */
+  function signed(value) {
+    const text = Karat.number(Math.abs(value));
+    return Number(text.replaceAll(",", "")) === 0 ? text : `${value < 0 ? "-" : "+"}${text}`;
+  }
+
+  /** Return a difference with its interval. */
+  function written({ difference, low, high }) {
+    if (difference === null) return "–";
+    if (low === null) return signed(difference);
+    return `${signed(difference)} [${signed(low)}, ${signed(high)}]`;
+  }
+
+  /** Return what is shown about a model against the first one. */
+  function wordOf({ verdict, tasks }) {
+    const { margin, tasks: all } = found();
+    const words = { open: "cannot tell", same: `same within ${margin}`, equal: "equal scores" };
+    const fewer = verdict !== "reference" && tasks < all.length;
+    return `${words[verdict] ?? verdict}${fewer ? `, ${Karat.count(tasks, "task")}` : ""}`;
+  }
+
+  /** Return the ends of the axis, and which models are off it. */
+  function scaleOf({ models, margin }, ends) {
+    const known = models.filter(({ low }) => low !== null);
+    const size = ({ low, high }) => Math.max(-low, high);
+    const close = known.filter(({ verdict }) => verdict !== "worse").map(size);
+    const reach = close.length ? FAR * Math.max(2.5 * margin, ...close) : Infinity;
+    const inside = known.filter(({ difference }) => difference >= -reach);
+    const least = Math.min(-2 * margin, ...inside.map(({ low }) => low));
+    const most = Math.max(2 * margin, ...inside.map(({ high }) => high));
+    const air = (most - least) * 0.05;
+    const x = Karat.linear([least - air, most + air], ends);
+    return { x, off: ({ difference }) => difference < -reach };
+  }
+
+  function markOf({ verdict }, x, y) {
+    if (verdict === "reference") {
+      const d = `M${x} ${y - 8}L${x + 8} ${y}L${x} ${y + 8}L${x - 8} ${y}Z`;
+      return svg("path", { class: "first", d });
+    }
+    if (verdict === "worse")
+      return svg("rect", { class: "behind", x: x - 5.5, y: y - 5.5, width: 11, height: 11 });
+    const open = verdict === "open" || verdict === "not tested";
+    return svg("circle", { class: open ? "open" : "point", cx: x, cy: y, r: open ? 5 : 6 });
+  }
+
+  /** Return the text at the pointer: the mean, and the difference on each task. */
+  function tipOf(row) {
+    const lines = row.by_task.map((on) => {
+      const task = Karat.short(Karat.given.tasks[on.task]?.name, 40);
+      return `${task}: ${written(on)}${on.verdict === "open" ? "" : `, ${on.verdict}`}`;
+    });
+    const p = row.p === null ? "" : `, ${Karat.equals(row.p)}`;
+    return [`${Karat.short(nameOf(row.model), 60)}: ${written(row)}${p}`, ...lines].join("\n");
+  }
+
+  function rowOf(row, y, { x, off, left, right, width }) {
+    const middle = y + ROW / 2;
+    const group = svg("g", { "data-tip": row.verdict === "reference" ? null : tipOf(row) });
+    const ground = { x: 0, y, width, height: ROW };
+    group.append(svg("rect", { class: row.verdict === "reference" ? "picked" : "unpicked", ...ground }));
+    const name = Karat.short(nameOf(row.model), 22);
+    group.append(
+      svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }),
+      svg("rect", { class: "margin", x: x(-found().margin), y, width: x(found().margin) - x(-found().margin), height: ROW }),
+      svg("line", { class: "axis", x1: x(0), x2: x(0), y1: y, y2: y + ROW }),
+      Karat.label(6, middle - 3, name, { class: "name", style: "font-weight:600;font-size:13px" }),
+      Karat.label(6, middle + 13, wordOf(row)),
+    );
+    if (row.difference === null) return group;
+    if (off(row)) {
+      group.append(Karat.label(left + 4, middle + 4, `◀ ${written(row)}`, { class: "off" }));
+      return group;
+    }
+    if (row.low !== null)
+      group.append(svg("line", { class: "reach", x1: x(row.low), x2: x(row.high), y1: middle, y2: middle }));
+    group.append(markOf(row, x(row.difference), middle));
+    if (width >= WIDE && row.verdict !== "reference")
+      group.append(Karat.label(right + 12, middle + 4, written(row), { class: "value" }));
+    return group;
+  }
+
+  /** Return the picture as a sentence, for screen readers. */
+  function sentence() {
+    const { reference, models } = found();
+    const rows = models.filter(({ verdict }) => verdict !== "reference");
+    const parts = rows.map((row) => `${Karat.short(nameOf(row.model), 40)} ${written(row)}, ${wordOf(row)}`);
+    return `Difference to ${Karat.short(nameOf(reference), 40)} with 95 % intervals: ${parts.join("; ")}`;
+  }
+
+  function draw(width) {
+    const facts = found();
+    if (!facts) return el("div");
+    const names = facts.models.flatMap((row) => [
+      Karat.width(Karat.short(nameOf(row.model), 22), 14),
+      Karat.width(wordOf(row)),
+    ]);
+    const left = Math.min(width * 0.4, Math.max(...names) + 18);
+    const right = width - (width >= WIDE ? NUMBERS : 14);
+    const rows = facts.models.length * ROW;
+    const sheet = Karat.sheet(width, rows + FOOT, sentence());
+    const place = { ...scaleOf(facts, [left + 8, right - 8]), left, right, width };
+    facts.models.forEach((row, i) => sheet.append(rowOf(row, i * ROW, place)));
+    const { x } = place;
+    const count = Math.max(2, Math.min(6, Math.floor((right - left) / 90)));
+    const ticks = x.ticks(count);
+    const box = { left, right, top: rows, bottom: rows + 2 };
+    const format = (tick) => (tick > 0 ? `+${tick}` : String(tick));
+    sheet.append(Karat.xAxis(x, box, { ticks, format }));
+    sheet.append(Karat.label(right, rows + 38, "better →", { "text-anchor": "end" }));
+    return sheet;
+  }
+
+  const HEAD = ["model", "difference", "low", "high", "p", "verdict", "tasks"];
+
+  function csv() {
+    const { models } = found() ?? { models: [] };
+    return [HEAD, ...models.map((row) => [nameOf(row.model), ...HEAD.slice(1).map((key) => row[key])])];
+  }
+
+  /** Return the numbers as a table: the mean, and a column for each of a few tasks. */
+  function numbers() {
+    const { models } = found();
+    const rows = models.filter(({ verdict }) => verdict !== "reference");
+    const tasks = [...new Set(rows.flatMap(({ by_task }) => by_task.map(({ task }) => task)))];
+    const names = tasks.map((t) => Karat.short(Karat.given.tasks[t]?.name, 40));
+    const lines = rows.map((row) => [
+      nameOf(row.model),
+      written(row),
+      row.p === null ? "–" : Karat.p(row.p),
+      wordOf(row),
+      ...tasks.map((t) => {
+        const on = row.by_task.find(({ task }) => task === t);
+        return on ? `${written(on)} ${on.verdict}` : "–";
+      }),
+    ]);
+    const head = ["model", "difference [95 %]", "p, all pairs", "verdict", ...names];
+    const table = Karat.plainTable("Differences to the first model", head, lines);
+    return el("details", { class: "numbers" }, el("summary", { text: "Numbers, also of each task" }), table);
+  }
+
+  /** Return the picture with its numbers, hidden if there is nothing to draw. */
+  Karat.differences = () => {
+    const home = el("div");
+    const picture = Karat.figure({ name: "differences", title: "", draw, csv });
+    const node = el("div", { class: "differences" }, picture.node, home);
+    const show = (on) => {
+      const facts = on ? found() : null;
+      node.hidden = !facts;
+      if (!facts) return;
+      const first = Karat.short(nameOf(facts.reference), 40);
+      picture.title.textContent = `Difference to ${first} on common tasks, with 95 % intervals for all pairs together; the band is ±${facts.margin}`;
+      home.replaceChildren(numbers());
+      picture.redraw();
+    };
+    return { node, show };
+  };
+})();
