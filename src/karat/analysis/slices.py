@@ -502,8 +502,9 @@ def _sliced(
     slices, test = make_slices(found, by), np.ones(len(table), dtype=bool)
     clusters = _clusters(found, cluster, notes)
     if by == AUTO:
-        groups = table[GROUP].to_numpy() if clusters is None and GROUP in table else clusters
-        test = held_out(table["fold"].to_numpy(), groups)
+        test = held_out(
+            table["fold"].to_numpy(), table.get(GROUP) if clusters is None else clusters
+        )
         proposed = propose(values, slices, ~test, paired)
         notes.append(
             f"{found.task}: {len(slices)} slices, {len(proposed)} proposed on "
@@ -514,8 +515,8 @@ def _sliced(
         signs = [-1 if paired and mean < 0 else 1 for mean in means]
         proposed = list(zip(slices, signs, strict=True))
     # a slice that is a cluster is about this cluster, whose items are the unit
-    named = cluster or GROUP
-    others, own = ([p for p in proposed if (p[0].feature == named) is it] for it in (False, True))
+    own = [pair for pair in proposed if pair[0].feature == (cluster or GROUP)]
+    others = [pair for pair in proposed if pair[0].feature != (cluster or GROUP)]
     tested = estimate_slices(values, others, test, paired, clusters)
     tested += estimate_slices(values, own, test, paired)
     return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
