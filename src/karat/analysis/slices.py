@@ -502,23 +502,21 @@ def _sliced(
     slices, test = make_slices(found, by), np.ones(len(table), dtype=bool)
     clusters = _clusters(found, cluster, notes)
     if by == AUTO:
-        test = held_out(
-            table["fold"].to_numpy(), table.get(GROUP) if clusters is None else clusters
-        )
+        groups = table.get(GROUP) if clusters is None else clusters
+        test = held_out(table["fold"].to_numpy(), groups)
         proposed = propose(values, slices, ~test, paired)
         notes.append(
             f"{found.task}: {len(slices)} slices, {len(proposed)} proposed on "
             f"{int((~test).sum()):,} items and tested on the other {int(test.sum()):,}."
         )
     else:
-        means = [float(values[each.inside].mean()) for each in slices]
-        signs = [-1 if paired and mean < 0 else 1 for mean in means]
+        signs = [-1 if paired and values[each.inside].mean() < 0 else 1 for each in slices]
         proposed = list(zip(slices, signs, strict=True))
-    # a slice that is a cluster is about this cluster, whose items are the unit
-    own = [pair for pair in proposed if pair[0].feature == (cluster or GROUP)]
-    others = [pair for pair in proposed if pair[0].feature != (cluster or GROUP)]
-    tested = estimate_slices(values, others, test, paired, clusters)
-    tested += estimate_slices(values, own, test, paired)
+    tested = []
+    for pair in proposed:
+        # a slice that is a cluster is about this cluster, whose items are the unit
+        units = None if pair[0].feature == (cluster or GROUP) else clusters
+        tested += estimate_slices(values, [pair], test, paired, units)
     return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
 
 
