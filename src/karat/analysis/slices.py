@@ -502,7 +502,7 @@ def _sliced(
     slices, test = make_slices(found, by), np.ones(len(table), dtype=bool)
     clusters = _clusters(found, cluster, notes)
     if by == AUTO:
-        groups = table[GROUP].to_numpy() if clusters is None and GROUP in table else clusters
+        groups = table.get(GROUP) if clusters is None else clusters
         test = held_out(table["fold"].to_numpy(), groups)
         proposed = propose(values, slices, ~test, paired)
         notes.append(
@@ -510,14 +510,13 @@ def _sliced(
             f"{int((~test).sum()):,} items and tested on the other {int(test.sum()):,}."
         )
     else:
-        means = [float(values[each.inside].mean()) for each in slices]
-        signs = [-1 if paired and mean < 0 else 1 for mean in means]
+        signs = [-1 if paired and values[each.inside].mean() < 0 else 1 for each in slices]
         proposed = list(zip(slices, signs, strict=True))
-    # a slice that is a cluster is about this cluster, whose items are the unit
-    named = cluster or GROUP
-    others, own = ([p for p in proposed if (p[0].feature == named) is it] for it in (False, True))
-    tested = estimate_slices(values, others, test, paired, clusters)
-    tested += estimate_slices(values, own, test, paired)
+    tested = []
+    for pair in proposed:
+        # a slice that is a cluster is about this cluster, whose items are the unit
+        units = None if pair[0].feature == (cluster or GROUP) else clusters
+        tested += estimate_slices(values, [pair], test, paired, units)
     return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
 
 
