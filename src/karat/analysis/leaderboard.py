@@ -444,7 +444,7 @@ def _these_tasks_facts(
     found = find_these_tasks(compared, tests) if DIFFERENCES[0] in board else None
     if found is None or not len(board):
         return {}
-    first = str(board.index[0])
+    first = compared.models[_reference(board.reindex(compared.models), compared)]
     rows = {row["model"]: row for row in found.against(found.models.index(first))}
     facts = {"reference": first, "margin": MARGIN, "test": found.test, "claim": found.claim}
     return {**facts, "tasks": found.tasks, "models": [rows[str(name)] for name in board.index]}
@@ -623,7 +623,7 @@ def _add_differences(
         return
     if letters:
         frame["tie"], frame["top"] = found.letters(ranks), found.may_be_best(ranks)
-    rows = found.against(int(_order(frame, compared)[0]))
+    rows = found.against(_reference(frame, compared))
     for name, key in zip(DIFFERENCES, ("difference", "low", "high"), strict=True):
         frame[name] = [row[key] for row in rows]
 
@@ -631,6 +631,15 @@ def _add_differences(
 def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
     """Return the rows by rank; of equal ranks, those on few tasks come last."""
     return np.lexsort((ranked_on_few(compared.takes), frame["rank"].fillna(np.inf)))
+
+
+def _reference(frame: pd.DataFrame, compared: RankedScores) -> int:
+    """Return the place of the model that the others are compared with: the best with enough tasks.
+
+    Rows are in the order of the models.
+    """
+    few, ranks = ranked_on_few(compared.takes), frame["rank"].fillna(np.inf)
+    return int(np.lexsort((ranks, few))[0])
 
 
 def takers_differ(takes: np.ndarray) -> bool:
