@@ -82,7 +82,6 @@ def caption(board: pd.DataFrame) -> str:
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below a leaderboard."""
     yield from _of_separation(board)
-    yield from _of_these_tasks(board)
     yield from _of_pooled_runs(board.attrs)
     if board.attrs.get("normalize"):
         yield _scale(board.attrs["normalize"], board.attrs["by"])
@@ -110,8 +109,6 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     if len(few):
         names = ", ".join(map(short, few))
         yield f"Too few tasks to compare with the other models: {names}."
-    if alone := _without_ranks(board):
-        yield f"Only one model has scores: {', '.join(alone)}."
     yield from _of_other_tasks(board)
 
 
@@ -162,6 +159,7 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
         yield f"Differences are not tested{' on' * bool(where)}{where}: {why}."
     if facts.get("by") == THESE_TASKS and board.attrs.get("these_tasks"):
         yield headline(board.attrs["these_tasks"])
+        yield from _of_these_tasks(board)
     elif "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
@@ -182,7 +180,9 @@ def _of_these_tasks(board: pd.DataFrame) -> Iterator[str]:
 
 
 def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:
-    """Yield, if there are two to five tasks, that other tasks may differ."""
+    """Yield tasks of a single model, and, with two to five tasks, that other tasks may differ."""
+    if alone := _without_ranks(board):
+        yield f"Only one model has scores: {', '.join(alone)}."
     facts = board.attrs.get("separation") or {}
     each = [facts] if "by" in facts else list(facts.values())
     if any(one["by"] == THESE_TASKS or (not one["by"] and one["tasks"] > 1) for one in each):
