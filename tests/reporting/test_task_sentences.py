@@ -7,8 +7,8 @@ from karat.reporting.task_sentences import (
     headline,
     holds_for,
     join_names,
-    losses,
     losses_text,
+    lost_tasks,
     task_by_task,
 )
 
@@ -64,7 +64,7 @@ def test_lost_tasks_are_named_with_the_model_that_is_best_there():
         row("b", "worse", on("t0", 0.1, "better"), on("t1", -0.5, "worse")),
         row("c", "worse", on("t0", 0.3, "better"), on("t2", 0.2, "open")),
     )
-    assert losses(found) == {"c": ["t0"]}
+    assert lost_tasks(found) == {"c": ["t0"]}
     assert losses_text(found) == "first on 1 of 3, loses t0 to c"
     assert headline(found).endswith("; first on 1 of 3, loses t0 to c.")
     assert losses_text(facts(row("b", "worse", on("t0", 0.1, "open")))) == ""

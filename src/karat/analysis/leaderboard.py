@@ -311,7 +311,20 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
     by = "items" if own.items else "folds" if own.test else None
     found |= {"queries": own.queries, "spread": own.spread} if own.queries else {}
     found |= {"by": by, "test": own.test, "why": own.why, "items": own.items}
-    return found | {"claim": own.claim, "clusters": own.clusters}
+    found |= {"claim": own.claim, "clusters": own.clusters}
+    return found | _margin(compared.only([int(contested[0])]), own)
+
+
+def _margin(compared: RankedScores, tested: Separation) -> dict[str, Any]:
+    """Return the gain of the best model of a task over the next one, with its 95 % interval."""
+    ranks = rank_each(compared.values, compared.takes)[:, 0]
+    first, second = np.argsort(ranks, kind="stable")[:2]
+    if tested.error is None or not np.isfinite(tested.error[first, second]):
+        return {}
+    gain = tested.mean_difference(int(first), int(second))
+    low, high = replace(gain, step=0.0).interval()
+    names = {"first": compared.models[first], "second": compared.models[second]}
+    return {"margin": {**names, "gain": gain.mean, "low": low, "high": high}}
 
 
 def separations(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from rich.cells import cell_len
 
-from karat.analysis.item_tests import DETECTED
+from karat.analysis.item_tests import AS_FITTED, DETECTED, LEARNERS
 from karat.analysis.leaderboard import THESE_TASKS, split_groups
 from karat.analysis.score_matrix import BASELINE
 from karat.analysis.these_tasks import OTHER_TASKS
@@ -26,6 +26,8 @@ from karat.reporting.task_sentences import headline
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.results.tables import ELIMINATED
 
+#: the column of letters
+TIE = "tie"
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 #: mark of a score over fewer folds than planned
@@ -84,7 +86,6 @@ def caption(board: pd.DataFrame) -> str:
 def notes(board: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below a leaderboard."""
     yield from _of_separation(board)
-    yield from _of_these_tasks(board)
     yield from _of_pooled_runs(board.attrs)
     if board.attrs.get("normalize"):
         yield _scale(board.attrs["normalize"], board.attrs["by"])
@@ -109,8 +110,6 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
     yield from _of_prompts(board.attrs.get("prompts", {}))
     yield from _of_ranks(board)
-    if alone := _without_ranks(board):
-        yield f"Only one model has scores: {', '.join(alone)}."
     yield from _of_other_tasks(board)
 
 
@@ -127,7 +126,7 @@ def _of_ranks(board: pd.DataFrame) -> Iterator[str]:
         return
     if few := facts.get("few_tasks"):
         names = ", ".join(f"{short(name)} ({number})" for name, number in few.items())
-        yield f"Ranked on few tasks, without interval and letters: {names}."
+        yield f"Ranked on few tasks, without an interval of the rank: {names}."
     for name, others in list(facts.get("no_common_task", {}).items())[:MAX_NOTES]:
         lacking = _join([short(other) for other in others])
         yield f"Not ranked: {short(name)} has no common task with {lacking}."
@@ -152,12 +151,13 @@ def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:
 #: what the test of a leaderboard is about
 _TESTED = {
     "tasks": "over the tasks; 95 % is the t interval of the mean rank",
-    "items": "on the test items, for the models as they were fitted",
+    "items": "on the test items, as fitted",
+    LEARNERS: "on the test items, nor by more than training explains",
     "folds": "over the folds of the task",
     THESE_TASKS: "on average over these tasks",
 }
 _DIFFERENCE = (
-    "difference: mean gain over the first model on common tasks, of metrics such as rmse as a "
+    "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
     "share; the 95 % intervals hold for these tasks, for all pairs of models together."
 )
 
@@ -168,9 +168,13 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     if not facts or len(board) < 2:
         return
     each = [facts] if "by" in facts else list(facts.values())
-    for by in dict.fromkeys(one["by"] for one in each if one["by"]):
-        tests = ", ".join(dict.fromkeys(one["test"] for one in each if one["by"] == by))
+    kinds = [LEARNERS if _adds_training(one) else one["by"] for one in each]
+    for by in dict.fromkeys(filter(None, kinds)):
+        same = [one["test"] for one, kind in zip(each, kinds, strict=True) if kind == by]
+        tests = ", ".join(dict.fromkeys(same))
         yield f"Models that share a letter do not differ significantly {_TESTED[by]} ({tests})."
+    if AS_FITTED in _claims(board):
+        yield "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
     reasons: dict[str, list[str]] = {}
     for name, one in [("", facts)] if "by" in facts else facts.items():
         if one["why"] and one["why"] != ONE_MODEL:
@@ -178,12 +182,24 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     for why, names in reasons.items():
         where = f" {_join(names)}" if len(names) < len(each) else ""
         yield f"Differences are not tested{' on' * bool(where)}{where}: {why}."
-    if facts.get("by") == THESE_TASKS and board.attrs.get("these_tasks"):
-        yield headline(board.attrs["these_tasks"])
-    elif "top" in board and board.index.nlevels == 1 and 1 < board["top"].sum() < len(board):
+    these = facts.get("by") == THESE_TASKS and board.attrs.get("these_tasks")
+    if these:
+        yield headline(these)
+    yield from _of_these_tasks(board)
+    if (
+        not these
+        and "top" in board
+        and board.index.nlevels == 1
+        and 1 < board["top"].sum() < len(board)
+    ):
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
     yield from _of_queries(board, facts.get("queries"), facts.get("spread", 0.0))
+
+
+def _adds_training(facts: Mapping[str, Any]) -> bool:
+    """Return whether a test on items includes the noise of training."""
+    return facts["by"] == "items" and facts.get("claim") == LEARNERS
 
 
 def _of_these_tasks(board: pd.DataFrame) -> Iterator[str]:
@@ -200,7 +216,9 @@ def _of_these_tasks(board: pd.DataFrame) -> Iterator[str]:
 
 
 def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:
-    """Yield, if there are two to five tasks, that other tasks may differ."""
+    """Yield tasks of a single model, and, with two to five tasks, that other tasks may differ."""
+    if alone := _without_ranks(board):
+        yield f"Only one model has scores: {', '.join(alone)}."
     facts = board.attrs.get("separation") or {}
     each = [facts] if "by" in facts else list(facts.values())
     if any(one["by"] == THESE_TASKS or (not one["by"] and one["tasks"] > 1) for one in each):
@@ -569,8 +587,20 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
     if rows["rank_low"].notna().any():
         columns.append(_interval(rows["rank_low"], rows["rank_high"], format_rank))
     if any(tie.strip() for tie in ties):  # otherwise nothing is tested
-        columns.append(text_column("tie", ties, right=False))
+        columns.append(text_column(_tie_head(rows), ties, right=False))
     return columns
+
+
+def _tie_head(rows: pd.DataFrame) -> str:
+    """Return the head of the letters, which says if they are about the models as fitted."""
+    return f"{TIE}, {AS_FITTED}" if _claims(rows) == {AS_FITTED} else TIE
+
+
+def _claims(rows: pd.DataFrame) -> set[str]:
+    """Return what the tests of a leaderboard are about: learners, or the models as fitted."""
+    facts = rows.attrs.get("separation") or {}
+    each = [facts] if "by" in facts else list(facts.values())
+    return {one["claim"] for one in each if one.get("by") and one.get("claim")}
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
@@ -601,7 +631,7 @@ def _differences(rows: pd.DataFrame) -> list[Column]:
         return []
     ends = zip(*(rows[f"difference{end}"] for end in ("", "_low", "_high")), strict=True)
     texts = [
-        "–" if math.isnan(value) else "first" if math.isnan(low) else interval(value, low, high)
+        "–" if math.isnan(value) else "reference" if math.isnan(low) else interval(value, low, high)
         for value, low, high in ends
     ]
     return [text_column("difference, 95 %", texts)]
@@ -666,7 +696,7 @@ def text_column(
 ) -> Column:
     """Return a column of texts."""
     # spaces align the letters of ties
-    cells = [Cell(str(v) if name == "tie" else plain(v)) for v in values]
+    cells = [Cell(str(v) if name.startswith(TIE) else plain(v)) for v in values]
     return Column(name, cells, right=right, part=part)
 
 
@@ -958,7 +988,7 @@ def _html_cell(look: Mapping[str, str], cell: Cell, column: Column) -> str:
     if column.right:
         return _element(look, "td", "cell", text)
     # <bdi> isolates names in right-to-left scripts
-    role = "tie" if column.name == "tie" else "text"
+    role = TIE if column.name.startswith(TIE) else "text"
     return _element(look, "td", role, f"<bdi>{text}</bdi>")
 
 

@@ -119,7 +119,7 @@ def gain_text(row: Mapping[str, Any]) -> str:
     return f"{value}, 95 % interval {signed(-row['high'])} to {signed(-row['low'])}"
 
 
-def losses(facts: Mapping[str, Any]) -> dict[str, list[str]]:
+def lost_tasks(facts: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the tasks that the first model clearly loses, by the model that is the best there."""
     lost: dict[str, tuple[float, str]] = {}
     for row in rivals_of(facts):
@@ -140,7 +140,7 @@ def losses_text(facts: Mapping[str, Any], kinds: Mapping[str, str] | None = None
 
     ``kinds`` are the kinds of the tasks: if all tasks of a kind are lost, it is named.
     """
-    lost = losses(facts)
+    lost = lost_tasks(facts)
     parts = [f"{_tasks_text(tasks, kinds or {})} to {short(m)}" for m, tasks in lost.items()]
     more = len(parts) - MAX_NAMES
     parts = [*parts[:MAX_NAMES], *([f"tasks to {count(more, 'more model')}"] if more > 0 else [])]

@@ -14,12 +14,14 @@ import pandas as pd
 import scipy
 
 from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
+from karat.analysis.item_tests import AS_FITTED
 from karat.analysis.leaderboard import THESE_TASKS, fold_ratios, split_groups
 from karat.analysis.robustness import robustness
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule
 from karat.analysis.these_tasks import EQUAL_SCORES, OTHER_TASKS, WORSE
 from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
+from karat.metrics.metric import is_ratio
 from karat.reporting.formats import duration, metric_label
 from karat.reporting.task_sentences import (
     MAX_NAMES,
@@ -279,7 +281,7 @@ class _Case:
     def test(self) -> str:
         """The name of the test, and what it is about."""
         name = str(self.separation.get("test") or TEST)
-        return f"{name}, for the models as fitted" if self.separation.get("items") else name
+        return f"{name}, {AS_FITTED}" if self.separation.get("claim") == AS_FITTED else name
 
 
 def _decide(case: _Case) -> dict[str, Any]:
@@ -422,11 +424,15 @@ def _these_tasks_margin(case: _Case, other: str) -> dict[str, Any] | None:
 def _score_margin(case: _Case, first: str, other: str) -> dict[str, Any]:
     (task,) = case.tasks
     models = list(case.evidence.scores.index)
-    values = case.evidence.folds[task]
-    apart = values[models.index(first)] - values[models.index(other)]
-    tested = corrected_t(apart, case.evidence.ratios[task])
-    facts = {"what": case.evidence.metrics[task], "value": float(tested.mean)}
-    facts |= {"low": float(tested.low), "high": float(tested.high)}
+    values = case.evidence.folds[task][[models.index(first), models.index(other)]]
+    tested = corrected_t(values[0] - values[1], case.evidence.ratios[task])
+    metric, low, high = case.evidence.metrics[task], float(tested.low), float(tested.high)
+    margin = case.separation.get("margin", {})
+    if (margin.get("first"), margin.get("second")) == (first, other):
+        # the interval of the test that decides; that of a ratio is a share of both scores
+        unit = float(np.nanmean(np.abs(values))) if is_ratio(metric, values.ravel()) else 1.0
+        low, high = margin["low"] * unit, margin["high"] * unit
+    facts = {"what": metric, "value": float(tested.mean), "low": low, "high": high}
     return {**facts, "tasks": 1, "folds": int(tested.folds)}
 
 
@@ -453,7 +459,6 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         label = metric_label(margin["what"], case.evidence.higher[task])
         text = f"{plain(label)} {a} against {b} of {short(other)}: better by {value.lstrip('+')}"
         over = f" over {count(margin['folds'], 'fold')}"
-        over += " and other training data" if case.separation.get("items") else ""
     equal = f"; {equal}" if equal else ""
     if np.isnan(margin["low"]):
         return f"{text}{over}{equal}."
@@ -606,6 +611,10 @@ def _next_step(case: _Case, state: str) -> dict[str, str] | None:
     if failed and command.startswith("karat run "):
         more = "" if "--resume" in command else " --resume"
         return {"text": "run its failed jobs again", "command": f"{command}{more} --retry-failed"}
+    if case.separation.get("claim") == AS_FITTED and command.startswith("karat run "):
+        more = "" if "--resume" in command else " --resume"
+        text = "train again: is the difference more than the noise of training?"
+        return {"text": text, "command": f"{command}{more} --seeds 3"}
     if state == "untested" and len(case.tasks) > 1:
         command = shlex.join(["karat", "leaderboard", where, "--by", "task"])
         return {"text": "differences on each task", "command": command}
