@@ -155,3 +155,10 @@ def test_equal_models_are_rarely_told_apart():
         false += bool((found.p[one, other] < 0.05).any() or (found.p_each < 0.05).any())
     # both families at 5 %: at most 0.07 each
     assert false / boards <= 0.12
+
+
+def test_a_requested_difference_is_missing_where_nothing_is_tested():
+    board = leaderboard(score_table({"t": {"a": 0.9, "b": 0.5}}), columns=["difference"])
+    assert board["difference"].isna().all() and not board.attrs["these_tasks"]
+    alone = leaderboard(score_table({"t": {"a": 0.9}}), columns=["difference"])
+    assert alone["difference"].isna().all()

@@ -351,13 +351,13 @@ def grouped_board(**options):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({}, ["letter", "1 cell, counted", "1 cell, left out", ": a (2)."]),
+        ({}, ["not tested", "1 cell, counted", "1 cell, left out", ": a (2)."]),
         ({"missing": "exclude"}, ["one fold", "1 cell.", "1 cell.", "1 of 3 tasks"]),
         (
             {"missing": "baseline:b", "normalize": "range"},
-            ["letter", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2", "a on u (1 of 1)"],
+            ["not tested", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2", "a on u (1 of 1)"],
         ),
-        ({"by": "kind"}, ["letter", "1 cell, counted", "1 cell, left out", ": second."]),
+        ({"by": "kind"}, ["not tested", "1 cell, counted", "1 cell, left out", ": second."]),
         (
             {"by": "task", "normalize": "baseline:b"},
             ["one fold", "0 is b", "95 %", "1 cell, counted", "1 cell, left out"],

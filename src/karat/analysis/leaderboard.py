@@ -455,7 +455,7 @@ def _these_tasks_facts(
 ) -> dict[str, Any]:
     """Return what these tasks show about each model and the first one; empty if not computed."""
     found = find_these_tasks(compared, tests) if DIFFERENCES[0] in board else None
-    if found is None or not len(board):
+    if found is None or not found.test or not len(board):
         return {}
     first = compared.models[_reference(board.reindex(compared.models), compared)]
     rows = {row["model"]: row for row in found.against(found.models.index(first))}
@@ -608,6 +608,8 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
         columns |= dict.fromkeys(("rank_low", "rank_high"), np.nan)
     frame = pd.DataFrame(columns, index=pd.Index(compared.models, name="model"))
     few = len(contested) > 1 and not enough_tasks(compared.takes[:, contested])
+    if asked.wants("difference"):
+        frame[list(DIFFERENCES)] = np.nan  # also if nothing can be tested
     if few or asked.wants("difference"):
         _add_differences(frame, compared, tests, letters=few)
     if asked.normalize is not None:

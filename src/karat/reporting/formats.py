@@ -221,7 +221,7 @@ def _of_other_tasks(board: pd.DataFrame) -> Iterator[str]:
         yield f"Only one model has scores: {', '.join(alone)}."
     facts = board.attrs.get("separation") or {}
     each = [facts] if "by" in facts else list(facts.values())
-    if any(one["by"] == THESE_TASKS or (not one["by"] and one["tasks"] > 1) for one in each):
+    if any(one["by"] == THESE_TASKS for one in each):
         yield OTHER_TASKS
 
 

@@ -350,7 +350,7 @@ def _task_lines(case: _Case) -> list[dict[str, str]]:
 
 def _limit(case: _Case) -> list[dict[str, str]]:
     """Return what two to five tasks cannot show."""
-    few = len(case.tasks) > 1 and case.separation.get("by", "") in (THESE_TASKS, None)
+    few = len(case.tasks) > 1 and case.separation.get("by") == THESE_TASKS
     holds = f"{holds_for(case.these_tasks)} " if case.these_tasks else ""
     return [_line("limit", f"{holds}{OTHER_TASKS if few else ''}".strip())] if few or holds else []
 
