@@ -369,7 +369,7 @@ ON_ITEMS = (
     "Tests on items hold for the models as fitted, on new items of this kind; with --seeds 3 they "
     "would include the noise of training."
 )
-OVER_FITS = "Tests over folds or seeds hold for the learners, trained and tested on new data."
+OVER_FITS = "Tests over folds or seeds hold for the learners: they include the noise of training."
 COLUMNS = (
     *("task", "metric", "higher_is_better", "first", "second"),
     *("difference", "difference_low", "difference_high", "p", "p_holm", "better", "test", "why"),

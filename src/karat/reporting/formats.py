@@ -152,7 +152,7 @@ def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:
 _TESTED = {
     "tasks": "over the tasks; 95 % is the t interval of the mean rank",
     "items": "on the test items, as fitted",
-    LEARNERS: "on the test items, nor by more than training explains",
+    LEARNERS: "as learners",
     "folds": "over the folds of the task",
     THESE_TASKS: "on average over these tasks",
 }

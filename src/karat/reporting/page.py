@@ -24,7 +24,7 @@ from karat import __version__
 from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate_models
 from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
-from karat.analysis.item_tests import CORRECTED, item_separation
+from karat.analysis.item_tests import CORRECTED, LEARNERS, item_separation
 from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
@@ -708,7 +708,8 @@ def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[di
 
     With many models and tasks, only pairs of the best models are tested. p is that of items and
     fits, or of the corrected t over folds where there are too many stored predictions to read; it
-    is not corrected for several tasks or pairs. ``why`` tells why there is none.
+    is not corrected for several tasks or pairs. ``why`` tells why there is none, ``claim`` whether
+    it is about the learners or the models as fitted.
     """
     tasks, metrics = len(cells.tasks), given.chosen({})
     best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
@@ -720,12 +721,13 @@ def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[di
     found = []
     for t, task in enumerate(cells.tasks):
         p, test, why = _over_folds(cells.folds[t][best], ratios[t])
+        claim = LEARNERS if test else ""
         if read and (every or tasks == 1 or single[t]):
             items = item_separation(given, task, metrics[task], names, corrected=False)
             p = np.where(np.isnan(items.p), p, items.p)
-            test = items.test or test
-        untested = not test
-        found.append({"test": test, "why": why if untested else "", "p": None if untested else p})
+            test, claim = items.test or test, items.claim or claim
+        facts = {"test": test, "why": "" if test else why, "claim": claim}
+        found.append({**facts, "p": p if test else None})
     return found
 
 

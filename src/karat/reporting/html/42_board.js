@@ -88,6 +88,14 @@
     return el("td", { class: "number", title }, text, sign);
   }
 
+  /** Return the head of the letters, which says if they are about the models as fitted. */
+  function tieHead() {
+    const { compared, each, chosen } = Karat.ranking;
+    const only = compared === 1 ? chosen[each.findIndex(Boolean)] : -1;
+    const { claim } = Karat.data.tests?.by_task?.[only] ?? {};
+    return claim === "as fitted" ? `tie, ${claim}` : "tie";
+  }
+
   /** Return the letters of a model's groups, each in a place of its own. */
   function tieCell(m) {
     const letters = Karat.ranking.tie[m] ?? "";
@@ -150,7 +158,7 @@
       sort: (m) => Karat.ranking.low[m],
       cell: intervalCell,
     };
-    const tie = { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
+    const tie = { name: tieHead(), key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
       { name: "mean rank", key: "rank", number: true, sort: (m) => mean[m], cell: rankCell },
