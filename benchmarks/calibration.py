@@ -2,9 +2,10 @@
 
 Scores are a model's skill, an effect of the task on the model, and the noise of folds that share
 training rows; 8 % of the cells are missing. The truth is what the same generator gives on 20,000
-tasks with the same number of folds: expected ranks, and Bradley–Terry strengths.
+tasks with the same number of folds and without missing cells: expected ranks among all models, and
+Bradley–Terry strengths. ``--missing`` makes the tables about models that take different tasks.
 
-    python benchmarks/calibration.py [--runs N] [--quick]
+    python benchmarks/calibration.py [--runs N] [--quick] [--missing]
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from karat.analysis.item_tests import fold_separation
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import (
     CENTER,
     POINTS,
@@ -99,7 +101,7 @@ class Setting:
     folds: int
     models: int
 
-    def ranks(self, rng: np.random.Generator, tasks: int) -> np.ndarray:
+    def ranks(self, rng: np.random.Generator, tasks: int, missing: float = MISSING) -> np.ndarray:
         """Return models × tasks: ranks of the mean over folds, NaN where a cell is missing."""
         skill = SKILLS[self.skills](self.models)[:, None]
         # folds share training rows: their noise is correlated by 1 / folds
@@ -107,23 +109,27 @@ class Setting:
         spread = NOISE * np.sqrt(shared + (1 - shared) / self.folds)
         scores = skill + EFFECTS[self.effects](rng, self.models, tasks)
         scores += rng.normal(0, spread, scores.shape)
-        scores[rng.random(scores.shape) < MISSING] = np.nan
-        scores[:, (~np.isnan(scores)).sum(axis=0) < 2] = np.nan
-        # without ties; missing values are sorted last
-        ranks = np.argsort(np.argsort(-scores, axis=0), axis=0) + 1.0
-        return np.where(np.isnan(scores), np.nan, ranks)
+        scores[rng.random(scores.shape) < missing] = np.nan
+        return ranks_of(scores)
 
     @functools.cache  # noqa: B019
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return expected ranks, and strengths in points of Elo."""
-        ranks = self.ranks(np.random.default_rng(99), TRUTH_TASKS)
-        there = (~np.isnan(ranks)).astype(float)
-        games = (there @ there.T + 0.01) * (1 - np.eye(self.models))
+        """Return expected ranks among all models, and strengths in points of Elo."""
+        ranks = self.ranks(np.random.default_rng(99), TRUTH_TASKS, missing=0.0)
+        games = (TRUTH_TASKS + 0.01) * (1 - np.eye(self.models))
         wins = borda(ranks) + 0.005 * (self.models - 1)
-        means = np.nanmean(ranks, axis=1)
+        means = ranks.mean(axis=1)
         if self.skills == "equal":
             means = np.full(self.models, means.mean())
         return means, CENTER + POINTS * bradley_terry(wins, games)
+
+
+def ranks_of(scores: np.ndarray) -> np.ndarray:
+    """Return ranks within tasks of scores without ties; NaN is missing, and of one model only."""
+    scores = np.where((~np.isnan(scores)).sum(axis=0) < 2, np.nan, scores)
+    # missing values are sorted last
+    ranks = np.argsort(np.argsort(-scores, axis=0), axis=0) + 1.0
+    return np.where(np.isnan(scores), np.nan, ranks)
 
 
 def settings(models: int, folds: tuple[int, ...] = FOLDS) -> Iterator[Setting]:
@@ -258,6 +264,72 @@ def _measure_task(rng: np.random.Generator, skill: np.ndarray, folds: int) -> di
     }
 
 
+#: models of the tables about different tasks, of which half skip half of the tasks
+TAKERS, TAKEN = 10, 24
+#: by how many standard deviations the models that take all tasks are worse
+WORSE = (0.0, 0.3, 0.6)
+#: shares of missing cells
+SHARES = (0.0, 0.1, 0.2, 0.3)
+
+
+def within_tasks(ranks: np.ndarray) -> np.ndarray:
+    """Return the mean of ranks within tasks, the rule before ranks by pairs."""
+    return np.asarray(np.nanmean(ranks, axis=1))
+
+
+def half_skipped(rng: np.random.Generator, worse: float, same: bool) -> np.ndarray:
+    """Return ranks of ten models: five take all tasks, five skip half, the same or any."""
+    scores = rng.normal(size=(TAKERS, TAKEN))
+    scores[: TAKERS // 2] -= worse
+    skipped = rng.permutation(TAKEN)[: TAKEN // 2]
+    for model in range(TAKERS // 2, TAKERS):
+        own = skipped if same else rng.permutation(TAKEN)[: TAKEN // 2]
+        scores[model, own] = np.nan
+    return ranks_of(scores)
+
+
+def different_takers(runs: int) -> pd.DataFrame:
+    """Return the ranks of models that take all tasks or half, and how often one of all is first."""
+    rows = []
+    for same in (True, False):
+        for worse in WORSE:
+            rng = np.random.default_rng([int(10 * worse), same])
+            tables = [half_skipped(rng, worse, same) for _ in range(runs)]
+            row: dict[str, object] = {"skipped": "the same half" if same else "any half"}
+            row["takers of all are worse by"] = f"{worse:g} sd"
+            for name, rule in {"by pairs": mean_ranks, "within tasks": within_tasks}.items():
+                means = np.array([rule(table) for table in tables])
+                all_tasks, half = np.split(means.mean(axis=0), 2)
+                row[f"ranks {name}"] = f"{all_tasks.mean():.2f} and {half.mean():.2f}"
+                first = (means.argmin(axis=1) < TAKERS // 2).mean()
+                row[f"a taker of all is first, {name}"] = f"{first:.2f}"
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def missing_cells(runs: int) -> pd.DataFrame:
+    """Return how often rank intervals hold the rank among all models, by share of missing cells."""
+    rows = []
+    for tasks in (10, TAKEN, 50):
+        row: dict[str, object] = {"models": TAKERS, "tasks": tasks}
+        for share in SHARES:
+            covered = [_covered(setting, tasks, share, runs) for setting in settings(TAKERS, (5,))]
+            row[f"{share:.0%} missing"] = f"{np.mean(covered):.3f} ({min(covered):.2f})"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _covered(setting: Setting, tasks: int, share: float, runs: int) -> float:
+    expected, _ = setting.truth()
+    rng = np.random.default_rng([tasks, int(100 * share)])
+    covered = shown = 0
+    for _ in range(runs):
+        _, low, high = rank_intervals(setting.ranks(rng, tasks, share))
+        covered += int(((low <= expected) & (expected <= high)).sum())
+        shown += int((~np.isnan(low)).sum())
+    return covered / shown
+
+
 def to_markdown(table: pd.DataFrame) -> str:
     lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
     lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
@@ -268,8 +340,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=100, help="runs of each of 32 generators")
     parser.add_argument("--quick", action="store_true", help="few runs and sizes")
+    parser.add_argument(
+        "--missing", action="store_true", help="only models that take different tasks"
+    )
     given = parser.parse_args()
     runs = min(given.runs, 10) if given.quick else given.runs
+    if given.missing:
+        tables = different_takers(10 * runs), missing_cells(runs)
+        print(*map(to_markdown, tables), sep="\n\n")
+        return
     sizes = ((3, 10), (6, 20)) if given.quick else (MODELS, TASKS)
     table = over_tasks(runs, sizes)
     print(to_markdown(table), to_markdown(one_task(10 * runs, sizes[0])), sep="\n\n")

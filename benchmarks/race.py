@@ -95,7 +95,8 @@ def multabench(folder: Path | None, orders: int) -> None:
         return
     table = read_scores(folder, system="multabench")
     print(
-        f"{'goal':<8} {'confidence':>10} {'folds':>5} {'jobs':>7} {'fewer':>6} {'remain':>6} "
+        f"{'goal':<8} {'confidence':>10} {'folds':>5} {'decided':>7} {'jobs':>7} {'fewer':>6} "
+        f"{'remain':>6} "
         f"{'best kept':>9} {'top kept':>8} {'same top':>8}"
     )
     settings = [("best", 0.95, 1), ("best", 0.95, 2), ("best", 0.95, 6), ("best", 0.8, 1)]
@@ -113,7 +114,8 @@ def show(found: karat.RaceReplay) -> None:
     o = found.orders
     print(
         f"{found.goal:<8} {found.confidence:>10} {found.folds_per_task:>5} "
-        f"{o['jobs'].mean():>7.1%} {found.times_fewer:>6.1f} {o['remain'].mean():>6.2f} "
+        f"{found.decided:>7.1%} {o['jobs'].mean():>7.1%} {1 / o['jobs'].mean():>6.1f} "
+        f"{o['remain'].mean():>6.2f} "
         f"{o['best_kept'].mean():>9.1%} {o['top_kept'].mean():>8.1%} "
         f"{o['same_top'].mean():>8.1%}"
     )
@@ -157,9 +159,9 @@ def amlb(folder: Path | None, orders: int) -> None:
         }
         first, second = halves.values()
         grid = [replay(first, 0.95, folds, orders) for folds in (1, 2, 3, 5, 10)]
-        fit = [each for each in grid if each.times_fewer >= 2]
+        fit = [each for each in grid if 1 / each.orders["jobs"].mean() >= 2]
         chosen = max(fit, key=lambda each: each.orders["same_top"].mean()).folds_per_task
-        print("half      confidence folds    jobs  fewer remain best kept top kept same top")
+        print("half      confidence folds decided    jobs  fewer remain best top same top")
         for name, runs in halves.items():
             for confidence, folds in (
                 (0.95, chosen),

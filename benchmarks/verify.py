@@ -325,14 +325,14 @@ def main() -> None:
         caught = 0
         for number, (what, run, options) in enumerate(forge.made):
             found = karat.verify(run, against=honest, seed=number, **options)
-            caught += not found.verified
+            caught += found.refused
             checks = ", ".join(dict.fromkeys(reason.check for reason in found.reasons))
             print(f"| {what} | {checks or 'not found'} |", flush=True)
         refused, ran = 0, 0
         for number, run in enumerate(honest):
             found = karat.verify(run, against=honest, seed=number)
             ran += found.checks.set_index("check").loc["rerun", "outcome"] == "passed"
-            refused += not found.verified
+            refused += found.refused
             for reason in found.reasons:
                 print(f"refused: {run.folder.name}: {reason.check}: {reason}")
         print(f"\n{caught} of {len(forge.made)} forged runs found")

@@ -419,7 +419,7 @@ def verify_forged(forged: list[tuple[str, Run, dict[str, Any]]], honest: list[Ru
     caught = 0
     for number, (what, run, options) in enumerate(forged):
         found = karat.verify(run, against=honest, seed=1000 + number, **options)
-        caught += not found.verified
+        caught += found.refused
         checks = ", ".join(dict.fromkeys(reason.check for reason in found.reasons))
         hint = "a note" if any("close to" in n or "but a new" in n for n in found.notes) else ""
         print(
@@ -440,7 +440,7 @@ def verify_honest(folder: Path, others: list[Run]) -> None:
     for number, (name, run, suite, at_hand) in enumerate(made):
         found = karat.verify(run, against=every, suite=suite, model=at_hand, seed=number)
         ran += found.checks.set_index("check").loc["rerun", "outcome"] == "passed"
-        refused += not found.verified
+        refused += found.refused
         for reason in found.reasons:
             print(f"refused: {name}: {reason.check}: {reason}")
     print(f"{refused} of {len(made)} honest runs refused; jobs of {ran} were run again")

@@ -57,6 +57,9 @@ RECORDS = {
     "analysis/race.py:replay_race",
     "analysis/leaderboard.py:leaderboard",
     "analysis/comparison.py:compare",
+    "analysis/all_pairs.py:compare_all",
+    "analysis/cheapest.py:cheapest",
+    "analysis/slices.py:compare_slices",
     "analysis/same_encoder.py:same",
     "reporting/plots.py:plot",
     # a compiled loop has no object to keep its arrays in

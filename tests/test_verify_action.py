@@ -40,7 +40,7 @@ def test_added_and_changed_runs_are_verified(tmp_path):
     commit(tmp_path)
     done, found = step("Verify", **INPUTS)
     assert done.returncode == 0, done.stderr
-    assert found == {"outcome": "verified", "code": "0"}
+    assert found == {"outcome": "passed", "code": "0"}
     comment = (tmp_path / "karat-verify" / "comment.md").read_text()
     assert comment.startswith("<!-- karat verify -->\n### a b;c: verified")
     assert "dummy" not in comment  # not of this pull request

@@ -20,6 +20,7 @@ _MODULES = {
     "analysis.gate": "Gate GateRates NewRuns calibrate_gate gate",
     "analysis.history": "History compare_to_history",
     "analysis.items": "ItemComparison compare_items",
+    "analysis.next_task": "NextTask next_task",
     "analysis.power": "Power power",
     "analysis.race": "Race RaceReplay race replay_race",
     "analysis.robustness": "robustness",
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from karat.analysis.history import compare_to_history as compare_to_history
     from karat.analysis.items import ItemComparison as ItemComparison
     from karat.analysis.items import compare_items as compare_items
+    from karat.analysis.next_task import NextTask as NextTask
+    from karat.analysis.next_task import next_task as next_task
     from karat.analysis.power import Power as Power
     from karat.analysis.power import power as power
     from karat.analysis.race import Race as Race

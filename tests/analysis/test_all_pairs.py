@@ -21,6 +21,7 @@ from karat.analysis.all_pairs import (
     separate,
 )
 from karat.errors import DataError, DefinitionError
+from karat.reporting.verdict import find_evidence, make_verdict
 from karat.stats.paired_tests import benjamini_hochberg, holm, rank_tasks, wilcoxon
 from karat.stats.ranking import step_down
 
@@ -249,6 +250,18 @@ def test_models_with_too_few_tasks_are_left_out():
     assert any("too few tasks: few" in note for note in found.notes)
 
 
+def test_ranks_are_those_of_the_leaderboard_whatever_is_missing():
+    rng = np.random.default_rng(3)
+    tasks = {f"t{i}": {m: [rng.random()] for m in "abcde"} for i in range(9)}
+    for task in ("t0", "t3", "t4"):
+        del tasks[task]["b"]
+    del tasks["t5"]["d"]
+    found, board = compare_all(score_table(tasks)), karat.leaderboard(score_table(tasks))
+    ranks = dict(zip(found.models, found.many.ranks.tolist(), strict=True))
+    assert ranks == board["rank"].to_dict()
+    assert [found.models[m] for m in found.many.order] == board.index.tolist()
+
+
 def test_a_name_stands_for_all_its_variants():
     t, u = {"a · x": 0.1, "a · y": 0.3, "b": 0.2}, {"a · x": 0.9, "b": 0.5}
     given = score_table({"t": t, "u": u})
@@ -260,3 +273,30 @@ def test_names_are_escaped_in_notebooks():
     names = ["<script>alert(1)</script>", "other"]
     shown = compare_pairs(pd.DataFrame([[0.9, 0.8], [0.5, 0.6]], index=names))._repr_html_()
     assert "<script>" not in shown and "&lt;script&gt;" in shown
+
+
+def test_one_task_has_no_test_over_tasks():
+    folds = {"a": [0.9, 0.8, 0.85], "b": [0.5, 0.6, 0.4], "c": [0.1, 0.2, 0.15]}
+    plain = karat.compare_all(score_table({"t": folds})).to_dict()
+    assert plain["friedman"] is None
+    for pair in plain["pairs"]:
+        assert [pair[name] for name in ("p_wilcoxon", "p_holm", "p_bh")] == [None] * 3
+        assert pair["p"] is not None and pair["test"]  # that of the folds
+    two = karat.compare_all(score_table({"t": folds, "u": folds})).to_dict()
+    assert two["friedman"]["tasks"] == 2
+
+
+def test_common_tasks_of_a_pair_have_one_count():
+    # b failed on t0: it counts as lost in the ranks, and is no common task
+    rng = np.random.default_rng(0)
+    scores = {f"t{i}": {"a": 0.9, "b": 0.8 - 0.1 * rng.random(), "c": 0.1} for i in range(8)}
+    scores["t0"]["b"] = None
+    frame = score_table(scores)
+    pairs = karat.compare_all(frame).pairs.set_index(["first", "second"])
+    assert tuple(pairs.loc[("a", "b"), ["tasks", "failed"]]) == (7, 1)
+    assert tuple(pairs.loc[("a", "c"), ["tasks", "failed"]]) == (8, 0)
+    assert karat.compare(frame, "a", "b").overall.tasks == 7
+    (verdict,) = make_verdict(karat.leaderboard(frame), find_evidence(frame))
+    assert (verdict["margin"]["tasks"], verdict["margin"]["failed"]) == (7, 1)
+    texts = [line["text"] for line in verdict["lines"] if line["what"] == "margin"]
+    assert "7 common tasks and 1 on which one failed" in texts[0]

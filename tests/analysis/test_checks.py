@@ -7,13 +7,15 @@ import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import karat
 from karat.analysis import checks
 from karat.analysis.checks import RULES, Finding, Findings, check_runs, render_page, rule_of
-from karat.errors import DefinitionError
+from karat.analysis.skipped_tasks import FEWEST_JUDGES, FEWEST_SKIPPED
+from karat.errors import DataError, DefinitionError
 from karat.execution import diagnostics
 from karat.reporting import leaderboard_output
 from karat.reporting.leaderboard_output import finding_lines, summarize_findings
@@ -283,6 +285,30 @@ def test_uninformed_and_repeated_models_do_not_saturate(made):
     assert codes([*pair, made("c", [1.0])]) == ["KRT301"]
 
 
+def taken(level, skips, models=3, metric="acc"):
+    """Return a table of scores of models on tasks of these levels; the last skips some of them."""
+    scores = {
+        f"t{t}": {f"m{m}": value + m / 1000 for m in range(models - (t in skips))}
+        for t, value in enumerate(level)
+    }
+    return score_table(scores, metric)
+
+
+LEVELS = [0.6, 0.61, 0.62, 0.63, 0.64, 0.80, 0.81, 0.82, 0.84, 0.86, 0.9, 0.93]
+
+
+def test_the_skipped_tasks_are_the_hard_ones():
+    (text,) = messages(taken(LEVELS, range(5)), "KRT305")
+    # rank sum 15 against 32.5 ± 6.16
+    assert "m2 skipped 5 of 12 tasks" in text and "p 0.0029" in text
+    assert messages(taken(LEVELS, range(7, 12)), "KRT305") == []  # the easy ones
+    assert messages(taken(LEVELS, (0, 5, 7, 9, 11)), "KRT305") == []
+    assert messages(taken(LEVELS, range(2)), "KRT305") == []  # too few
+    assert messages(taken(LEVELS, range(5), models=2), "KRT305") == []  # one model cannot judge
+    # errors have no upper bound, so tasks cannot be compared
+    assert messages(taken(LEVELS, range(5), metric="rmse"), "KRT305") == []
+
+
 # -- runs -----------------------------------------------------------------------------------
 
 
@@ -450,6 +476,7 @@ def test_pages_state_the_thresholds():
         "KRT106": [f"{checks.UNLIKE:,}"],
         "KRT301": [f"{checks.CEILING:g}", f"at least {checks.FEWEST_THERE} models"],
         "KRT302": [*map(_percent, power), f"{(1 + checks.CONFIDENCE) / 2:g}"],
+        "KRT305": [f"at least {FEWEST_SKIPPED} tasks", f"at least {FEWEST_JUDGES}"],
         "KRT401": [f"{checks.SAME:.6f}"],
     }
     for code, texts in thresholds.items():
@@ -639,18 +666,65 @@ def test_rows_needed_to_detect_a_difference_of_proportions(made, rows, found):
     )
 
 
-@pytest.mark.parametrize(("apart", "found"), [(0.0042, ["KRT302"]), (0.004, [])])
-def test_folds_needed_to_detect_a_difference(made, apart, found):
-    # (12.7062 + 1.3764) · sqrt(2 b² · 1.5) = 24.392 b against a gap of 0.1
+@pytest.mark.parametrize(("apart", "found"), [(0.0046, ["KRT302"]), (0.0045, [])])
+def test_the_test_over_folds_decides_as_it_does_for_the_letters(made, apart, found):
+    # 12.7062 · sqrt(2 b² · 1.5) = 22.008 b against a gap of 0.1
     runs = [made("a", [0.7 - apart, 0.7 + apart], metric="auc")]
     runs += [made("b", [0.6, 0.6], metric="auc")]
     assert codes(runs) == found
+    assert _one_letter(karat.leaderboard(runs)) == bool(found)
 
 
 def test_the_ratio_comes_from_the_sizes_of_the_folds(made):
-    # 10 train rows and 10 test rows in each of three folds: 1/3 + 1; t(0.975, 2) = 4.3027 and
-    # t(0.8, 2) = 1.0607 make 6.193 b of the differences a - b, a, a + b
-    for apart, found in ((0.0163, ["KRT302"]), (0.0160, [])):
+    # 10 train rows and 10 test rows in each of three folds: 1/3 + 1; t(0.975, 2) = 4.3027
+    # makes 4.968 b of the differences a - b, a, a + b
+    for apart, found in ((0.0202, ["KRT302"]), (0.0200, [])):
         ends = [0.6 - apart, 0.6, 0.6 + apart]
         runs = [made("a", ends, metric="ami"), made("b", [0.5] * 3, metric="ami")]
         assert codes(runs) == found
+
+
+def _one_letter(board):
+    """Return whether the first two models of a leaderboard share a letter."""
+    first, second = (set(letters) for letters in board["tie"].iloc[:2])
+    return bool(first & second)
+
+
+@pytest.mark.parametrize("further", [0, 4])
+def test_a_check_never_contradicts_the_letters(further):
+    # five folds, differences from clear to none; more models make the correction larger
+    rng = np.random.default_rng(3)
+    answers = []
+    for step in range(12):
+        scores = {"a": (0.7 + 0.01 * step + rng.normal(0, 0.02, 5)).tolist(), "b": [0.7] * 5}
+        scores |= {f"m{i}": (0.5 + rng.normal(0, 0.02, 5)).tolist() for i in range(further)}
+        table = score_table({"t": scores})
+        tied = _one_letter(karat.leaderboard(table))
+        answers.append(tied)
+        assert ("KRT302" in codes(table)) == tied
+        by_task = karat.leaderboard(table, by="task")
+        assert _one_letter(by_task) == tied
+    assert {*answers} == {True, False}
+
+
+TWO_METRICS = {
+    "a": [{"acc": 0.70, "auc": 0.90}, {"acc": 0.72, "auc": 0.91}, {"acc": 0.69, "auc": 0.92}],
+    "b": [{"acc": 0.71, "auc": 0.10}, {"acc": 0.70, "auc": 0.12}, {"acc": 0.69, "auc": 0.11}],
+}
+
+
+def test_a_finding_is_about_the_metric_that_is_shown(made):
+    # acc ties, auc is far apart in every fold
+    runs = [made(name, scores) for name, scores in TWO_METRICS.items()]
+    (message,) = messages(runs, "KRT302")
+    assert "(acc)" in message
+    assert "KRT302" not in codes(runs, metrics={"t": "auc"})
+    with pytest.raises(DataError, match="mcc"):
+        check_runs(runs, metrics={"t": "mcc"})
+
+
+def test_findings_below_a_leaderboard_are_about_its_metric(made, cli):
+    runs = [made(name, scores) for name, scores in TWO_METRICS.items()]
+    folder = str(runs[0].folder.parent)
+    assert "KRT302" in cli("leaderboard", folder).out
+    assert "KRT302" not in cli("leaderboard", folder, "--metric", "t=auc").out

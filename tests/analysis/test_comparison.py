@@ -126,7 +126,16 @@ def test_the_test_over_tasks_is_that_of_the_letters_or_wilcoxons(tmp_path):
         (0.05, 0.01, 8, ["one is better than other", "8 tasks", "p 0.008", "0.01", "> 0.999"]),
         (-0.05, 0.01, 8, ["other is better than one", "p 0.008"]),
         (0.003, 0.05, 8, ["practically equal", "within 0.05"]),
-        (0.0, 0.0001, 8, ["one is probably better than other", "0.0001", "not significant"]),
+        (
+            0.0,
+            0.0001,
+            8,
+            [
+                "is not significant",
+                "posterior probability",
+                "that one is ahead by more than 0.0001",
+            ],
+        ),
         (-0.001, 0.0005, 8, ["do not differ"]),
         # a test over tasks needs six of them
         (0.05, 0.01, 3, ["one is significantly better than other on 3 of 3 tasks", "at least 6"]),
@@ -541,3 +550,19 @@ def test_variants_are_named_by_their_labels(tmp_path):
     both = pair(tmp_path, "a · 4h8c", "a · 1h8c", None, "folds")
     assert (both.first, both.second) == ("a · 4h8c", "a · 1h8c")
     assert both.tasks[0].compared
+
+
+def test_what_is_not_significant_is_never_called_better():
+    # one wins 7 of 8 tasks by much, and loses one by little: p of the signs is above 0.05
+    gains = [0.2, 0.3, 0.2, 0.3, 0.2, 0.3, 0.2, -0.01]
+    scores = {f"t{i}": {"one": 0.5 + gain, "other": 0.5} for i, gain in enumerate(gains)}
+    found = compare(score_table(scores), "one", "other", rope=0.0001)
+    assert found.overall.p > 0.05 and found.overall.p_better > 0.95
+    assert "better" not in found.sentence and "not significant" in found.sentence
+
+
+def test_a_comparison_on_one_task_has_no_test_over_tasks():
+    found = compare(score_table({"t": {"a": [0.9, 0.8, 0.85], "b": [0.5, 0.6, 0.4]}}), "a", "b")
+    overall = found.to_dict()["overall"]
+    assert overall["p"] is None and overall["p_wilcoxon"] is None
+    assert "nan" not in repr(found).lower()

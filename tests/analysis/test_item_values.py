@@ -88,3 +88,95 @@ def test_groups_count_as_a_whole():
         ["a"] * 40, ["a"] * 40, answers="items", truths="items", group=group, rank=rank
     )
     assert len(contributions("mrr", [given])) == 20
+
+
+# -- clusters -------------------------------------------------------------------------------
+
+
+def clustered(rng: np.random.Generator, clusters: int, size: int) -> tuple[Predictions, np.ndarray]:
+    """Return right and wrong answers, and the cluster of each."""
+    labels = np.repeat([f"c{i}" for i in range(clusters)], size)
+    right = np.repeat(rng.random(clusters), size) > rng.random(clusters * size)
+    kinds = {"answers": "classes", "truths": "classes", "classes": ("a", "b")}
+    p = np.where(right, 0.8, 0.3) + 0.1 * rng.random(len(right))
+    chances = np.column_stack([p, 1 - p])
+    target = np.full(len(right), "a", dtype=object)
+    target[::2] = "b"
+    chances[::2] = chances[::2, ::-1]
+    predicted = np.where(chances[:, 0] > 0.5, "a", "b")
+    return Predictions(predicted, target, probabilities=chances, **kinds), labels
+
+
+@pytest.mark.parametrize("metric", ["acc", "logloss", "auc", "balacc"])
+def test_a_cluster_is_one_unit_and_the_mean_stays_the_score(metric):
+    answers, labels = clustered(np.random.default_rng(0), 30, 8)
+    values = contributions(metric, [answers], [labels])
+    assert len(values) == 30
+    expected = score(metric, answers)[0] * (-1 if metric == "logloss" else 1)
+    assert values.mean() == pytest.approx(
+        expected, abs=0.02 if metric in ("auc", "balacc") else 1e-9
+    )
+
+
+def test_the_spread_over_clusters_holds_what_items_share():
+    rng = np.random.default_rng(1)
+    errors, found = [], []
+    for _ in range(300):
+        answers, labels = clustered(rng, 40, 10)
+        values = contributions("acc", [answers], [labels])
+        errors.append(values.std(ddof=1) / np.sqrt(len(values)))
+        found.append(values.mean())
+    assert np.mean(errors) == pytest.approx(np.std(found), rel=0.12)
+    single = contributions("acc", [answers])
+    assert single.std() / np.sqrt(len(single)) < 0.65 * np.mean(errors)
+
+
+def test_clusters_may_have_items_in_several_folds():
+    answers, labels = clustered(np.random.default_rng(2), 12, 10)
+    order = np.random.default_rng(3).permutation(len(labels))
+    halves = [order[:60], order[60:]]
+    for metric in ("acc", "auc"):
+        folds = [answers.take(rows) for rows in halves]
+        values = contributions(metric, folds, [labels[rows] for rows in halves])
+        assert len(values) == 12
+
+
+def test_clusters_of_unequal_size_count_by_their_items():
+    numbers = Predictions(np.array([1.0, 1.0, 1.0, 5.0]), np.zeros(4))
+    values = contributions("mae", [numbers], [np.array(["a", "a", "a", "b"])])
+    # mean -2; the sums of deviations are +3 and -3, times 2 clusters / 4 items
+    assert values.tolist() == [-0.5, -3.5]
+
+
+# -- copies of a model ----------------------------------------------------------------------
+
+COPIED = ("acc", "logloss", "brier", "auc", "balacc", "f1_macro")
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-16, 1e-13, 1e-11, 1e-9, 1e-7, 1e-6])
+@pytest.mark.parametrize("metric", [*COPIED, "rmse", "mae", "mse", "r2", "spearman"])
+def test_a_copy_of_a_model_changes_no_other_verdict(metric, size):
+    rng = np.random.default_rng(8)
+    if metric in COPIED:
+        models = simulated(rng, 3, 150, better=0.4)
+    else:
+        target = 1000 + 100 * rng.normal(size=150)
+        spreads = (20.0, 30.0, 60.0)
+        models = [Predictions(target + s * rng.normal(size=150), target) for s in spreads]
+    copies = [*models, _copy(models[1], 1 + size * rng.normal(size=150))]
+    alone, beside = (
+        max_t(np.array([contributions(metric, [each]) for each in made]), resamples=999)
+        for made in (models, copies)
+    )
+    assert beside[1, 3] > 0.05
+    assert ((beside[:3, :3] < 0.05) == (alone < 0.05)).all()
+    assert beside[:3, :3] == pytest.approx(alone, abs=0.03)
+
+
+def _copy(model: Predictions, factor: np.ndarray) -> Predictions:
+    if model.probabilities is None:
+        return Predictions(model.predictions * factor, model.target)
+    p = np.clip(model.probabilities[:, 1] * factor, 0, 1)
+    kinds = {"answers": "classes", "truths": "classes", "classes": model.classes}
+    chances = np.column_stack([1 - p, p])
+    return Predictions(model.predictions, model.target, probabilities=chances, **kinds)

@@ -1,6 +1,7 @@
 """Leaderboards: columns, directions, failures, costs, sorting, the Pareto front and views."""
 
 import functools
+import json
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from karat.analysis.leaderboard import (
     within_limits,
 )
 from karat.errors import DataError, DefinitionError
+from karat.reporting.formats import render
 from karat.results.load import Gathered
 
 from ..score_data import make_view, score_table
@@ -430,6 +432,37 @@ ORDERED = score_table(
 )
 
 
+def test_a_winner_of_few_tasks_has_its_place_by_rank_everywhere():
+    # new wins its four tasks, all of which the others take; dummy loses everything
+    tasks = {f"t{t}": {"a": 0.9 - t / 100, "b": 0.8, "dummy": 0.1} for t in range(8)}
+    for t in range(4):
+        tasks[f"t{t}"]["new"] = 0.99
+    board = leaderboard(score_table(tasks), columns=["pareto", "costs"])
+    assert board["rank"].to_dict() == {"new": 1.0, "a": 2.0, "b": 3.0, "dummy": 4.0}
+    assert board.index.tolist() == ["new", "a", "b", "dummy"]
+    assert board["rank"].is_monotonic_increasing
+    assert np.isnan(board.at["new", "rank_low"]) and board.at["new", "tie"] == ""
+    assert board.attrs["few_tasks"] == {"new": 4}
+    rows = json.loads(render(board, "json"))
+    assert [row["model"] for row in rows] == board.index.tolist()
+    lines = render(board, "csv").splitlines()
+    assert [line.split(",")[0] for line in lines[1:5]] == board.index.tolist()
+
+
+def test_a_model_on_few_tasks_is_not_on_the_front():
+    frame = pd.DataFrame({"rank": [1.0, 2.0, 3.0], "seconds": [1.0, 2.0, 1.5]}, index=list("abc"))
+    assert pareto(frame).tolist() == [True, False, False]
+    frame.attrs["few"] = ["a"]
+    assert pareto(frame).tolist() == [False, True, True]
+
+
+def test_ranks_within_a_kind_are_by_pairs():
+    tasks = {f"t{t}": {"a": 0.9, "b": 0.8, "last": 0.1} for t in range(4)}
+    del tasks["t1"]["b"]
+    board = leaderboard(score_table(tasks, kind="k"), by="kind")
+    assert board["rank"]["k"].to_dict() == {"a": 1.0, "b": 2.0, "last": 3.0}
+
+
 @pytest.mark.parametrize(
     "sort, models",
     [
@@ -438,7 +471,7 @@ ORDERED = score_table(
         ("part", "acb"),  # models without a score come last
         ("model", "abc"),
         ("score", "bca"),  # up: 0, 1, 0.5; down: 0, 0.5, 1; part: 1, -, 0
-        ("rank", "cab"),  # b has too few tasks
+        ("rank", "bca"),  # by pairs: b 1 + 1/2, c 1 + 1/2 + 1/3, a 1 + 1 + 2/3
     ],
 )
 def test_the_best_comes_first(sort, models):
@@ -942,3 +975,47 @@ def test_a_kind_is_split_where_its_models_were_never_compared():
     ranked = board["rank"].dropna()
     assert set(ranked.index.get_level_values(0)) == {"k · group 1", "k · group 2"}
     assert ranked["k · group 2"].to_dict() == {"d": 1, "c": 2.5, "dummy": 2.5}
+
+
+# -- scores filled with those of a baseline --------------------------------------------------
+
+# a lacks fold 2 of t, which is then that of base: (0.80 + 0.82 + 0.95) / 3 = 0.85667, above other
+FILLED = {
+    "t": {"a": [0.80, 0.82, None], "other": [0.85, 0.80, 0.82], "base": [0.79, 0.80, 0.95]},
+    "u": {"other": [0.5, 0.6, 0.7], "base": [0.4, 0.5, 0.6]},
+}
+
+
+def test_a_filled_score_is_the_one_that_was_ranked():
+    table = score_table(FILLED)
+    board = leaderboard(table, missing="baseline:base")
+    assert board.at["a", "t"] == pytest.approx(2.57 / 3)
+    assert board.at["a", "u"] == pytest.approx(0.5)
+    assert board.at["other", "t"] == pytest.approx(2.47 / 3)
+    assert board.attrs["filled"] == {"a": {"t": (1, 3), "u": (3, 3)}}
+    for rule in ("worst", "penalize", "exclude"):
+        board = leaderboard(table, missing=rule)
+        assert board.at["a", "t"] == pytest.approx(0.81) and board.attrs["filled"] == {}
+
+
+def test_scores_by_task_are_in_the_order_of_the_ranks_if_filled():
+    errors = {"t": ("rmse", {"a": [2.0, None], "b": [4.0, 2.5], "base": [3.0, 1.0]})}
+    for scores, way in ((FILLED, -1), (errors, 1)):
+        board = leaderboard(score_table(scores), by="task", missing="baseline:base")
+        for _, rows in board.groupby(level="task"):
+            shown = (way * rows["score"]).round(12)
+            assert shown.is_monotonic_increasing and rows["rank"].is_monotonic_increasing
+        filled = board[board["filled"] > 0]
+        assert set(filled.index.get_level_values("model")) == {"a"}
+        assert filled["score_low"].isna().all() and board["score_low"].notna().any()
+    assert board.loc[("t", "a"), "score"] == pytest.approx(1.5)  # rmse: (2.0 + 1.0) / 2
+
+
+def test_a_fold_without_a_score_of_the_baseline_is_not_filled():
+    # fold 1 counts as the worst; the mean is that of folds 0 and 2
+    table = score_table(
+        {"t": {"a": [0.5, None, None], "b": [0.6, 0.7, 0.8], "z": [0.1, None, 0.4]}}
+    )
+    board = leaderboard(table, missing="baseline:z")
+    assert board.at["a", "t"] == pytest.approx(0.45)
+    assert board.attrs["filled"]["a"] == {"t": (1, 3)}

@@ -22,6 +22,8 @@ from karat.stats.paired_tests import (
     needed_signs,
 )
 
+from ..score_data import score_table
+
 #: the largest distance from 80 % that counts as right
 POINTS = 0.05
 SIMULATIONS = 4_000
@@ -147,7 +149,7 @@ def test_items_come_from_stored_predictions(runs):
     spread = float(np.std(right[0] - right[1], ddof=1))
     (row,) = found.tasks.to_dict("records")
     assert row["items"] == 240 and row["item_spread"] == pytest.approx(spread)
-    assert row["items_needed"] == needed_pairs(spread, 0.05)
+    assert row["items_needed"] == needed_pairs(spread, 0.05, pilot=min(row["items"], 100) - 1)
 
 
 SUITE = """
@@ -252,3 +254,36 @@ def test_no_common_task_is_an_error():
     table.loc[table["model"] == "b", "task"] = "other"
     with pytest.raises(DataError, match="no task in common"):
         equivalence(pair(table, "a", "b", None, "folds"), 0.01)
+
+
+# -- the variance of a pilot is an estimate ----------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", [6, 10, 20, 40])
+def test_the_promised_power_is_reached_on_average_over_pilots(tasks):
+    # the truth is a standard deviation of 1; the power of 80 % was 0.70 to 0.79
+    for effect in (0.4, 0.8):
+        shares = (np.arange(40) + 0.5) / 40
+        spreads = np.sqrt(scipy.stats.chi2.ppf(shares, tasks - 1) / (tasks - 1))
+        needed = np.array([needed_pairs(each, effect, pilot=tasks - 1) for each in spreads])
+        limit = scipy.stats.t.ppf(0.975, needed - 1)
+        reached = scipy.stats.nct.sf(limit, needed - 1, effect * np.sqrt(needed)).mean()
+        assert 0.79 <= reached <= 0.84
+
+
+def test_numbers_from_a_large_pilot_are_those_of_a_known_variance():
+    for needed in (needed_pairs, needed_signs):
+        assert needed(0.1, 0.05, 1e6) == needed(0.1, 0.05)
+        assert needed(0.1, 0.05, 5) > needed(0.1, 0.05, 20) > needed(0.1, 0.05)
+    assert needed_folds(0.01, 0.01, 0.1, 1e6) == needed_folds(0.01, 0.01, 0.1)
+    assert needed_folds(0.01, 0.02, 0.1, 4) > needed_folds(0.01, 0.02, 0.1)
+    assert needed_pairs(0.1, 0.0005, 9) > needed_pairs(0.1, 0.0005)  # the normal approximation
+
+
+def test_power_counts_with_the_uncertainty_of_the_pilot():
+    rng = np.random.default_rng(5)
+    gains = rng.normal(0, 0.03, 8)
+    scores = {f"t{i}": {"a": 0.7 + gain, "b": 0.7} for i, gain in enumerate(gains)}
+    found = karat.power(score_table(scores), 0.02)
+    spread = float(np.std(gains, ddof=1))
+    assert found.needed == needed_pairs(spread, 0.02, pilot=7) > needed_pairs(spread, 0.02)

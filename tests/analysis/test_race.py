@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -168,6 +169,24 @@ def test_a_replay_counts_what_races_would_have_run():
     assert found.models["eliminated"].tolist() == [0, 1, 1]
     assert len(replay_rows(found)) == 3 and "times fewer" in found.sentence
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_headline_of_a_replay_rests_on_the_races_that_were_decided():
+    # the two best are equal, so that no race can find the best; the third is far behind
+    table = table_of({"a": 0.9, "b": 0.9, "c": 0.1}, tasks=30, spread=0.2)
+    found = replay_race(table, orders=6)
+    assert found.orders["decided"].equals(found.orders["remain"] == 1)
+    if found.decided == 0:
+        assert np.isnan(found.times_fewer) and "times fewer" not in found.sentence
+        assert found.to_dict()["times_fewer"] is None
+    assert f"{int(found.orders['decided'].sum())} of 6 races" in found.sentence
+    clear = replay_race(table_of({"a": 0.9, "b": 0.5, "c": 0.1}, tasks=30, spread=0.001), orders=2)
+    assert clear.decided == 1 and "2 of 2 races (100 %)" in clear.sentence
+    assert "undecided" not in clear.sentence
+    half = dataclasses.replace(clear, orders=clear.orders.assign(decided=[True, False]))
+    half.orders["jobs"] = [0.1, 0.9]
+    assert half.times_fewer == pytest.approx(10)  # the undecided race does not count
+    assert "1 of 2 races (50 %)" in half.sentence and "90.0 % of the jobs" in half.sentence
 
 
 def test_a_replay_is_the_same_with_the_same_seed():

@@ -110,6 +110,10 @@ def test_a_corruption_under_which_the_baseline_gains_is_not_counted():
     assert row(found, "ada")["relative_mce"] == pytest.approx(2 / 3)
     assert row(found, "ada")["mce"] == pytest.approx(0.6 / 0.65)
     assert found["relative_corruptions"].tolist() == [1, 1] and (found["corruptions"] == 2).all()
+    assert found["relative_without"].tolist() == ["gaps", "gaps"]  # named, also in CSV and JSON
+    whole = robustness(table(("ada", ADA), ("ben", BEN)), baseline="ben")
+    assert whole["relative_without"].tolist() == ["", ""]
+    assert "relative_without" not in robustness(table(("ada", ADA), ("ben", BEN)))
 
 
 def test_no_relative_ratio_if_the_loss_of_the_baseline_is_within_its_error():
@@ -419,3 +423,15 @@ def test_a_model_that_declined_does_not_affect_the_others(two_classes, tmp_path)
     alone = [run for run in karat.open_runs([tmp_path]) if run.model == "logistic-regression"]
     pd.testing.assert_frame_equal(robustness(tmp_path), robustness(alone))
     pd.testing.assert_frame_equal(curves(tmp_path), curves(alone))
+
+
+def test_a_rounded_score_is_not_in_percent():
+    shares = robustness(both(), baseline="ben")
+    rounded = both()
+    rounded.loc[rounded.index[0], "value"] = 1.0000001
+    found = robustness(rounded, baseline="ben")
+    assert not any("percent" in note for note in found.attrs["notes"])
+    assert found["mce"].notna().all()
+    # errors of about 0.3, not of 99.3: ratios stay far from 1
+    assert found["mce"].min() == pytest.approx(shares["mce"].min(), abs=0.2)
+    assert (found["mce"].min() - 1) / (shares["mce"].min() - 1) > 0.5

@@ -15,6 +15,7 @@ from karat.analysis.items import TaskItems
 from karat.analysis.slices import (
     MOST_TESTED,
     Slice,
+    cluster_error,
     compare_slices,
     estimate_slices,
     held_out,
@@ -293,3 +294,53 @@ def test_tables_are_written(runs, tmp_path):
     (path,) = found.to_csv(tmp_path)
     assert pd.read_csv(path)["slice"].tolist() == found.slices["slice"].tolist()
     assert found.to_dict()["slices"][0]["worse"] == "weak"
+
+
+# -- clusters -------------------------------------------------------------------------------
+
+
+def test_the_error_over_clusters_by_hand():
+    values = np.array([1.0, 1.0, 2.0, 2.0, 6.0, 6.0, 0.0, 0.0])
+    clusters = np.repeat(list("abcd"), 2)
+    inside = np.array([True] * 6 + [False] * 2)
+    # the means of a, b and c are 1, 2 and 6
+    error, freedom = cluster_error(values[inside], np.ones(6, dtype=bool), clusters[inside])
+    assert error == pytest.approx(np.std([1, 2, 6], ddof=1) / np.sqrt(3)) and freedom == 2
+    # a cluster alone outside shows no spread
+    assert cluster_error(values, inside, clusters)[0] == np.inf
+    # each item its own cluster: the error of two means
+    apart = np.array([0.0, 2.0, 4.0, 1.0, 3.0, 5.0])
+    halves = np.arange(6) < 3
+    parts = [apart[halves].var(ddof=1) / 3, apart[~halves].var(ddof=1) / 3]
+    assert cluster_error(apart, halves, np.arange(6))[0] == pytest.approx(np.sqrt(sum(parts)))
+
+
+def test_a_slice_of_few_clusters_is_not_tested():
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(40), 10)
+    values, every = rng.normal(size=400), np.ones(400, dtype=bool)
+    few, many = (Slice("s", "s", clusters < number) for number in (5, 20))
+    assert estimate_slices(values, [(few, 1)], every, True, clusters) == []
+    assert len(estimate_slices(values, [(few, 1), (many, 1)], every, True)) == 2
+    assert len(estimate_slices(values, [(many, 1)], every, True, clusters)) == 1
+
+
+def test_items_of_a_cluster_are_on_one_side_of_the_test():
+    folds, clusters = np.tile([0, 1], 20), np.repeat(np.arange(10), 4)
+    chosen = held_out(folds, clusters)
+    assert not set(clusters[chosen]) & set(clusters[~chosen]) and chosen.sum() == 20
+    assert held_out(folds, folds).tolist() == (folds == 1).tolist()
+
+
+def test_slices_of_equal_models_are_rarely_worse_over_clusters():
+    """Losses that groups share, and slices of whole groups: 5 %, where items give over 20 %."""
+    rng, wrong = np.random.default_rng(1), {"items": 0, "groups": 0}
+    groups = np.repeat(np.arange(40), 25)
+    for _ in range(200):
+        values = 0.8 * rng.normal(size=40)[groups] + rng.normal(size=1000)
+        inside = (rng.random(40) < 0.4)[groups]
+        tests = [(Slice("s", "s", inside), 1)]
+        for name, clusters in (("items", None), ("groups", groups)):
+            found = estimate_slices(values, tests, np.arange(1000) >= 0, False, clusters)
+            wrong[name] += bool(found) and found[0].p < 0.05
+    assert wrong["groups"] / 200 <= 0.08 and wrong["items"] / 200 > 0.2

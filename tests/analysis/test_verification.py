@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,14 +73,14 @@ def score_again(run):
 
 def refused(run, **options):
     found = verify(run, seed=0, **options)
-    assert not found.verified
+    assert found.refused
     return {reason.check for reason in found.reasons}
 
 
 def test_honest_runs_are_verified(honest):
     for run in karat.open_runs(honest):
         found = verify(run, against=[honest], seed=0, jobs=2)
-        assert found.verified, [*map(str, found.reasons)]
+        assert not found.refused, [*map(str, found.reasons)]
         assert set(found.checks["outcome"]) == {"passed"}
         assert found.checks["check"].tolist() == list(CHECKS)
 
@@ -89,7 +90,7 @@ def test_equal_predictions_of_equal_encoders_are_explained_by_a_new_run(honest):
     (run,) = (run for run in karat.open_runs(honest) if run.model == "onehot")
     assert refused(run, against=[honest], jobs=0) == {"copies"}
     found = verify(run, against=[honest], seed=0, jobs=4)
-    assert found.verified and any("ordinal" in note for note in found.notes)
+    assert not found.refused and any("ordinal" in note for note in found.notes)
 
 
 def test_edited_scores(copied):
@@ -125,7 +126,7 @@ def test_predictions_that_the_model_does_not_give(copied):
     for fold in (0, 1):
         edit_rows(run, "breast-cancer", fold, correct)
     score_again(run)
-    assert verify(run, jobs=0).verified  # all fits, but the model
+    assert not verify(run, jobs=0).refused  # all fits, but the model
     assert refused(run, jobs=4) == {"rerun"}
 
 
@@ -147,7 +148,7 @@ def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
     versions = {**run.about["versions"], "scikit-learn": "1.5.0"}
     edit(run.folder / "run.json", versions=versions)
     found = verify(run.folder, seed=0, model=forest)
-    assert found.verified and any("scikit-learn 1.5.0" in note for note in found.notes)
+    assert not found.refused and any("scikit-learn 1.5.0" in note for note in found.notes)
 
     def closer(rows, at, header):
         for row in rows:
@@ -190,9 +191,9 @@ def test_a_copy_under_another_name(copied, honest):
         edit(path, model="mine")
     Run(run.folder).finish()
     run = Run(run.folder)
-    assert verify(run).verified and "rerun" in verify(run).notes[0]
+    assert not verify(run).refused and "rerun" in verify(run).notes[-1]
     assert refused(run, against=[honest]) == {"copies"}
-    assert verify(run, against=[honest], model="ordinal", jobs=4).verified
+    assert not verify(run, against=[honest], model="ordinal", jobs=4).refused
     assert "rerun" in refused(run, model="dummy")
     edit(run.folder / "run.json", base="ordinal")  # variants of an encoder are not compared
     assert "schema" in refused(Run(run.folder), against=[honest])
@@ -206,7 +207,7 @@ def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_
         edit(path, model="mine")
     Run(run.folder).finish()
     found = verify(Run(run.folder), against=[honest])
-    assert found.verified
+    assert not found.refused
     assert [note for note in found.notes if "onehot" in note and "-m" in note]
     assert refused(Run(run.folder), against=[honest], model="dummy") >= {"copies", "rerun"}
 
@@ -217,7 +218,7 @@ def test_a_possible_copy_is_run_again_first(tmp_path, monkeypatch):
     runs = karat.evaluate(["onehot", "ordinal"], "quickstart", items=False, **options)
     monkeypatch.setattr(_Work, "_most_surprising", lambda self, records: ("penguins", 0))
     found = verify(runs[0], against=[tmp_path], seed=0, jobs=1)
-    assert found.verified and any("ordinal" in note for note in found.notes)
+    assert not found.refused and any("ordinal" in note for note in found.notes)
 
 
 def test_removed_jobs_and_damaged_records(copied):
@@ -263,12 +264,12 @@ def test_cpu_times_that_no_processor_has(tmp_path, monkeypatch):
     monkeypatch.setattr("karat.analysis.verification.GPU", ())
     suite = {"only": "diabetes", "folds": [0, 1], "output": tmp_path, "items": False}
     (run,) = karat.evaluate("ridge", "quickstart", **suite)
-    assert verify(run, seed=0).verified
+    assert not verify(run, seed=0).refused
     for path in (run.folder / "jobs").glob("*.json"):
         record = json.loads(path.read_text())
         times = [n for n, v in record.items() if n.endswith("seconds") and isinstance(v, float)]
         edit(path, **{name: record[name] / 1000 for name in times})
-    assert verify(run.folder, jobs=0).verified  # all times fit each other
+    assert not verify(run.folder, jobs=0).refused  # all times fit each other
     assert refused(run.folder) == {"timing"}
 
 
@@ -284,7 +285,7 @@ def corrupted(tmp_path):
 
 def test_predictions_on_corrupted_data(corrupted):
     run, suite = corrupted
-    assert verify(run, suite=suite, seed=0).verified
+    assert not verify(run, suite=suite, seed=0).refused
     for clean in run.folder.glob("predictions/diabetes/*/predictions.csv"):
         for view in clean.parent.glob("*/predictions.csv"):
             shutil.copy(clean, view)
@@ -305,7 +306,7 @@ def test_predictions_that_are_declared_as_not_stored(corrupted):
     (task,) = (dataclasses.replace(task, keep_predictions="clean") for task in suite)
     own = karat.Suite("quickstart", (task,))
     (run,) = karat.evaluate("ridge", own, folds=[0], output=run.folder.parent / "b", items=False)
-    assert verify(run, suite=own, seed=0).verified
+    assert not verify(run, suite=own, seed=0).refused
     path = run.folder / "jobs" / "diabetes.0.json"
     views = json.loads(path.read_text())["views"]
     for view in views[1:]:
@@ -415,3 +416,60 @@ def test_a_scaled_copy_is_a_copy():
     sets.append(rng.dirichlet([2, 2, 2], 60))
     one, scaled, other = (Predictions(names, names, probabilities=p, **labels) for p in sets)
     assert are_copies(scaled, one) and not are_copies(other, one)
+
+
+# -- what could not be checked, costs, and folds -----------------------------------------------
+
+
+def test_a_run_is_verified_only_if_all_checks_were_made(honest, copied):
+    run = copied("dummy")
+    found = verify(run, against=[honest], jobs=1, seed=0)
+    assert found.verified and found.sentence == "Verified." and found.skipped == {}
+    found = verify(run, jobs=0)
+    assert not found.verified and not found.refused
+    assert [*found.skipped] == ["copies", "rerun"] and all(found.skipped.values())
+    assert found.sentence.startswith("Not refused, but 2 of 6 checks could not be made: copies (")
+    made = found.to_dict()
+    assert (made["verified"], made["refused"]) == (False, False)
+
+
+@pytest.mark.parametrize("change", [{"dimensions": 4}, {"vector_bytes": 16}, {"precision": "int8"}])
+def test_sizes_of_vectors_must_be_those_of_a_new_run(copied, change):
+    run = copied("onehot")
+    for path in (run.folder / "jobs").glob("*.json"):
+        edit(path, **change)
+    Run(run.folder).finish()
+    assert refused(run, jobs=1) == {"rerun"}
+
+
+def test_memory_and_time_within_a_factor(copied, monkeypatch):
+    run = copied("dummy")
+    again = {"dimensions": None, "peak_memory_mb": 900.0}
+    work = _Work(run, [], 1, 0, _Reference(run, None, None, Catalog()))
+    record = {**work.done[0], "peak_memory_mb": 290.0, "seconds": 2.0, "cpu_seconds": 2.0}
+    fresh = SimpleNamespace(record={"peak_memory_mb": 880.0})
+    monkeypatch.setattr(work.reference, "run_again", lambda *_, **__: fresh)
+    work._compare_costs(record, again, 39.0)
+    assert [reason.check for reason in work.reasons] == ["rerun"]  # 880 > 3 × 290
+    fresh.record["peak_memory_mb"] = 860.0  # this process is larger than a worker
+    work._compare_costs(record, again, 39.0)
+    assert len(work.reasons) == 1
+    work._compare_costs({**record, "seconds": 1.9}, again, 39.0)  # 39 > 20 × 1.9
+    assert [reason.check for reason in work.reasons[1:]] == ["timing"]
+
+
+def test_costs_of_the_compact_file_must_be_those_of_the_records(copied):
+    run = copied("onehot")
+    for path in (run.folder / "jobs").glob("*.json"):
+        original = path.read_text()
+        edit(path, peak_memory_mb=1.0)
+        Run(run.folder).finish()
+        path.write_text(original)
+    found = verify(run, jobs=0)
+    if (run.folder / "scores" / "jobs.columns").is_file():
+        assert any("costs" in reason.message for reason in found.reasons)
+
+
+def test_folds_that_the_suite_has_more_are_noted(copied):
+    found = verify(copied("dummy"), jobs=0)
+    assert "data: diabetes: the run has 2 of the 5 folds." in found.notes

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from karat.stats.paired_tests import mean_of
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import Ranks, rank_each, rank_models, ranked_on_few
 
 KINDS = ("classification", "regression", "similarity", "clustering")
@@ -60,7 +61,7 @@ def _takes(states: list[str]) -> np.ndarray:
 
 
 def _means_of_ranks(values: list[np.ndarray], states: list[str]) -> np.ndarray:
-    return np.nan_to_num(mean_of(rank_each(values, _takes(states))))
+    return np.nan_to_num(mean_ranks(rank_each(values, _takes(states))))
 
 
 def _ranks(values: list[np.ndarray], states: list[str]) -> Ranks:

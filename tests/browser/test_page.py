@@ -19,6 +19,7 @@ from karat.core.formatting import format_p, rounded
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.reporting.page import make_bundle
 from karat.stats.paired_tests import holm
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 
 from ..score_data import score_table, write_run
@@ -76,7 +77,9 @@ def assert_equal_to_python(browser, bundle, tasks):
     browser.run("Karat.choose(arguments[0])", tasks)
     expected = chosen_ranks(bundle, tasks)
     browser.until("return Karat.ranking.ready")
-    for name in ("mean", "low", "high"):
+    mean = np.array(browser.run("return Karat.ranking.mean"), dtype=float)
+    np.testing.assert_array_equal(mean, expected.mean)  # to the last bit
+    for name in ("low", "high"):
         found = np.array(browser.run(f"return Karat.ranking.{name}"), dtype=float)
         assert found == pytest.approx(getattr(expected, name), abs=1e-6, nan_ok=True)
     assert browser.run("return Karat.ranking.tie") == expected.ties
@@ -98,6 +101,31 @@ def test_many_tasks_are_compared_with_the_random_signs_of_python(browser, wide):
     for tasks in (list(range(0, 28)), list(range(3, 30, 2)), [29, *range(12)]):
         found = assert_equal_to_python(browser, bundle, tasks)
     assert len(set(found.ties)) > 1 and np.isnan(found.each).any()
+
+
+def test_a_model_without_a_common_task_has_no_rank(opened):
+    # the last two models never meet: the one with fewer tasks is left out
+    script = """
+      const rows = (values) => values.map((value) => [value]);
+      const task = (who, values) => ({ who, rows: rows(values) });
+      const tasks = [
+        task([0, 1, 2], [3, 2, 1]), task([0, 1, 2], [1, 2, 3]), task([0, 1, 3], [3, 2, 1]),
+      ];
+      return Karat.ranks.rankEach(tasks, 4).mean"""
+    found = opened.run(script)
+    # 0 loses one of three tasks to 1, both lose one of two to 2
+    assert found[:3] == pytest.approx([1 + 1 / 3 + 1 / 2, 1 + 2 / 3 + 1 / 2, 1 + 1 / 2 + 1 / 2])
+    assert found[3] is None
+    ranks = np.array([[1.0, 3, 1], [2, 2, 2], [3, 1, np.nan], [np.nan, np.nan, 3]])
+    np.testing.assert_array_equal(np.array(found, dtype=float), mean_ranks(ranks))
+
+
+def test_the_order_is_that_of_the_ranks_also_with_few_tasks(browser, full, write_page, tmp_path):
+    models = [{**model, "few": m == 0, "rank": 1.0 + m} for m, model in enumerate(full["models"])]
+    browser.open(write_page({**full, "models": models}, tmp_path / "few.html"))
+    assert browser.run("return Karat.order()") == list(range(len(models)))
+    first = browser.texts("#board tbody th .link")[0]
+    assert first == models[0]["name"]
 
 
 def test_signs_are_those_of_python(opened):
@@ -205,6 +233,45 @@ def test_two_models_have_the_p_of_karat_compare(browser, write_page, tmp_path, r
     for row in rows:
         found = expected.loc[row[0]]
         assert row[5:8] == [format_p(found["p"]), format_p(found["p_holm"]), "corrected t"]
+
+
+NEXT = "return Karat.nextTask(Karat.ranking, Karat.data.models.length)"
+
+
+@pytest.mark.parametrize("skipped", [0.0, 0.25])
+def test_the_next_task_is_that_of_python(browser, write_page, tmp_path, skipped):
+    rng = np.random.default_rng(3)
+    for m, name in enumerate("abcde"):
+        scores = {f"t{t:02}": (rng.random(2) + 0.1 * m).round(2).tolist() for t in range(30)}
+        scores["t07"][0] = None  # a failed fold
+        skip = {task: "declined" for task in scores if rng.random() < skipped}
+        write_run(tmp_path / "runs", name, {**scores, **skip})
+    browser.open(write_page(make_bundle(tmp_path / "runs"), tmp_path / "page.html"))
+    rows = karat.next_task(tmp_path / "runs").models.set_index("model")
+    names = browser.run("return Karat.data.models.map((model) => model.name)")
+    for name, found in zip(names, browser.run(NEXT), strict=True):
+        expected = rows.loc[name]
+        assert (found is None) == bool(np.isnan(expected["next_low"]))
+        if found is not None:
+            ends = [expected["next_low"], expected["next_high"], expected["tasks"]]
+            assert [found["low"], found["high"], found["tasks"]] == ends
+            assert found["first"] == pytest.approx(expected["first"], abs=1e-9)
+            assert found["loss"] == pytest.approx(expected["loss"], abs=1e-9)
+    column = [text for text in browser.texts("#board thead th") if text.startswith("next task")]
+    assert column == ["next task90 % · first · loss"]
+    best = rows.dropna(subset=["next_low"]).iloc[0]
+    assert f"{best['next_low']:.0f} – {best['next_high']:.0f}" in browser.texts("#board .next")[0]
+    # a selection of tasks is computed anew; with fewer than 19 there is no such column
+    browser.run("Karat.choose([...Array(20).keys()])")
+    chosen = [f"t{t:02}" for t in range(20)]
+    tasks = browser.run("return Karat.data.tasks.map((task) => task.name)")[:20]
+    assert tasks == chosen
+    if not skipped:
+        assert [row["tasks"] for row in browser.run(NEXT)] == [20] * 5
+    browser.run("Karat.choose([0, 1, 2, 3, 4])")
+    assert browser.run(NEXT) is None
+    assert browser.count("#board [data-key='next']") == 0
+    assert browser.console_messages() == []
 
 
 def test_one_fold_is_not_tested(browser, write_page, tmp_path):

@@ -599,3 +599,26 @@ def test_modules_of_the_current_folder_do_not_hide_installed_ones(here):
     )
     assert done.returncode == 0, done.stderr
     assert "Mine" in done.stdout
+
+
+def test_models_that_use_a_seed_run_with_several(cli, here):
+    given = ("mine", *DEFINED, "-m", "random", "-m", "onehot", "--seeds", 3)
+    code, out, err = cli("run", *given, "-w", 1, "-o", "results")
+    assert code == 0 and "40 jobs" in err and "3 seeds from 42" in err
+    assert "4 folders" in err and re.search(r"results/\*\.[0-9T]+\*", err)
+    assert "random: standard deviation over seeds" in out
+    code, out, _ = cli("status", "results")
+    assert code == 0 and "random (seed 3)" in out
+    code, out, _ = cli("plan", *given)
+    assert code == 0 and "40 jobs" in out  # 2 tasks of 5 folds, 3 + 1 fits
+    assert re.search(r"random +halves +5 × 3 seeds", out)
+    assert re.search(r"onehot +halves +5 *$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("seeds", [0, -1, 1001, "x", 2.5])
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_wrong_number_of_seeds_is_one_message(cli, here, command, seeds):
+    code, out, err = cli(command, "mine", *DEFINED, f"--seeds={seeds}")
+    assert code == 2 and not out
+    assert err.count("seeds") == 1 and str(seeds) in err
+    assert not (here / "results").exists()

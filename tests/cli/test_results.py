@@ -14,6 +14,9 @@ import pytest
 
 import karat
 
+from ..cluster_data import run_users
+from ..score_data import write_run
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
@@ -225,3 +228,88 @@ def test_a_note_about_a_damaged_record_is_printed_once(results, tmp_path, python
     (tmp_path / "new" / "run" / "jobs" / "diabetes.1.json").write_text("{")
     found = python("-m", "karat", "gate", tmp_path / "new", "--against", tmp_path / "old")
     assert found.stderr.count("damaged") == 1
+
+
+def test_the_next_task_needs_19_tasks(results, cli, tmp_path):
+    code, out, err = cli("leaderboard", results, "--next")
+    assert (code, out) == (2, "")
+    assert err.count("error: ") == 1 and len(err.splitlines()) == 1
+    assert "needs at least 19 tasks, and there are 2 tasks" in err
+    for model, score in (("a", 0.9), ("b", 0.8)):
+        write_run(tmp_path / "many", model, {f"t{t}": [score] for t in range(19)})
+    code, out, err = cli("leaderboard", tmp_path / "many", "--next", "--format", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == karat.next_task(tmp_path / "many").to_dict()
+    code, _, err = cli("leaderboard", tmp_path / "many", "--next", "--by", "task")
+    assert code == 2 and "--next conflicts with --by" in err
+
+
+# -- clusters of items ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("users")
+    run_users(folder)
+    return folder
+
+
+def test_a_cluster_column_is_the_unit_of_compare_and_leaderboard(users, cli):
+    both = ("-a", "a", "-b", "b", "--format", "json")
+    rows = json.loads(cli("compare", users, *both).out)
+    groups = json.loads(cli("compare", users, *both, "--cluster", "user").out)
+    assert rows["tasks"][0]["p"] < 0.001 and rows["tasks"][0]["clusters"] == 0
+    assert groups["tasks"][0]["p"] > 0.05 and groups["tasks"][0]["clusters"] == 24
+    assert any("Items are assumed independent" in note for note in rows["notes"])
+    assert 'The unit is the cluster "user": 24 clusters of 240 items.' in groups["notes"]
+    letters = [
+        frame(cli("leaderboard", users, "--format", "csv", *options).out)["tie"].tolist()
+        for options in ([], ["--cluster", "user"])
+    ]
+    assert letters == [["a", "b"], ["a", "a"]]
+
+
+def test_a_gate_says_what_its_unit_is(users, cli):
+    a, b = (next(users.glob(f"{name}.*")) for name in "ab")
+    plain = cli("gate", b, "--against", a)
+    assert plain.code == 1 and "Items are assumed independent" in " ".join(plain.out.split())
+    found = cli("gate", b, "--against", a, "--cluster", "user")
+    assert found.code == 3 and "24 clusters of 240 items" in " ".join(found.out.split())
+    rates = cli("gate", "--calibrate", a, "--cluster", "user", "--format", "json")
+    assert rates.code == 0 and json.loads(rates.out)["cluster"] == "user"
+    other = cli("gate", b, "--against", a, "--format", "json")
+    assert any("with --cluster user" in note for note in json.loads(other.out)["notes"])
+
+
+@pytest.mark.parametrize("column", ["usr", "same"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["leaderboard"], ["compare"], ["compare", "-a", "a", "-b", "b"]),
+        ["compare", "-a", "a", "-b", "b", "--by", "auto"],
+        *(
+            ["cheapest", "--cost", "seconds"],
+            ["report"],
+            ["gate"],
+            ["gate", "--calibrate"],
+            ["same"],
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_cluster_column_is_one_clear_message(users, cli, command, column, tmp_path):
+    a, b = (next(users.glob(f"{name}.*")) for name in "ab")
+    rest = {"gate": [b, "--against", a], "same": [a, b], "report": [users, "-o", tmp_path / "r"]}
+    where = [a] if command[-1] == "--calibrate" else rest.get(command[0], [users])
+    code, out, err = cli(*command, *where, "--cluster", column)
+    assert (code, out) == (2, "") and len(err.strip().splitlines()) == 1
+    wanted = 'no column "usr" is kept' if column == "usr" else '"same" has one value in users'
+    assert wanted in err
+
+
+def test_a_cluster_column_does_not_fit_every_question(users, cli):
+    run = next(users.glob("a.*"))
+    code, _, err = cli("compare", "--history", run, "--cluster", "user")
+    assert code == 2 and "--cluster cannot be used with --history" in err
+    code, _, err = cli("compare", users, "-a", "a", "-b", "b", "--items", "--cluster", "user")
+    assert code == 2 and "--cluster cannot be used" in err

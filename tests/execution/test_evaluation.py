@@ -15,11 +15,13 @@ from sklearn.pipeline import make_pipeline
 
 import karat
 from karat.config.catalog import Catalog
-from karat.errors import DefinitionError, JobsFailed, KaratWarning
+from karat.errors import DataError, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.evaluation import find_models_and_suite, find_suite, make_options, plan_suite
 from karat.execution.runner import Options
 from karat.models.model import StatelessEncoder
 from karat.models.tabular_encoders import OneHotTable
+from karat.results.load import status
+from karat.results.selection import pooled_sides
 
 
 class Letters(StatelessEncoder):
@@ -120,6 +122,11 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"seed": 1.5}, "1.5"),
         ({"seed": 2**31}, "2147483648"),
         ({"seed": True}, "True"),
+        ({"seeds": 0}, "seeds must be an integer from 1 to 1000, got 0"),
+        ({"seeds": 1001}, "1001"),
+        ({"seeds": True}, "True"),
+        ({"seeds": 2.5}, "2.5"),
+        ({"seeds": "3"}, "'3'"),
         ({"max_rows": 1}, "max_rows"),
         ({"folds": [0, "1"]}, "folds"),
         ({"inference": [0]}, "inference"),
@@ -285,3 +292,184 @@ def test_a_model_that_moves_when_it_is_imported_or_made_moves_no_results(
     assert {r["status"] for run in runs for r in run.records()} == {"ok"}
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+# -- seeds ----------------------------------------------------------------------------------
+
+
+class Seeded(StatelessEncoder):
+    """Its vectors depend on its seed only, through a generator that the test can repeat."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def transform(self, items):
+        return np.random.default_rng(self.random_state).normal(size=(len(items), 3))
+
+
+@pytest.fixture
+def noisy_runs(models, two_classes, tmp_path):
+    """Run a model with a seed, and one without, on two folds with three seeds."""
+    given = {"noisy": models.Noisy, "plain": models.Plain}
+    return karat.evaluate(given, two_classes(), output=tmp_path / "three", seeds=3)
+
+
+def test_the_first_of_several_seeds_writes_what_a_run_without_writes(
+    models, two_classes, noisy_runs, contents, tmp_path
+):
+    given = {"noisy": models.Noisy, "plain": models.Plain}
+    assert [(run.model, run.about.get("replicate")) for run in noisy_runs] == [
+        *(("noisy", None), ("noisy", 1), ("noisy", 2)),
+        ("plain", None),
+    ]
+    once = karat.evaluate(given, two_classes(), output=tmp_path / "one", seeds=1)
+    assert [run.model for run in once] == ["noisy", "plain"]
+    facts = ("stamp", "command", "karat")
+    for run, other in zip(once, (noisy_runs[0], noisy_runs[3]), strict=True):
+        assert {k: v for k, v in run.about.items() if k not in facts} == {
+            k: v for k, v in other.about.items() if k not in facts
+        }
+    first = contents([noisy_runs[0], noisy_runs[3]])
+    names = [place for place in contents(once) if place[1] != "run.json"]
+    assert len(names) > 8
+    assert {n: contents(once)[n] for n in names} == {n: first[n] for n in names}
+
+
+def test_further_seeds_differ_in_the_seed_of_the_model_only(noisy_runs):
+    first, second, third, _ = noisy_runs
+    seeds = [[record["seed"] for record in run.records()] for run in noisy_runs[:3]]
+    assert seeds == [[42, 43], [1_000_042, 1_000_043], [2_000_042, 2_000_043]]
+    assert [record.get("replicate") for record in second.records()] == [1, 1]
+    for fold in (0, 1):
+        answers = [run.predictions("halves", fold) for run in (first, second, third)]
+        assert all((each.key == answers[0].key).all() for each in answers)
+        assert all((each.target == answers[0].target).all() for each in answers)
+        columns = {tuple(each.probabilities[:, 0]) for each in answers}
+        assert len(columns) == 3
+
+
+def test_seeds_do_not_depend_on_the_number_of_workers(
+    models, two_classes, noisy_runs, contents, tmp_path
+):
+    given = {"noisy": models.Noisy, "plain": models.Plain}
+    workers = karat.evaluate(given, two_classes(), output=tmp_path / "w", seeds=3, workers=2)
+    for run, other in zip(noisy_runs, workers, strict=True):
+        one, two = contents([run]), contents([other])
+        assert {n: c for n, c in one.items() if n[1] != "run.json"} == {
+            n: c for n, c in two.items() if n[1] != "run.json"
+        }
+
+
+def test_the_leaderboard_shows_the_mean_over_seeds(noisy_runs):
+    tables = [pd.read_csv(run.folder / "scores" / "scores.csv") for run in noisy_runs[:3]]
+    means = [table.loc[table["metric"] == "acc", "value"].mean() for table in tables]
+    assert len(set(means)) > 1
+    board = karat.leaderboard(noisy_runs)
+    assert board.loc["noisy", "halves"] == pytest.approx(np.mean(means))
+    spread = board.attrs["seed_spread"]
+    assert spread == {"noisy": {"halves": pytest.approx(np.std(means, ddof=1))}}
+    seconds = [record["seconds"] for run in noisy_runs[:3] for record in run.records()]
+    assert board.loc["noisy", "seconds"] == pytest.approx(sum(seconds) / 3)
+    assert board["failed"].tolist() == [0, 0]
+    board = karat.leaderboard(noisy_runs, by="task")
+    assert board.loc[("halves", "noisy"), "score"] == pytest.approx(np.mean(means))
+
+
+def test_all_fits_of_a_fold_can_be_read(noisy_runs):
+    sides = {side.model: side for side in pooled_sides(noisy_runs)}
+    assert sides["noisy"].replicates("halves") == {0: [0, 1, 2], 1: [0, 1, 2]}
+    assert sides["plain"].replicates("halves") == {0: [0], 1: [0]}
+    side = sides["noisy"]
+    scores = side.replicate_scores("halves", "auc")
+    for fold in (0, 1):
+        stored = [run.records()[fold]["views"][0]["scores"]["auc"] for run in noisy_runs[:3]]
+        assert scores[fold] == dict(enumerate(stored))
+        (mean,) = [a.scores["auc"] for (f, _), a in side_units(side).items() if f == fold]
+        assert mean == pytest.approx(np.mean(stored))
+        for number, run in enumerate(noisy_runs[:3]):
+            one = side.run.predictions("halves", fold, replicate=number)
+            assert (one.probabilities == run.predictions("halves", fold).probabilities).all()
+        default = side.run.predictions("halves", fold).probabilities
+        assert (default == noisy_runs[0].predictions("halves", fold).probabilities).all()
+    with pytest.raises(DataError, match="replicate 3"):
+        side.run.predictions("halves", 0, replicate=3)
+    with pytest.raises(DataError, match="one fit"):
+        noisy_runs[0].predictions("halves", 0, replicate=1)
+
+
+def side_units(side):
+    (units,) = side.answered["halves"].values()
+    return units
+
+
+def test_a_model_with_several_seeds_is_paired_with_one_that_is_fitted_once(noisy_runs):
+    found = karat.compare(noisy_runs, "noisy", "plain")
+    assert found.tasks["folds"].tolist() == [2]
+    assert any("3 seeds" in note for note in found.notes)
+
+
+def test_more_seeds_complete_a_run_and_fewer_lose_nothing(models, two_classes, tmp_path):
+    def run(seeds):
+        given = {"noisy": models.Noisy, "plain": models.Plain}
+        return karat.evaluate(given, two_classes(), output=tmp_path, seeds=seeds, resume=True)
+
+    first = run(1)
+    times = [record["utc"] for each in first for record in each.records()]
+    more = run(3)
+    assert {each.folder for each in first} < {each.folder for each in more}
+    assert len(more) == 4 == len(list(tmp_path.iterdir()))
+    again = run(2)
+    assert [each.folder for each in again] == [more[0].folder, more[1].folder, more[3].folder]
+    assert len(list(tmp_path.iterdir())) == 4
+    assert [r["utc"] for each in first for r in each.records()] == times
+    assert status(tmp_path)["model"].tolist() == [
+        "noisy",
+        "noisy (seed 2)",
+        "noisy (seed 3)",
+        "plain",
+    ]
+
+
+def test_a_fit_that_fails_leaves_the_mean_of_the_others(two_classes, tmp_path):
+    class Fragile(Seeded):
+        def fit(self, items, y=None):
+            if self.random_state == 43:  # the first fit of fold 1
+                raise ValueError("unlucky")
+            return self
+
+        requires_fit = True
+
+    with pytest.warns(KaratWarning, match="unlucky"):
+        runs = karat.evaluate({"fragile": Fragile}, two_classes(), output=tmp_path, seeds=3)
+    assert [run.model for run in runs] == ["fragile"] * 3
+    board = karat.leaderboard(runs)
+    assert board.loc["fragile", "failed"] == 1
+    values = [
+        [r["views"][0]["scores"]["acc"] if r["views"] else None for r in run.records()]
+        for run in runs
+    ]
+    assert values[0][1] is None
+    folds = [np.mean([v[0] for v in values]), np.mean([values[1][1], values[2][1]])]
+    assert board.loc["fragile", "halves"] == pytest.approx(np.mean(folds))
+    (side,) = pooled_sides(runs)
+    assert side.replicates("halves") == {0: [0, 1, 2], 1: [0, 1]}
+    chosen = side.run.predictions("halves", 1).probabilities
+    assert (chosen == runs[1].predictions("halves", 1).probabilities).all()
+
+
+def test_vectors_of_a_stateless_encoder_have_one_seed_for_each_fit(two_classes, tmp_path):
+    runs = karat.evaluate(["random", "onehot"], two_classes(), output=tmp_path, seeds=2, workers=1)
+    assert [run.model for run in runs] == ["random", "random", "onehot"]
+    answers = [run.predictions("halves", 0).probabilities for run in runs[:2]]
+    assert (answers[0] != answers[1]).any()
+
+
+def test_a_random_head_makes_an_encoder_use_a_seed(two_classes, line):
+    tree = {"use": "trained", "head": "decision-tree"}
+    tasks = [two_classes(), two_classes(name="tree", data="halves", probe=tree), line()]
+    plan = planned(tasks, seeds=3)
+    assert plan.seeded == {("OneHotTable", "tree")}
+    jobs = [(model.replicate, task.task.name, fold) for model, task, fold in plan.jobs]
+    first = [(0, name, fold) for name in ("halves", "tree", "line") for fold in (0, 1)]
+    assert sorted(jobs) == sorted([*first, *((r, "tree", f) for r in (1, 2) for f in (0, 1))])
+    assert len(planned(tasks, seeds=1).jobs) == 6

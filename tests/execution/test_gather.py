@@ -344,6 +344,27 @@ def test_shards_that_are_killed_at_random(tmp_path):
     assert facts["double"] == 0
 
 
+def test_shards_with_several_seeds_are_gathered(tasks, tmp_path):
+    given = {"seeds": 3, "items": False}
+    models = ["random", "onehot"]
+    for part in (1, 2, 3):
+        evaluate(models, tasks, output=tmp_path / "shards", shard=f"{part}/3", **given)
+    found = gather(tmp_path / "shards", tmp_path / "gathered")
+    whole = evaluate(models, tasks, output=tmp_path / "whole", **given)
+    assert found.is_complete and not found.outdated and not found.double
+    assert [run.about.get("replicate") for run in found.runs] == [None, 1, 2, None]
+    assert_equal_runs(found.runs, whole)
+    jobs = [r for run in whole for r in run.records() if r["fold"] is not None]
+    assert found.planned == len(jobs) == 38
+    (shard,) = (tmp_path / "shards").glob("shard-1*")
+    for path in shard.glob("random.*"):
+        shutil.rmtree(path)
+    left = gather(tmp_path / "shards", tmp_path / "rest").missing
+    assert left and {name for name, _, _ in left} <= {
+        *("random", "random (seed 2)", "random (seed 3)")
+    }
+
+
 @pytest.fixture
 def plan(two_classes, line, words):
     models = [adapt(OneHotTable(), "one hot"), adapt(DummyClassifier(), 'a "fold": null')]

@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.analysis.leaderboard import leaderboard
+from karat.analysis.leaderboard import DIFFERENCES, leaderboard
 from karat.cli.app import karat as group
 from karat.core.formatting import rounded
 from karat.errors import DefinitionError
 from karat.reporting import leaderboard_output as findings
 from karat.reporting.formats import (
+    BY_PAIRS,
     FORMATS,
     _of_coverage,
     caption,
@@ -53,12 +54,25 @@ def board(**options):
 
 
 def test_markdown():
-    assert render(board(), "markdown").splitlines()[2:7] == [
+    # the letters and the difference of these tasks have a test of their own
+    made = board().drop(columns=list(DIFFERENCES)).assign(tie="")
+    assert render(made, "markdown").splitlines()[2:7] == [
         "| model |    rank | adult<br>auc ↑ | rents<br>rmse ↓ | failed | n/a | time | memory |",
         "| ----- | ------: | -------------: | --------------: | -----: | --: | ---: | -----: |",
         "| good  | **1.5** |      **0.875** |           20.00 |      0 |   0 |    – |      – |",
         "| bad   | **1.5** |          0.375 |       **10.00** |      0 |   0 |    – |      – |",
         "| part  |     3.0 |              … |          failed |      0 |   0 |    – |      – |",
+    ]
+
+
+def test_differences_over_these_tasks_have_a_column():
+    rows = [[cell.strip() for cell in row] for row in parsed(render(board(), "markdown"))]
+    assert rows[0][2:4] == ["tie", "difference, 95 %"]
+    # adult: 0.375 and 0.625, 12.706 × √(0.03125 × (1/2 + 1)); rents has one fold and no test
+    assert [row[3].replace("\\", "") for row in rows[2:]] == [
+        "first",
+        "-0.500 [-3.251, +2.251]",
+        "–",
     ]
 
 
@@ -117,7 +131,8 @@ def test_escaped_markdown_shows_the_text_itself(text):
 
 
 def test_latex():
-    lines = render(board(), "latex").splitlines()
+    made = board().drop(columns=list(DIFFERENCES)).assign(tie="")
+    lines = render(made, "latex").splitlines()
     assert lines[:9] == [
         r"% \usepackage{booktabs}",
         r"\begin{tabular}{lrrrrrrr}",
@@ -252,10 +267,11 @@ def test_all_formats_show_the_same_cells():
     """The cells of the terminal, of Markdown and of LaTeX are one table's."""
     made = board(normalize="baseline:bad")
     markdown = [
-        [cell.replace("**", "").strip() for cell in row] for row in parsed(render(made, "markdown"))
+        [cell.replace("**", "").replace("\\", "").strip() for cell in row]
+        for row in parsed(render(made, "markdown"))
     ]
     latex = render(made, "latex").replace(r"\textendash{}", "–").replace(r"\ldots{}", "…")
-    latex = re.sub(r"\\textbf\{(.*?)\}", r"\1", latex)
+    latex = re.sub(r"\\textbf\{(.*?)\}", r"\1", latex).replace("{[}", "[").replace("{]}", "]")
     from_latex = [row[:-3].split(" & ") for row in latex.splitlines() if row.endswith(r"\\")]
     grid = leaderboard_text(made, 200).renderables[0]
     terminal = list(
@@ -292,15 +308,15 @@ def test_models_with_too_few_tasks_are_never_marked_best():
     tasks = {f"t{i}": {"a": [0.8 + i / 100], "b": [0.5]} for i in range(4)}
     tasks["t0"]["once"] = [0.9]
     board = leaderboard(score_table(tasks), normalize="range")
-    # a: second on t0 and first on three; once: first on its only task
-    assert board.index.tolist() == ["a", "b", "once"]
-    assert board["rank"].tolist() == [1.25, 2.25, 1.0]
-    assert column(board, "rank") == [("1.3", True), ("2.3", False), ("1.0", False)]
-    assert column(board, "score")[2] == ("1.000", False)
+    # once beats both on its only task, a beats b on all; sorted by the rank that is shown
+    assert board.index.tolist() == ["once", "a", "b"]
+    assert board["rank"].tolist() == [1.0, 2.0, 3.0]
+    assert column(board, "rank") == [("1.0", False), ("2.0", True), ("3.0", False)]
+    assert column(board, "score")[0] == ("1.000", False)
     assert "**1.0**" not in render(board, "markdown")
     assert r"\textbf{1.0}" not in render(board, "latex")
     # its score on a task is a score like any other
-    assert column(board, "t0")[2] == ("0.900", True)
+    assert column(board, "t0")[0] == ("0.900", True)
 
 
 @pytest.mark.parametrize(
@@ -350,11 +366,11 @@ def grouped_board(**options):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({}, ["not tested", "1 cell, counted", "1 cell, left out", ": a."]),
+        ({}, ["not tested", "1 cell, counted", "1 cell, left out", ": a (2)."]),
         ({"missing": "exclude"}, ["one fold", "1 cell.", "1 cell.", "1 of 3 tasks"]),
         (
             {"missing": "baseline:b", "normalize": "range"},
-            ["not tested", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2"],
+            ["not tested", "score: mean", "1 cell.", "1 cell.", "of b: 2 of 2", "a on u (1 of 1)"],
         ),
         ({"by": "kind"}, ["not tested", "1 cell, counted", "1 cell, left out", ": second."]),
         (
@@ -378,10 +394,34 @@ def test_note_on_models_with_few_tasks():
     tasks = {f"t{i}": {"broad": 0.5, "other": 0.4} for i in range(3)}
     tasks["t0"]["narrow"] = 0.6
     (note,) = [line for line in notes(leaderboard(score_table(tasks))) if "narrow" in line]
-    assert note.endswith(": narrow.")
+    assert note.endswith(": narrow (1).")
     # no note if no model has three tasks
     del tasks["t2"]
     assert not [line for line in notes(leaderboard(score_table(tasks))) if "narrow" in line]
+
+
+def test_one_note_where_models_took_different_tasks():
+    tasks = {f"t{i}": {"a": 0.5, "b": 0.4, "c": 0.3} for i in range(3)}
+    assert BY_PAIRS not in notes(leaderboard(score_table(tasks)))
+    del tasks["t2"]["c"]
+    kinds = {"t0": "k", "t1": "k", "t2": "other"}
+    table = score_table(tasks, kind=kinds)
+    assert list(notes(leaderboard(table))).count(BY_PAIRS) == 1
+    assert BY_PAIRS in render(leaderboard(table), "markdown")
+    # within each kind all models take the same tasks, and on one task there is no mean
+    for by in ("kind", "task"):
+        assert BY_PAIRS not in notes(leaderboard(table, by=by))
+
+
+def test_a_model_without_a_common_task_has_no_rank_and_a_note_says_why():
+    # twelve models on four tasks; two of them take one task each, which the other does not
+    tasks = {f"t{i}": {f"m{m:02}": m / 100 for m in range(10)} for i in range(6)}
+    tasks["t0"]["x"], tasks["t1"]["y"], tasks["t2"]["y"] = 0.5, 0.5, 0.6
+    board = leaderboard(score_table(tasks))
+    assert board["rank"].isna().to_dict() == {name: name == "x" for name in board.index}
+    assert board.index.tolist()[0] == "y" and board.index.tolist()[-1] == "x"
+    (note,) = [line for line in notes(board) if line.startswith("Not ranked")]
+    assert note == "Not ranked: x has no common task with y."
 
 
 @pytest.mark.parametrize(
@@ -417,3 +457,28 @@ def test_notes_on_partial_scores_seeds_and_repeats():
     assert "a on t (3 of 5)" in text
     assert "a: standard deviation over seeds 0.010 to 0.020 (2 tasks)" in text
     assert "5 repeated jobs" in text and "(a, b)" in text
+
+
+# -- scores filled with those of a baseline --------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [None, "task"])
+def test_filled_scores_are_marked_in_every_format(by):
+    # (0.80 + 0.82 + 0.95) / 3 = 0.85667, with the third fold of base
+    folds = {"a": [0.80, 0.82, None], "b": [0.85, 0.80, 0.82], "base": [0.79, 0.80, 0.95]}
+    filled = leaderboard(score_table({"t": folds}), missing="baseline:base", by=by)
+    marks = {"markdown": "0.857†", "html": "0.857†", "latex": r"0.857\textdagger{}"}
+    for shape, text in marks.items():
+        made = render(filled, shape)
+        assert text in made and "a on t (1 of 3)" in made
+        assert made.count(text[5:]) == 2  # the score and the note
+        assert "fewer folds than planned" not in made
+    assert "0.857†" in repr(karat.leaderboard(score_table({"t": folds}), missing="baseline:base"))
+    rows = {row["model"]: row for row in json.loads(render(filled, "json"))}
+    assert rows["a"]["t" if by is None else "score"] == pytest.approx(2.57 / 3)
+    assert rows["a"]["filled"] == (["t"] if by is None else 1)
+    assert not rows["b"]["filled"] and not rows["base"]["filled"]
+    read = pd.read_csv(io.StringIO(render(filled, "csv"))).set_index("model")["filled"]
+    assert str(read["a"]) == ("t" if by is None else "1")
+    plain = leaderboard(score_table({"t": folds}), by=by)
+    assert "†" not in render(plain, "markdown") and "filled" not in render(plain, "json")

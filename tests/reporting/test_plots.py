@@ -93,7 +93,8 @@ def test_models_with_too_few_tasks_are_gray():
     picture = draw("board", rows)
     colors = picture.figure.axes[0].collections[1].get_facecolors()
     gray = matplotlib.colors.to_rgba(FAINT)
-    assert [tuple(c) == gray for c in colors] == [False] * 4 + [True]
+    # it is the first of its only task
+    assert [tuple(c) == gray for c in colors] == [True] + [False] * 4
     assert "too few tasks" in " ".join(texts(picture.to_bytes("svg")))
 
 
@@ -147,6 +148,14 @@ def test_cd_has_the_mean_ranks_of_the_leaderboard():
     found = differences.tested(PlotData(rows, None, "worst").compared)
     assert found.models == list(board.index)
     assert found.ranks == pytest.approx(board["rank"].to_numpy())
+
+
+def test_cd_has_the_ranks_of_a_leaderboard_with_missing_cells():
+    rows = table(6, tasks=12, folds=1)
+    rows = rows[(rows["model"] != "m0") | ~rows["task"].isin(["t0", "t1", "t2"])]
+    found = differences.tested(PlotData(rows, None, "worst").compared)
+    assert found.ranks.tolist() == leaderboard(rows)["rank"].tolist()
+    assert found.tests.ranks.tolist() == found.ranks.tolist()
 
 
 def test_bars_join_the_cliques_that_tests_leave_together():

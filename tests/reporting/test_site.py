@@ -92,6 +92,20 @@ def test_the_pages_have_the_numbers_of_the_report(made, tmp_path):
     assert "not applicable" in declined
 
 
+def test_a_model_has_its_rank_among_the_models_of_each_of_its_groups(tmp_path):
+    tables, texts = [f"table{i}" for i in range(4)], [f"text{i}" for i in range(3)]
+    for place, name in enumerate(("rows", "trees", "forest")):
+        write_run(tmp_path / "runs", name, {task: [0.9 - place / 10] for task in tables})
+    for place, name in enumerate(("words", "sentences")):
+        write_run(tmp_path / "runs", name, {task: [0.9 - place / 10] for task in texts})
+    write_run(tmp_path / "runs", "random", {task: [0.1] for task in (*tables, *texts)})
+    site(tmp_path / "runs", tmp_path / "site")
+    page = (tmp_path / "site" / "models" / "trees.html").read_text("utf-8")
+    assert "2.0 of 4 models" in page
+    page = (tmp_path / "site" / "models" / "random.html").read_text("utf-8")
+    assert "4.0 of 4 models" in page and "3.0 of 3 models" in page
+
+
 def test_a_page_of_a_task_lists_models_by_score(made):
     index = json.loads((made / "index.json").read_text("utf-8"))
     page = next(task["page"] for task in index["tasks"] if task["name"] == "rmse/x")

@@ -223,6 +223,34 @@ def test_a_seed_that_not_all_models_have_is_left_out(make):
     assert given.by_seed.set_index("seed")["mean"].to_dict() == {1: 0.1, 2: 0.9}
 
 
+def test_replicates_are_averaged_and_cost_as_much_as_one(make):
+    runs = [
+        make("a", {"t": [score, 0.5]}, replicate=fit, record={"seconds": seconds})
+        for fit, score, seconds in ((0, 0.1, 2.0), (1, 0.2, 3.0), (2, 0.6, 7.0))
+    ]
+    runs.append(make("b", {"t": [0.4, 0.4]}, record={"seconds": 1.0}))
+    given = gather_scores(runs)
+    assert not len(given.repeated) and given.planned == {("a", "t"): 2, ("b", "t"): 2}
+    cells = make_cells(given, given.metrics)
+    np.testing.assert_allclose(cells.folds[0], [[0.3, 0.5], [0.4, 0.4]])
+    # the means of the fits are 0.3, 0.35 and 0.55
+    assert cells.seed_spread[0, 0] == pytest.approx(np.std([0.3, 0.35, 0.55], ddof=1))
+    assert np.isnan(cells.seed_spread[1, 0])
+    assert leaderboard(runs)["seconds"].to_dict() == {"a": 8.0, "b": 2.0}  # (2 + 3 + 7) / 3 twice
+    assert leaderboard(runs, pool="none").shape[0] == 4
+
+
+def test_of_a_repeated_replicate_the_newest_counts(make):
+    runs = [
+        make("a", {"t": [0.1]}, replicate=0),
+        make("a", {"t": [0.3]}, replicate=1),
+        make("a", {"t": [0.5]}, replicate=1, stamp="20260102T000000"),
+    ]
+    given = gather_scores(runs)
+    assert len(given.repeated) == 1
+    assert make_cells(given, given.metrics).means.tolist() == [[pytest.approx(0.3)]]
+
+
 def test_models_without_a_common_seed_have_a_column_each(make):
     runs = [
         make("a", {"t": [0.1, 0.1]}, task=split(KFOLD, "r1"), seed=1),

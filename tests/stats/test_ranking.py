@@ -64,7 +64,8 @@ def test_a_failed_fold_counts_as_the_worst_of_that_fold():
 def test_a_task_not_taken_does_not_count():
     takes = [[1, 1], [1, 0], [1, 1]]
     found = ranks([[3.0], [2.0], [1.0]], [[1.0], [NAN], [2.0]], takes=takes)
-    assert found.mean.tolist() == [(1 + 2) / 2, 2.0, (3 + 1) / 2]
+    # the first and the third are even; the second is behind the one and ahead of the other
+    assert found.mean.tolist() == [1 + 0 + 0.5, 1 + 1 + 0, 1 + 0.5 + 1]
     # nor does a task of one model
     found = ranks([[3.0], [NAN]], takes=[[1], [0]])
     assert np.isnan(found.mean).all() and found.ties == ["", ""]
@@ -101,11 +102,11 @@ def test_intervals_by_hand_and_between_tasks_of_other_sizes():
     mean, low, high = rank_intervals(ranks)
     half = stats.t.ppf(0.975, 5) * math.sqrt((1.5 + 0.25) / 6 / 6)
     assert mean.tolist() == [1.5, 1.5] and high - mean == pytest.approx(min(half, 0.5))
-    # on two of its eight tasks there are three models: variances of random ranks 1/4 and 2/3
+    # the third shares two tasks: weights 1/8 on six tasks, 1/8 and 1/2 on two; ((Σa)² + 2 Σa²) / 12
     ranks = np.array([[1.0] * 8, [2.0] * 8, [NAN] * 6 + [3.0] * 2])
     mean, low, high = rank_intervals(ranks)
-    random = (6 * 0.25 + 2 * 8 / 12) / 8
-    assert high[0] == pytest.approx(1 + stats.t.ppf(0.975, 7) * math.sqrt(random / 8 / 8))
+    random = (6 * (1 + 2) + 2 * (5**2 + 2 * (1 + 4**2))) / 8**2 / 12
+    assert high[0] == pytest.approx(1 + stats.t.ppf(0.975, 7) * math.sqrt(random / 8))
     assert np.isnan(low).tolist() == [False, False, True]
 
 

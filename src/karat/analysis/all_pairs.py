@@ -20,6 +20,7 @@ from karat.analysis.leaderboard import TaskTests, connected, enough_tasks, find_
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.core.formatting import count, records, write_tables
 from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.results.clusters import cluster_scores
 from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
 from karat.results.pooling import DOT
 from karat.results.run import Run
@@ -40,8 +41,11 @@ from karat.stats.paired_tests import (
     superiority,
     wilcoxon,
 )
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import FEWEST_TASKS, letters_of, rank_each, ranked_on_few, step_down
 
+#: tests over tasks mean nothing for fewer of them
+FEWEST_BLOCKS = 2
 #: tests of all pairs, and their names
 TOO_FEW = "too few tasks"
 TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
@@ -59,9 +63,9 @@ class ManyModels:
     ----------
     statistic, p, tasks
         Chi-square of Skillings and Mack, its p, and the number of tasks used: those with values of
-        two or more models. Without missing values it is Friedman's.
+        two or more models. Without missing values it is Friedman's; NaN for fewer than two tasks.
     ranks, order
-        Mean rank of each model over its tasks (1 is best), and the models, best first.
+        Mean rank of each model by pairs (1 is best), and the models, best first.
     pairs
         p of each pair, corrected for all pairs; 1 on the diagonal, NaN where it is not tested.
     difference
@@ -102,10 +106,12 @@ class AllPairs:
     many
         The test of all models, ranks, corrected p of all pairs, cliques.
     pairs
-        One row per pair, the better ranked first: mean ``difference`` over the shared tasks with a
-        95 % t interval, ``p`` corrected for all pairs and the ``test`` that made it (NaN and empty
-        if the pair was not tested), p of Wilcoxon's test, raw and corrected after Holm and after
-        Benjamini and Hochberg, wins, ties, losses and effect sizes.
+        One row per pair, the better ranked first: the number of common ``tasks``, those with scores
+        of both, and of those that one ``failed``, which count as lost; mean ``difference`` over
+        these tasks with a 95 % t interval, ``p`` corrected for all pairs and the ``test`` that made
+        it (NaN and empty if the pair was not tested), p of Wilcoxon's test, raw and corrected after
+        Holm and after Benjamini and Hochberg (NaN for fewer than two tasks), wins, ties,
+        losses and effect sizes.
     notes
         What was left out and why.
     why
@@ -146,14 +152,12 @@ class AllPairs:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         ranks = [None if np.isnan(rank) else float(rank) for rank in self.many.ranks]
-        test = [None if np.isnan(each) else each for each in (self.many.statistic, self.many.p)]
+        many = self.many
+        friedman = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
         return {
             "models": self.models,
             "ranks": ranks,
-            "friedman": {
-                **{"test": self.many.omnibus, "statistic": test[0], "p": test[1]},
-                "tasks": self.many.tasks,
-            },
+            "friedman": None if np.isnan(many.p) else {**friedman, "tasks": many.tasks},
             "verdict": self.sentence,
             "procedure": self.many.test,
             "not_tested": self.why,
@@ -188,39 +192,42 @@ def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> All
     ([['one', 'other', 6, 0.03125]], [])
     """
     frame = pd.DataFrame(values).astype(float)
-    return _all_pairs(frame, rank_tasks(frame.to_numpy()), separate(frame.to_numpy(), test=test))
+    mean = mean_ranks(rank_tasks(frame.to_numpy()))
+    return _all_pairs(frame, mean, separate(frame.to_numpy(), test=test))
 
 
-def _all_pairs(frame: pd.DataFrame, ranks: np.ndarray, separation: Separation) -> AllPairs:
+def _all_pairs(frame: pd.DataFrame, mean: np.ndarray, separation: Separation) -> AllPairs:
     if len(frame) < 2:
         raise DataError(f"a comparison needs at least 2 models, got {len(frame)}.")
     models = [str(name) for name in frame.index]
-    found = compare_models(frame.to_numpy(), ranks, separation)
+    found = compare_models(frame.to_numpy(), mean, separation)
     pairs = _pairs(frame.to_numpy(), found)
     named = {name: np.array(models, dtype=object)[pairs[name]] for name in ("first", "second")}
     return AllPairs(models, frame, found, pairs.assign(**named), why=separation.why)
 
 
 def compare_models(
-    values: Any, ranks: np.ndarray | None = None, separation: Separation | None = None
+    values: Any, mean: np.ndarray | None = None, separation: Separation | None = None
 ) -> ManyModels:
     """Return the tests of all models and of all pairs, with letters and cliques.
 
-    ``values`` are models × tasks on one scale, higher is better; ``ranks`` are models × tasks, 1 is
-    best; NaN is missing. ``separation`` is the test of the pairs; default: step-down max-T.
+    ``values`` are models × tasks on one scale, higher is better, NaN is missing; ``mean`` is the
+    mean rank of each model, default: of the values. ``separation`` is the test of the pairs;
+    default: step-down max-T.
 
     >>> found = compare_models([[0.9, 0.8, 0.7] * 3, [0.5, 0.6, 0.6] * 3, [0.1, 0.2, 0.3] * 3])
     >>> found.statistic, found.order.tolist(), found.letters
     (18.0, [0, 1, 2], ('a', 'b', 'c'))
     """
     table = np.asarray(values, dtype=float)
-    ranks = rank_tasks(table) if ranks is None else ranks
-    separation = separate(table, ranks) if separation is None else separation
-    mean = mean_of(ranks)
+    mean = mean_ranks(rank_tasks(table)) if mean is None else mean
+    separation = separate(table) if separation is None else separation
     # models of equal rank are ordered by their values, not by their position
     order = np.lexsort((-mean_of(table), np.where(np.isnan(mean), np.inf, mean)))
     letters = letters_of(mean, separation.p)
     statistic, p, tasks = skillings_mack(table)
+    if tasks < FEWEST_BLOCKS:
+        statistic = p = np.nan
     return ManyModels(
         statistic=statistic,
         p=p,
@@ -302,6 +309,7 @@ def compare_all(
     metric: str | None = None,
     test: str = "max-t",
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> AllPairs:
     """Test which of many models differ, over all tasks.
 
@@ -325,6 +333,9 @@ def compare_all(
         ``"wilcoxon"``: Wilcoxon's signed-rank test of the scaled scores, corrected after Holm.
     pool
         Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -343,7 +354,7 @@ def compare_all(
     >>> found = karat.compare_all("results")  # doctest: +SKIP
     >>> found.cliques  # doctest: +SKIP
     """
-    given = gather_scores(runs, pool)
+    given = cluster_scores(gather_scores(runs, pool), cluster)
     chosen = given.metrics
     if metric is not None:
         rows = given.scores
@@ -362,8 +373,9 @@ def compare_all(
     values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
     separation = separate_models(given, compared, chosen, test)
     separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
-    ranks = rank_each(compared.values, compared.takes)[~few]
-    found = _all_pairs(values.dropna(axis=1, how="all"), ranks, separation)
+    mean = mean_ranks(rank_each(compared.values, compared.takes))[~few]
+    found = _all_pairs(values.dropna(axis=1, how="all"), mean, separation)
+    found = replace(found, pairs=_count_failed(found, compared, ~few))
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
     missing = int(found.values.isna().to_numpy().sum())
     if missing:
@@ -439,7 +451,8 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         tested = wilcoxon(apart)
         low, high = _bounds(apart)
         signs = [(apart > 0).sum(axis=1), (apart == 0).sum(axis=1), (apart < 0).sum(axis=1)]
-        p, raw = found.pairs[first, second], tested.p
+        p = found.pairs[first, second]
+        raw = np.where(tested.tasks < FEWEST_BLOCKS, np.nan, tested.p)
         columns = (
             *(first, second, tested.tasks, found.difference[first, second], low, high),
             *(p, np.where(np.isnan(p), "", found.test), raw, raw, raw),
@@ -447,8 +460,23 @@ def _pairs(values: np.ndarray, found: ManyModels) -> pd.DataFrame:
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)
+    table.insert(table.columns.get_loc("tasks") + 1, "failed", 0)
     raw = table["p_wilcoxon"]
     return table.assign(p_holm=holm(raw), p_bh=benjamini_hochberg(raw))
+
+
+def _count_failed(found: AllPairs, compared: RankedScores, shown: np.ndarray) -> pd.DataFrame:
+    """Return the pairs with the tasks that one of the two failed apart from the common ones."""
+    failed = [np.isnan(table).all(axis=1) for table in compared.values]
+    failures = (np.array(failed).T & compared.takes)[shown]
+    takes = compared.takes[shown]
+    place = {name: m for m, name in enumerate(found.models)}
+    pairs = zip(found.pairs["first"], found.pairs["second"], strict=True)
+    counts = []
+    for one, other in ((place[first], place[second]) for first, second in pairs):
+        counts.append(int(((failures[one] | failures[other]) & takes[one] & takes[other]).sum()))
+    tasks = found.pairs["tasks"] - np.array(counts, dtype=int)
+    return found.pairs.assign(tasks=tasks, failed=counts)
 
 
 def _bounds(apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -171,9 +171,12 @@ def _price_by_task(given: Gathered) -> dict[str, dict[str, float]]:
 
 
 def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
-    """Return the cost of each model on each task, from its finished jobs."""
+    """Return the cost of each model on each task, from its finished jobs.
+
+    That of a fold with several replicates is their mean.
+    """
     (of_job, keys), add = _OF_JOB[cost], COSTS[cost].add
-    values: dict[str, dict[str, list[float]]] = {}
+    values: dict[str, dict[str, dict[Any, list[float]]]] = {}
     for number, (run, model, labels) in enumerate(given.sources):
         table = columns_of(run)
         columns = {key: table.column(key) for key in ("task", "fold", "status", *keys)}
@@ -184,8 +187,15 @@ def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
                 continue
             value = of_job(job)
             if value is not None:
-                values.setdefault(model, {}).setdefault(task, []).append(float(value))
-    return {m: {t: float(add(v)) for t, v in own.items()} for m, own in values.items()}
+                fits = values.setdefault(model, {}).setdefault(task, {})
+                fits.setdefault((run.about.get("seed"), job["fold"]), []).append(float(value))
+    return {
+        model: {
+            task: float(add([sum(fits) / len(fits) for fits in folds.values()]))
+            for task, folds in own.items()
+        }
+        for model, own in values.items()
+    }
 
 
 # -- differences ----------------------------------------------------------------------------
@@ -385,6 +395,7 @@ def cheapest(
     *,
     metric: str | None = None,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> Cheapest:
     """Find the cheapest model that is not worse than a reference by more than a margin.
 
@@ -405,6 +416,9 @@ def cheapest(
         Compare on this metric only. Default: each task's primary metric.
     pool
         Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -426,13 +440,14 @@ def cheapest(
     if not (isinstance(margin, int | float) and 0 < margin < math.inf):
         raise DefinitionError(f"margin must be a number > 0, such as 0.01, got {margin!r}.")
     found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
-    return ModelDifferences(found, metric, pool).cheapest(cost, margin, reference)
+    return ModelDifferences(found, metric, pool, cluster=cluster).cheapest(cost, margin, reference)
 
 
 class ModelDifferences:
     """The differences of models to references; those to one reference are computed once.
 
-    ``models`` are those to compare. Default: all models of the runs.
+    ``models`` are those to compare. Default: all models of the runs. ``cluster`` is a column of
+    items that belong together.
     """
 
     def __init__(
@@ -441,8 +456,9 @@ class ModelDifferences:
         metric: str | None = None,
         pool: str = "variant",
         models: Iterable[str] | None = None,
+        cluster: str | None = None,
     ) -> None:
-        self.runs, self.metric, self.pool = runs, metric, pool
+        self.runs, self.metric, self.pool, self.cluster = runs, metric, pool, cluster
         given = gather_scores(runs, pool)
         self.given = given if models is None else given.of_models(models)
         self._known: dict[str, dict[str, _Against]] = {}
@@ -476,7 +492,8 @@ class ModelDifferences:
     def _against(self, reference: str) -> dict[str, _Against]:
         if reference not in self._known:
             others = [name for name in self.given.models if name != reference]
-            pairs = pair_with(self.runs, reference, others, self.metric, self.pool)
+            which = (self.metric, self.pool, self.cluster)
+            pairs = pair_with(self.runs, reference, others, *which)
             self._known[reference] = {name: _against(found) for name, found in pairs.items()}
             notes = (note for found in pairs.values() for note in found.notes)
             self._notes[reference] = list(dict.fromkeys(notes))

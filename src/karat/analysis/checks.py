@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from itertools import chain
@@ -19,9 +20,20 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.leaderboard import fold_ratios
+from karat.analysis.cluster_check import task_cluster
+from karat.analysis.leaderboard import (
+    MAX_JOBS,
+    TaskTests,
+    connected,
+    fold_ratios,
+    without_eliminated,
+)
+from karat.analysis.score_matrix import RULES as MISSING_RULES
+from karat.analysis.score_matrix import ModelGroup, RankedScores, apply_missing_rule, check_rule
+from karat.analysis.skipped_tasks import TaskLevels
 from karat.core.formatting import count
-from karat.errors import FAILURES, DefinitionError, did_you_mean
+from karat.core.replicates import fit_seed
+from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
 from karat.results.load import (
     OK,
@@ -34,7 +46,8 @@ from karat.results.load import (
     make_cells,
 )
 from karat.results.run import Run
-from karat.stats.paired_tests import corrected_t
+from karat.results.selection import pooled_sides
+from karat.stats.paired_tests import ALPHA, corrected_t
 
 #: the most severe first
 LEVELS = ("error", "warning", "note")
@@ -182,21 +195,34 @@ class Facts:
     """All that the rules read.
 
     ``tasks`` holds the entries of run.json about each task, ``abouts`` the whole run.json of all
-    runs by the model's name on the leaderboard.
+    runs by the model's name on the leaderboard, ``missing`` its rule for missing scores.
     """
 
     given: Gathered
     jobs: Jobs = field(default_factory=Jobs)
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     abouts: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    missing: str = MISSING_RULES[0]
 
     @classmethod
-    def of(cls, runs: Any, pool: str = "variant") -> Facts:
-        """Return the facts of runs, run folders, or a table of scores."""
-        if isinstance(runs, pd.DataFrame):
-            return cls(gather_scores(runs))
-        given = gather_scores(frozen_runs(runs), pool)
-        facts = cls(given, Jobs.of(given))
+    def of(
+        cls,
+        runs: Any,
+        pool: str = "variant",
+        metrics: Mapping[str, str] | None = None,
+        missing: str = MISSING_RULES[0],
+    ) -> Facts:
+        """Return the facts of runs, run folders, or a table of scores.
+
+        ``metrics`` and ``missing`` are those of the leaderboard that is shown with the findings.
+        """
+        table = isinstance(runs, pd.DataFrame)
+        given = gather_scores(runs if table else frozen_runs(runs), pool)
+        given = replace(given, metrics=given.chosen(metrics or {}))
+        rule = check_rule("missing", missing, MISSING_RULES)
+        if table:
+            return cls(given, missing=rule)
+        facts = cls(given, Jobs.of(given), missing=rule)
         merged: set[tuple[str, int]] = set()  # runs of one plan share their tasks
         for run, model, labels in given.sources:
             facts.abouts.setdefault(model, []).append(run.about)
@@ -262,10 +288,10 @@ class Facts:
     def scored(self, task: str, contenders: bool = False) -> np.ndarray:
         """Return the indices of models with a score; contenders are not uninformed models."""
         ok = np.flatnonzero(self.cells.states[:, self.place[task]] == OK)
-        return ok[self._contenders[ok]] if contenders else ok
+        return ok[self.contenders[ok]] if contenders else ok
 
     @cached_property
-    def _contenders(self) -> np.ndarray:
+    def contenders(self) -> np.ndarray:
         """Which models are not uninformed."""
         return np.array([name.lower() not in UNINFORMED for name in self._own_names], dtype=bool)
 
@@ -277,6 +303,33 @@ class Facts:
         for m in models[np.argsort(-turned, kind="stable")]:
             first.setdefault(self.called(m), int(m))
         return np.array(list(first.values()), dtype=int)
+
+    @cached_property
+    def ranked(self) -> RankedScores:
+        """The scores that the leaderboard ranks, without models that a race eliminated."""
+        given = self._tests.given
+        return apply_missing_rule(make_cells(given, given.metrics), self.missing)
+
+    @cached_property
+    def _tests(self) -> TaskTests:
+        """The tests of the leaderboard by task."""
+        given = self.given
+        with suppress(DataError):  # all models were eliminated
+            given, _ = without_eliminated(given)
+        return TaskTests(given, given.metrics)
+
+    def separated(self, task: str, first: int, second: int) -> tuple[float, str] | None:
+        """Return p of two models on a task, and the test: those of the letters of ``by="task"``.
+
+        None if the letters do not test the two.
+        """
+        names = [self.cells.models[model] for model in (first, second)]
+        if task not in self.ranked.tasks or not {*names} <= {*self.ranked.models}:
+            return None
+        one, other = map(self.ranked.models.index, names)
+        found = self._tests.of(self.ranked, self.ranked.tasks.index(task))
+        p = float(found.p[one, other])
+        return None if np.isnan(p) else (p, found.test)
 
     def called(self, model: int) -> str:
         """Return a model's own name, without the label of its variant or run."""
@@ -387,20 +440,15 @@ def bounds(facts: Facts, task: str, other: int) -> tuple[np.ndarray, np.ndarray,
 def detectable(facts: Facts, task: str, model: int, other: int) -> tuple[float, str] | None:
     """Return the smallest difference of two models that a test at 5 % detects with 80 % power.
 
-    By folds and, for shares of correct answers, by rows: the smaller of both, and its basis. None
-    if neither can be computed.
+    It is that of shares of correct answers on a single fold, and comes with the number of rows.
+    None for other metrics and several folds, over which the leaderboard tests.
     """
-    folds = facts.cells.folds[facts.place[task]]
-    _, error, counts = _errors(facts, task, folds[[model]] - folds[other])
-    freedom = np.maximum(counts - 1, 1)
-    t = scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2) + scipy.special.stdtrit(freedom, POWER)
-    by_rows = scipy.special.ndtri((1 + CONFIDENCE) / 2) + scipy.special.ndtri(POWER)
-    by_rows *= _errors_of_shares(facts, task, other)[model]
-    found = [
-        (float((t * error)[0]), count(int(counts[0]), "fold")),
-        (float(by_rows), count(facts.tested(task), "test row")),
-    ]
-    return min((each for each in found if not np.isnan(each[0])), default=None)
+    error = float(_errors_of_shares(facts, task, other)[model])
+    folds = facts.cells.folds[facts.place[task]][[model, other]]
+    if np.isnan(error) or (~np.isnan(folds)).all(axis=0).sum() > 1:
+        return None
+    quantiles = scipy.special.ndtri((1 + CONFIDENCE) / 2) + scipy.special.ndtri(POWER)
+    return float(quantiles * error), count(facts.tested(task), "test row")
 
 
 def _errors(
@@ -828,7 +876,7 @@ def _saturated(facts: Facts) -> Iterator[Hit]:
     "KRT302 note First and second too close to call",
     "Call it a tie, or test on more rows or folds.",
 )
-def _too_few_rows(facts: Facts) -> Iterator[Hit]:
+def _too_close(facts: Facts) -> Iterator[Hit]:
     for task in facts.given.metrics:
         models = facts.rivals(task)
         if len(models) < 2:
@@ -836,19 +884,85 @@ def _too_few_rows(facts: Facts) -> Iterator[Hit]:
         first, second = models[:2]
         means = facts.cells.means[[first, second], facts.place[task]]
         gap = abs(float(means[0] - means[1]))
-        least, basis = detectable(facts, task, first, second) or (0.0, "")
-        best = best_value(facts.given.metrics[task])
-        if not gap and (
-            best is None or means[0] != best[0]
-        ):  # else KRT301 says that all are perfect
+        metric = facts.given.metrics[task]
+        best = best_value(metric)
+        names = (facts.called(first), facts.called(second))
+        if not gap and best is not None and means[0] == best[0]:
+            continue  # KRT301 says that all are perfect
+        if gap <= SAME * float(np.abs(means).max()):
+            if not gap:
+                text = f"On {task}, {names[0]} and {names[1]} have the same {metric}."
+                yield Hit(text, task=task)
+        elif why := _why_too_close(facts, task, (first, second), gap):
+            text = f"On {task}, {names[0]} leads {names[1]} by {gap:.2g} ({metric}); {why}."
+            yield Hit(text, task=task)
+
+
+def _why_too_close(facts: Facts, task: str, models: tuple[int, int], gap: float) -> str:
+    """Return why a lead does not count: the test of the letters, else what rows can detect.
+
+    Empty if the letters separate the two models, or, without a test, the gap can be detected.
+    """
+    tested = facts.separated(task, *models)
+    if tested is not None:
+        p, test = tested
+        return "" if p < ALPHA else f"this task alone does not separate them ({test}, p {p:.2g})"
+    least, basis = detectable(facts, task, *models) or (0.0, "")
+    return f"{basis} can detect differences from {least:.2g}" if gap < least else ""
+
+
+@_rule(
+    "KRT305 note The skipped tasks are the hard ones",
+    "Run the model on them, or compare on common tasks (--missing exclude).",
+)
+def _skipped_hard(facts: Facts) -> Iterator[Hit]:
+    for group in connected(facts.given, facts.cells).values():
+        measured = _levels(facts, group)
+        if measured is None:
+            continue
+        for place, p in enumerate(measured.skipped_low()):
+            if p < 1 - CONFIDENCE and measured.judges[place]:
+                name, taken = facts.cells.models[group.models[place]], measured.takes[place]
+                yield Hit(
+                    f"{name} skipped {int((~taken).sum())} of {count(len(taken), 'task')}; the "
+                    f"others score lower on them than on those it took (rank sum, p {p:.2g}).",
+                    name,
+                )
+
+
+def _levels(facts: Facts, group: ModelGroup) -> TaskLevels | None:
+    """Return how good the models of a group are on its tasks of bounded metrics."""
+    metrics = facts.given.metrics
+    ends = {t: best_value(metrics[facts.cells.tasks[t]]) for t in group.tasks}
+    tasks = [t for t, end in ends.items() if end is not None and facts.cells.scored[t]]
+    if not tasks:
+        return None
+    best, width = np.array([ends[t] for t in tasks], dtype=float).T
+    cells = np.ix_(group.models, tasks)
+    levels = 1 - np.abs(best - facts.cells.means[cells]) / width
+    names = [metrics[facts.cells.tasks[t]] for t in tasks]
+    return TaskLevels(levels, facts.cells.takes[cells], names, facts.contenders[group.models])
+
+
+@_rule(
+    "KRT306 note Items that belong together",
+    "If new items will have other values of this column, use --cluster COLUMN in compare, "
+    "leaderboard and gate, or declare it as the group of the data.",
+)
+def _clustered_items(facts: Facts) -> Iterator[Hit]:
+    if not facts.given.sources or len(facts.given.jobs) > MAX_JOBS:
+        return
+    sides = {
+        s.model: s for s in pooled_sides([r for r, _, _ in facts.given.sources], facts.given.pool)
+    }
+    for task, metric in facts.given.metrics.items():
+        two = [sides[facts.cells.models[m]] for m in facts.rivals(task)[:2]]
+        found = task_cluster(two, task, metric) if len(two) > 1 else None
+        if found is not None:
             yield Hit(
-                f"On {task}, {facts.called(first)} and {facts.called(second)} have the same score.",
-                task=task,
-            )
-        elif SAME * float(np.abs(means).max()) < gap < least:
-            yield Hit(
-                f"On {task}, {facts.called(first)} leads {facts.called(second)} by {gap:.2g}; "
-                f"{basis} can detect differences from {least:.2g}.",
+                f"On {task}, items with the same {found.column} are answered alike (correlation "
+                f"{found.correlation:.2g}): {found.items:,} items in {found.clusters:,} clusters "
+                f"count as about {found.effective:,} (design effect {found.design_effect:.2g}).",
                 task=task,
             )
 
@@ -891,7 +1005,7 @@ def _repeated_jobs(facts: Facts) -> Iterator[tuple[CheckedJob, CheckedJob]]:
     last: dict[Any, CheckedJob] = {}
     jobs = map(facts.jobs.__getitem__, _jobs_with_equals(facts))
     for job in sorted(jobs, key=lambda job: str(job.record["utc"])):
-        spec, seed = job.record["spec"], job.about.get("seed")
+        spec, seed = job.record["spec"], fit_seed(job.about)
         row = (job.model, job.task, job.record["repeat"], job.record["fold"], seed)
         before = last.get(spec) if spec and spec in last else last.get(row)
         last[row] = job
@@ -905,7 +1019,7 @@ def _jobs_with_equals(facts: Facts) -> list[int]:
     """Return the jobs that succeeded and share a row or a spec with another; late ones first."""
     jobs, status = facts.jobs, facts.jobs.column("status")
     ok = [at for at in (*sorted(jobs.late), *jobs.counting()) if status[at] == "ok"]
-    seeds = [str(run.about.get("seed")) for run, _, _ in jobs.sources]
+    seeds = [str(fit_seed(run.about)) for run, _, _ in jobs.sources]
     table = pd.DataFrame(
         {
             "model": jobs.model,
@@ -1076,6 +1190,9 @@ def check_runs(
     runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
     ignore: str | Iterable[str] = (),
     pool: str = "variant",
+    *,
+    metrics: Mapping[str, str] | None = None,
+    missing: str = MISSING_RULES[0],
 ) -> Findings:
     """Check runs for problems with their data, models, training and statistics.
 
@@ -1088,6 +1205,9 @@ def check_runs(
         A task can silence checks with ``ignore`` in its definition.
     pool
         Which runs are one model, as in ``leaderboard``.
+    metrics, missing
+        Metrics by task and the rule for missing scores, as in ``leaderboard``: a finding about
+        scores is one about those that the leaderboard shows, and never contradicts its letters.
 
     Returns
     -------
@@ -1097,8 +1217,10 @@ def check_runs(
 
     Raises
     ------
+    DataError
+        If no run has a task or metric of ``metrics``.
     DefinitionError
-        If a code in ``ignore`` is unknown.
+        If a code in ``ignore``, or the rule, is unknown.
 
     Examples
     --------
@@ -1106,7 +1228,7 @@ def check_runs(
     ...     print(finding.code, finding.message)
     """
     quiet = check_codes(ignore)
-    facts = Facts.of(runs, pool)
+    facts = Facts.of(runs, pool, metrics, missing)
     found, silenced = [], Counter[str]()
     for rule in RULES:
         for hit in rule.look(facts):

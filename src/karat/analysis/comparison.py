@@ -43,7 +43,7 @@ from karat.core.formatting import (
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
-from karat.results.clusters import check_cluster
+from karat.results.clusters import check_cluster_column, unit_notes
 from karat.results.load import NOT_RUN, OK, choose_metric, frozen_runs, gather_scores, make_cells
 from karat.results.pooling import question_difference
 from karat.results.run import Run
@@ -138,16 +138,25 @@ def pair(
 
 
 def pair_with(
-    runs: Any, reference: str, others: Iterable[str], metric: str | None, pool: str = "variant"
+    runs: Any,
+    reference: str,
+    others: Iterable[str],
+    metric: str | None,
+    pool: str = "variant",
+    cluster: str | None = None,
 ) -> dict[str, Pairing]:
     """Return each of several models paired with a reference, all named as on the leaderboard."""
     if isinstance(runs, pd.DataFrame | Mapping):
-        return {name: _of_table(runs, name, reference, metric) for name in others}
+        return {
+            name: cluster_pairing(_of_table(runs, name, reference, metric), cluster)
+            for name in others
+        }
     sides = {side.model: side for side in pooled_sides(frozen_runs(runs), pool)}
-    return {
+    found = {
         name: _RunPairing((sides[name], sides[reference]), metric, "folds", []).done()
         for name in others
     }
+    return {name: cluster_pairing(each, cluster) for name, each in found.items()}
 
 
 def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
@@ -164,9 +173,14 @@ def cluster_pairing(found: Pairing, column: str | None) -> Pairing:
     ]
     if not stored:
         raise DefinitionError(f'cluster "{column}" needs stored predictions of both models.')
-    notes = check_cluster(column, stored)
-    tasks = [replace(paired, cluster=column) for paired in found.tasks]
-    return replace(found, tasks=tasks, notes=[*found.notes, *notes])
+    notes = check_cluster_column(column, stored)
+    return replace(by_cluster(found, column), notes=[*found.notes, *notes])
+
+
+def by_cluster(found: Pairing, column: str | None) -> Pairing:
+    """Return a pairing whose items are tested by a column that was checked."""
+    tasks = [replace(paired, cluster=column or "") for paired in found.tasks]
+    return replace(found, tasks=tasks)
 
 
 # -- from a table of scores -----------------------------------------------------------------
@@ -490,6 +504,7 @@ def compare(
     on: str = "folds",
     pool: str = "variant",
     test: str = "max-t",
+    cluster: str | None = None,
 ) -> Comparison:
     """Test whether model ``a`` is better than model ``b``, on each task and over all tasks.
 
@@ -519,6 +534,9 @@ def compare(
         Test over tasks: ``"max-t"`` on ranks, as for the letters of the leaderboard, which for two
         models is the exact sign-flip test of wins and losses, or ``"wilcoxon"`` on the sizes of
         gains.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -538,7 +556,7 @@ def compare(
     >>> found.sentence, found.overall.p  # doctest: +SKIP
     """
     check_rope(rope)
-    found = pair(runs, a, b, metric, on, pool)
+    found = cluster_pairing(pair(runs, a, b, metric, on, pool), cluster)
     if not found.tasks:
         raise DataError(f"{found.first} and {found.second} have no task.")
     tests, reasons = _item_tests(found, on)
@@ -546,6 +564,9 @@ def compare(
     table = _table(found, rope, tests)
     claims = set(table.loc[table["p"].notna(), "claim"])
     notes += [ON_ITEMS] * (AS_FITTED in claims) + [OVER_FITS] * (LEARNERS in claims)
+    notes += unit_notes(
+        {found.tasks[t].task: (e.clusters, e.items) for t, e in tests.items()}, cluster or ""
+    )
     overall = _overall(table, rope, test)
     return Comparison(found.first, found.second, table, overall, rope, notes)
 
@@ -656,7 +677,7 @@ def _overall(table: pd.DataFrame, rope: float, test: str) -> Overall:
         within=float((np.abs(gain) <= rope + EQUAL).mean()) if len(gain) else np.nan,
         p=float(decided.p[0, 1]),
         test=decided.test or TESTS[test],
-        p_wilcoxon=float(ranks.p),
+        p_wilcoxon=float(ranks.p) if len(gain) > 1 else np.nan,
         p_better=float(chances.better),
         p_equal=float(chances.equal),
         p_worse=float(chances.worse),
@@ -733,8 +754,9 @@ def _conclusion(found: Comparison) -> str:
     if significant:
         result = f"{first} is better than {second} {over} ({o.test}, p {p}), {beyond}"
     elif p_ahead >= PROBABLE:
-        but = f"but the difference is not significant ({o.test}, p {p})"
-        result = f"{first} is probably better than {second} {over}, {beyond}, {but}"
+        apart = f"the difference of {both} {over} is not significant ({o.test}, p {p})"
+        ahead = f"posterior probability {chance(p_ahead)} that {first} is ahead by more than"
+        result = f"{apart[0].upper()}{apart[1:]}; {ahead} {found.rope:g}"
     else:
         tasks = f"; {_counts(found)}" if o.better + o.worse else ""
         apart = f"; {_inside(found)}" if o.p_equal >= PROBABLE else ""

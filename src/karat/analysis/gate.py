@@ -17,8 +17,17 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
-from karat.analysis.item_tests import CORRECTED, paired_items
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ONE_FOLD,
+    Paired,
+    Pairing,
+    by_cluster,
+    is_ratio,
+    pair,
+)
+from karat.analysis.item_tests import CORRECTED, ItemTest, paired_items
 from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.power import (
@@ -26,8 +35,10 @@ from karat.analysis.power import (
     Z_POWER,
     check_margin,
     count_items,
+    fold_difference,
+    item_test,
+    named_difference,
     pool_tasks,
-    task_difference,
 )
 from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
@@ -38,7 +49,7 @@ from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
 from karat.metrics.metric import MTEB, get_metric, metric_range
-from karat.results.clusters import declared_groups
+from karat.results.clusters import check_cluster_column, count_clusters, item_clusters, unit_notes
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
@@ -250,6 +261,8 @@ class GateRates:
         The tasks whose noise is that of items; the others are tested over folds.
     simulations
         The number of simulated gates per loss.
+    cluster
+        The column of items that belong together; None for the declared groups.
     """
 
     margin: float
@@ -258,6 +271,7 @@ class GateRates:
     tasks: tuple[str, ...]
     on_items: tuple[str, ...] = ()
     simulations: int = SIMULATIONS
+    cluster: str | None = None
 
     @property
     def false_alarms(self) -> float:
@@ -282,7 +296,8 @@ class GateRates:
         """Return everything as plain values."""
         own = {"margin": self.margin, "noise": self.noise, "simulations": self.simulations}
         tasks = {"tasks": list(self.tasks), "on_items": list(self.on_items)}
-        return {**own, **tasks, "rates": records(self.rates)}
+        clusters = {"cluster": self.cluster} if self.cluster else {}
+        return {**own, **clusters, **tasks, "rates": records(self.rates)}
 
     def save(self, folder: str | Path) -> Path:
         """Write ``gate.json`` into a folder."""
@@ -301,7 +316,7 @@ class GateRates:
             rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
             tasks = tuple(found["tasks"]), tuple(found["on_items"])
             facts = float(found["margin"]), str(found["noise"]), rates
-            return cls(*facts, *tasks, int(found["simulations"]))
+            return cls(*facts, *tasks, int(found["simulations"]), found.get("cluster"))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -322,6 +337,7 @@ def calibrate_gate(
     tasks: str | Sequence[str] = (),
     simulations: int = SIMULATIONS,
     seed: int = 0,
+    cluster: str | None = None,
 ) -> GateRates:
     """Return the error rates of a gate against a baseline, by simulation.
 
@@ -338,6 +354,8 @@ def calibrate_gate(
         Names or patterns of the tasks. Default: all.
     simulations, seed
         The number of simulated gates per loss, and the seed of the simulation.
+    cluster
+        A column kept with the items that belong together, as in ``gate``.
 
     Returns
     -------
@@ -355,12 +373,14 @@ def calibrate_gate(
     names = _chosen_tasks(_scored_tasks(sides), tasks)
     if not names:
         raise DataError(f"{baseline} has no scores.")
-    measured = [_TaskNoise.of(sides, name) for name in names]
+    if cluster:
+        check_cluster_column(cluster, [(name, run, name) for name in names for run in runs])
+    measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
     noises = _all_noises(measured)
     found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
     on_items = tuple(each.task for each in measured if each.gains is not None)
-    return GateRates(margin, noise, found, tuple(names), on_items, simulations)
+    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster)
 
 
 @dataclass(frozen=True)
@@ -375,12 +395,13 @@ class _TaskNoise:
     fits: int = 1
 
     @classmethod
-    def of(cls, sides: Sequence[Side], task: str) -> _TaskNoise:
+    def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
         own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
         metric = str(own[0].tasks[task]["metrics"][0])
         try:
             fits = len(first_repeat(own[0], task))
-            return cls(task, _gains(own, task, metric), _units(own[0], task, metric), fits=fits)
+            gains, clustered = _gains(own, task, metric, cluster)
+            return cls(task, gains, _units(own[0], task, metric, clustered), fits=fits)
         except (KaratError, ValueError, KeyError, TypeError):
             return cls(task, folds=_fold_noise(own, task, metric))
 
@@ -416,23 +437,27 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
     return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
-def _gains(sides: Sequence[Side], task: str, metric: str) -> np.ndarray:
-    """Return what each item adds to the score, runs × the items that all have.
+def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple[np.ndarray, int]:
+    """Return what each item adds to the score, runs × the items that all have, and the clusters.
 
-    Of one run only, if the items of the others cannot be matched.
+    Of one run only, if the items of the others cannot be matched. With clusters of items that
+    belong together there is a value per cluster, or block of clusters.
     """
     read = [list(first_repeat(side, task).values()) for side in sides]
     keys = [_all_keys(folds) for folds in read]
-    clusters = [declared_groups(folds, get_metric(metric).by_group) for folds in read]
-    both = zip(read, clusters, strict=True)
-    gains = [contributions(metric, folds, labels) for folds, labels in both]
-    if MTEB.get(metric, metric) not in GAINS or clusters[0]:  # values of blocks or groups of items
-        matched = all(own is not None and own == keys[0] for own in keys)
-        return np.array(gains if matched else gains[:1])
+    by_group = get_metric(metric).by_group
+    clusters = item_clusters(sides[0].run, task, read[0], cluster, by_group)
+    matched = all(own is not None and own == keys[0] for own in keys)
+    if MTEB.get(metric, metric) not in GAINS or clusters:  # values of blocks or groups of items
+        gains = [
+            contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
+        ]
+        return np.array(gains), count_clusters(clusters) if clusters else 0
+    gains = [contributions(metric, folds) for folds in read]
     if any(own is None or len({*own}) < len(own) for own in keys):
-        return np.array(gains[:1])
+        return np.array(gains[:1]), 0
     each = [pd.Series(own, index=list(k or ())) for own, k in zip(gains, keys, strict=True)]
-    return pd.concat(each, axis=1, join="inner").to_numpy().T
+    return pd.concat(each, axis=1, join="inner").to_numpy().T, 0
 
 
 def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
@@ -443,12 +468,12 @@ def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
     return [key for own in keys if own is not None for key in own.tolist()]
 
 
-def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
+def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
     """Return the units of a gain, the largest step of an item, and whether it is right or wrong."""
     folds = first_repeat(side, task)
     groups = [f.group for f in folds.values() if f.group is not None]
     independent = sum(len({*g.tolist()}) for g in groups) or sum(len(f) for f in folds.values())
-    clustered = declared_groups(list(folds.values()), get_metric(metric).by_group) is not None
+    independent = clusters or independent
     scores = np.array(_fold_scores(side, task, metric))
     size = float(np.abs(scores).mean()) or 1.0
     ratio = is_ratio(metric, scores)
@@ -456,7 +481,7 @@ def _units(side: Side, task: str, metric: str) -> tuple[float, float, bool]:
     if metric == "rmse":  # a difference of squares is the difference times the sum
         unit /= 2 * size
     width = 1.0 if ratio else metric_range(metric)
-    return unit, width / independent, is_accuracy(metric) and not clustered
+    return unit, width / independent, is_accuracy(metric) and not clusters
 
 
 def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
@@ -704,6 +729,7 @@ def gate(
     margin: float = MARGIN,
     tasks: str | Sequence[str] = (),
     run: NewRuns | None = None,
+    cluster: str | None = None,
 ) -> Gate:
     """Test whether a new model is not worse than a baseline by a margin or more.
 
@@ -725,6 +751,9 @@ def gate(
         Names or patterns of the tasks. Default: all of the baseline.
     run
         How a model is run. Default: with the suite of the baseline, into ``results``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -743,20 +772,23 @@ def gate(
     chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
+    if cluster:
+        check_cluster_column(cluster, [(name, own, name) for name in chosen for own in stored])
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh = _one_model(_stored_runs(new), None, new)
         base = _one_model(stored, fresh[0].model, baseline)
-        return _Evidence(fresh, base, margin, chosen).judged(rates)
+        return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
     base = _one_model(stored, str(new), baseline)
     scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
     for made, done in how.run(new, base[0], wanted):
-        evidence = _Evidence([made], base, margin, wanted[:done], tuple(wanted[done:]))
+        left = tuple(wanted[done:])
+        evidence = _Evidence([made], base, margin, wanted[:done], left, cluster)
         if not evidence.later or evidence.is_certain:
             break
     return evidence.judged(rates)
@@ -772,6 +804,8 @@ class _Evidence:
     tasks: Sequence[str]
     #: tasks that were not run yet
     later: tuple[str, ...] = ()
+    #: the column of items that belong together
+    cluster: str | None = None
 
     @cached_property
     def is_certain(self) -> bool:
@@ -803,7 +837,7 @@ class _Evidence:
 
     @cached_property
     def found(self) -> Pairing:
-        return pair([], self.new, self.baseline, None, "folds")
+        return by_cluster(pair([], self.new, self.baseline, None, "folds"), self.cluster)
 
     @cached_property
     def wanted(self) -> list[Paired]:
@@ -823,7 +857,18 @@ class _Evidence:
     @cached_property
     def differences(self) -> dict[str, tuple[MeanDifference, str]]:
         """The difference on each task, and the name of its test."""
-        return {p.task: task_difference(p) for p in self.compared}
+        return {
+            p.task: named_difference(self.tests[p.task])
+            if p.task in self.tests
+            else fold_difference(p)
+            for p in self.compared
+        }
+
+    @cached_property
+    def tests(self) -> dict[str, ItemTest]:
+        """The test of each task whose items can be tested."""
+        found = {p.task: item_test(p) for p in self.compared}
+        return {task: test for task, test in found.items() if test is not None}
 
     @cached_property
     def decided(self) -> Decision | None:
@@ -959,14 +1004,16 @@ class _Evidence:
 
     def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
         """Return the stored rates if they are those of this gate, and the notes."""
-        notes = list(self.found.notes)
+        counts = {task: (test.clusters, test.items) for task, test in self.tests.items()}
+        notes = [*self.found.notes, *unit_notes(counts, self.cluster or "")]
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
         own = {*self.later, *(_own_name(p) for p in self.wanted)}
-        if rates.margin != self.margin or {*rates.tasks} != own:
+        if rates.margin != self.margin or {*rates.tasks} != own or rates.cluster != self.cluster:
             about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+            unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
             again = "run karat gate --calibrate again"
-            return None, [*notes, f"{about} {', '.join(rates.tasks)}; {again}."]
+            return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
         over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
         tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
         other = [

@@ -157,7 +157,8 @@ def separate_pairs(items: TaskItems, fits: Fits, metric: str, corrected: bool = 
 
     A difference counts if neither the noise of items nor that of training explains it: the larger
     p of both. More than two models are corrected for all pairs by step-down max-T over items, in
-    which the statistic of a pair is at most what its fits allow.
+    which the statistic of a pair is at most what the fits of all models allow; p is never below
+    that of the two models by themselves.
     """
     models, units = items.values.shape
     one, other = pairs = np.triu_indices(models, 1)
@@ -166,14 +167,13 @@ def separate_pairs(items: TaskItems, fits: Fits, metric: str, corrected: bool = 
     scale = _item_scale(metric, scores, pairs)
     of_items = sums.variance(units) * scale**2
     apart = np.where(sums.equal[:, None], 0.0, fits.scores[one] - fits.scores[other])
-    noise = moderated(_fit_noise(items, fits, apart, scale), of_items, models)
-    difference = mean_of(apart)
-    by_fits = np.where(difference == 0, np.nan, noise.p_values(difference))
+    noise, difference = _fit_noise(items, fits, apart, scale), mean_of(apart)
     raw = pair_p(items.values, items.is_right)
-    raw[pairs] = raw[pairs[::-1]] = np.fmax(raw[pairs], by_fits)
-    several = corrected and models > 2
-    limits = -scipy.special.ndtri(by_fits / 2)
-    p = max_t(items.values, centered=not items.is_right, limits=limits) if several else raw
+    raw[pairs] = raw[pairs[::-1]] = np.fmax(raw[pairs], _by_fits(noise, difference))
+    several, p = corrected and models > 2, raw
+    if several:
+        limits = -scipy.special.ndtri(_by_fits(moderated(noise, of_items, models), difference) / 2)
+        p = np.fmax(raw, max_t(items.values, centered=not items.is_right, limits=limits))
     claim = LEARNERS if np.isfinite(noise.variance).any() else AS_FITTED
     unit = _gain_unit(metric, scores, pairs)
     error, freedom = wider(of_items, units, noise)
@@ -187,6 +187,11 @@ def separate_pairs(items: TaskItems, fits: Fits, metric: str, corrected: bool = 
         **_tables(pairs, difference / unit, error / unit, freedom),
         step=_largest_step(metric, items.independent),
     )
+
+
+def _by_fits(noise: FitNoise, difference: np.ndarray) -> np.ndarray:
+    """Return p of the fits; NaN where they say nothing, as about equal models."""
+    return np.where(difference == 0, np.nan, noise.p_values(difference))
 
 
 def _fit_noise(items: TaskItems, fits: Fits, apart: np.ndarray, scale: np.ndarray) -> FitNoise:
@@ -364,7 +369,8 @@ def item_separation(
         return tested
     apart = items.values[best[0]] - items.values[best[1]]
     spread = _query_spread(apart, items.lists)
-    return replace(tested, queries=(items.lists, needed_pairs(spread, DETECTED)), spread=spread)
+    needed = needed_pairs(spread, DETECTED, pilot=len(apart) - 1)
+    return replace(tested, queries=(items.lists, needed), spread=spread)
 
 
 def fold_separation(values: np.ndarray, ratio: float, metric: str = "") -> Separation:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.item_tests import Separation, separate_task
+from karat.analysis.score_intervals import score_intervals
 from karat.analysis.score_matrix import (
     BASELINE,
     REFERENCES,
@@ -21,6 +22,7 @@ from karat.analysis.score_matrix import (
     check_rule,
     connected_groups,
     count_missing,
+    fill_means,
     find_baseline,
     normalize,
     over_tasks,
@@ -28,11 +30,13 @@ from karat.analysis.score_matrix import (
 )
 from karat.analysis.these_tasks import MARGIN, TheseTasks, these_tasks
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.metrics.metric import get_metric, has_positive_class
+from karat.metrics.metric import ROUNDED, get_metric, has_positive_class
+from karat.results.clusters import cluster_scores
 from karat.results.load import OK, Cells, Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.results.tables import ELIMINATED
-from karat.stats.paired_tests import corrected_t, fold_ratio
+from karat.stats.paired_tests import fold_ratio
+from karat.stats.pairwise_ranks import comparable_models
 from karat.stats.ranking import (
     FEWEST_TASKS,
     borda,
@@ -335,18 +339,23 @@ def fold_ratios(given: Gathered, tasks: Sequence[str]) -> list[float]:
 def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric: str) -> np.ndarray:
     """Return an interval clipped to the range of a registered metric.
 
-    Scores outside that range are on another scale, such as percent; they are not clipped.
+    Scores outside that range, by more than rounding, are on another scale, such as percent; they
+    are not clipped.
 
     >>> ends = np.array([0.9, 90.0]), np.array([1.1, 110.0]), np.array([1.0, 100.0])
     >>> within_limits(*ends, "acc").tolist()
     [[0.9, 90.0], [1.0, 110.0]]
+    >>> within_limits(np.array([0.9]), np.array([1.1]), np.array([1.0000001]), "acc").tolist()
+    [[0.9], [1.0]]
     """
     ends = np.stack([low, high])
     try:
         least, most = get_metric(metric).range
     except KaratError:
         return ends
-    return np.where((scores >= least) & (scores <= most), np.clip(ends, least, most), ends)
+    slack = ROUNDED * (most - least) if np.isfinite(most - least) else 0.0
+    inside = (scores >= least - slack) & (scores <= most + slack)
+    return np.where(inside, np.clip(ends, least, most), ends)
 
 
 BY = ("task", "kind", "dataset", "language")
@@ -435,7 +444,7 @@ def _these_tasks_facts(
     found = find_these_tasks(compared, tests) if DIFFERENCES[0] in board else None
     if found is None or not found.test or not len(board):
         return {}
-    first = str(board.index[0])
+    first = compared.models[_reference(board.reindex(compared.models), compared)]
     rows = {row["model"]: row for row in found.against(found.models.index(first))}
     facts = {"reference": first, "margin": MARGIN, "test": found.test, "claim": found.claim}
     return {**facts, "tasks": found.tasks, "models": [rows[str(name)] for name in board.index]}
@@ -515,7 +524,9 @@ def by_task(
     """Return one row per task and model: its rank there, its score, the intervals over folds."""
     keys = pd.MultiIndex.from_product([cells.tasks, cells.models])
     ranks = rank_within(compared, [tests.of(compared, t).p for t in range(len(cells.tasks))])
-    low, high = _score_intervals(cells, list(metrics.values()))
+    low, high = _score_intervals(given, cells, list(metrics.values()))
+    filled = np.zeros(cells.means.shape, int) if compared.filled is None else compared.filled
+    low[filled.T > 0] = high[filled.T > 0] = np.nan  # they are those of other folds
     counts = [(~np.isnan(table)).sum(axis=1) for table in cells.folds]
     columns = {
         "metric": np.repeat(list(metrics.values()), len(cells.models)),
@@ -527,13 +538,14 @@ def by_task(
     if asked.normalize is not None:
         columns["normalized"] = normalize(compared, asked.baseline).T.ravel()
     columns["folds"] = np.concatenate(counts)
+    columns |= {"filled": filled.T.ravel()} if filled.any() else {}
     columns |= _pooled_columns(cells)
     columns["status"] = cells.states.T.ravel()
     frame = pd.DataFrame(columns, index=keys)
     costs = _costs(given.jobs, [given.jobs["task"], given.jobs["model"]]).drop(columns="declined")
     frame = pd.concat([frame, _whole(costs.reindex(keys))], axis=1)
     task = np.repeat(np.arange(len(cells.tasks)), len(cells.models))
-    missing = (frame["status"] != OK).to_numpy()
+    missing = (frame["status"] != OK).to_numpy() & (filled.T.ravel() == 0)
     return frame.iloc[np.lexsort((frame["rank"].fillna(np.inf), missing, task))]
 
 
@@ -613,26 +625,71 @@ def _add_differences(
         return
     if letters:
         frame["tie"], frame["top"] = found.letters(ranks), found.may_be_best(ranks)
-    rows = found.against(int(_order(frame, compared)[0]))
+    rows = found.against(_reference(frame, compared))
     for name, key in zip(DIFFERENCES, ("difference", "low", "high"), strict=True):
         frame[name] = [row[key] for row in rows]
 
 
 def _order(frame: pd.DataFrame, compared: RankedScores) -> np.ndarray:
-    # models ranked on too few tasks come last
-    return np.lexsort((frame["rank"].fillna(np.inf), ranked_on_few(compared.takes)))
+    """Return the rows by rank; of equal ranks, those on few tasks come last."""
+    return np.lexsort((ranked_on_few(compared.takes), frame["rank"].fillna(np.inf)))
 
 
-def _score_intervals(cells: Cells, metrics: list[str]) -> np.ndarray:
-    """Return the bounds of each score, tasks × models: t intervals of the mean over folds."""
-    found = []
-    for t, (folds, metric) in enumerate(zip(cells.folds, metrics, strict=True)):
-        tested = corrected_t(folds, 0.0)
-        equal = (tested.folds > 1) & np.isnan(tested.error)
-        half = np.where(equal, 0.0, tested.high - tested.mean)
-        mean = tested.mean * (1 if cells.higher[t] else -1)
-        found.append(within_limits(mean - half, mean + half, cells.means[:, t], metric))
-    return np.stack(found, axis=1)
+def _reference(frame: pd.DataFrame, compared: RankedScores) -> int:
+    """Return the place of the model that the others are compared with: the best with enough tasks.
+
+    Rows are in the order of the models.
+    """
+    few, ranks = ranked_on_few(compared.takes), frame["rank"].fillna(np.inf)
+    return int(np.lexsort((ranks, few))[0])
+
+
+def takers_differ(takes: np.ndarray) -> bool:
+    """Return whether models take different tasks, of those that several models take.
+
+    Models and tasks without any of the others do not count.
+
+    >>> takers_differ(np.array([[1, 1, 0], [1, 1, 1]])), takers_differ(np.array([[1, 0], [1, 1]]))
+    (False, False)
+    >>> takers_differ(np.array([[1, 1], [1, 1], [1, 0]]))
+    True
+    """
+    contested = takes[:, takes.sum(axis=0) > 1]
+    return not bool(contested[contested.any(axis=1)].all())
+
+
+def _ranked_by_pairs(compared: RankedScores, by: str | None, group_of: Mapping[str, str]) -> bool:
+    """Return whether ranks of a view depend on pairs, as the takers of its tasks differ."""
+    if by == "task":
+        return False
+    parts: dict[str, list[int]] = {}
+    for place, task in enumerate(compared.tasks):
+        parts.setdefault(group_of.get(task, ""), []).append(place)
+    return any(takers_differ(compared.takes[:, places]) for places in parts.values())
+
+
+def _without_common_task(compared: RankedScores) -> dict[str, list[str]]:
+    """Return the models without a rank, with ranked models with which they share no task."""
+    takes = compared.takes & (compared.takes.sum(axis=0) > 1)
+    ranked = comparable_models(takes)
+    found = {}
+    for m in np.flatnonzero(takes.any(axis=1) & ~ranked):
+        lacking = ~(takes & takes[m]).any(axis=1)
+        others = np.flatnonzero(lacking & ranked) if ranked.any() else np.flatnonzero(lacking)
+        found[compared.models[m]] = [compared.models[other] for other in others]
+    return found
+
+
+def _score_intervals(given: Gathered, cells: Cells, metrics: list[str]) -> np.ndarray:
+    """Return the bounds of each score, tasks × models, within the limits of its metric."""
+    low, high = score_intervals(given, cells, metrics)
+    return np.stack(
+        [
+            within_limits(low[t], high[t], cells.means[:, t], metric)
+            for t, metric in enumerate(metrics)
+        ],
+        axis=1,
+    )
 
 
 def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFrame:
@@ -675,7 +732,7 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     higher = frame.attrs.get("higher_is_better", {})
     good = better_first(frame, quality, higher, "pareto")
     cheap = better_first(frame, cost, higher, "pareto")
-    known = np.isfinite(good) & np.isfinite(cheap)
+    known = np.isfinite(good) & np.isfinite(cheap) & ~_on_few_tasks(frame)
     if "tie" in frame and (frame["tie"] != "").any():
         known &= (frame["tie"] != "").to_numpy()
     scored = [task for task in frame.attrs.get("tasks", ()) if task in frame]
@@ -691,6 +748,15 @@ def pareto(frame: pd.DataFrame, cost: str = "seconds", quality: str = "rank") ->
     return pd.Series(on, index=frame.index, name="pareto")
 
 
+def _on_few_tasks(frame: pd.DataFrame) -> np.ndarray:
+    """Return which rows of a leaderboard over all tasks rest on too few of them."""
+    few: list[Any] = list(frame.attrs.get("few", ()))
+    if frame.index.nlevels > 1:
+        boards = frame.attrs.get("boards") or {}
+        few = [(name, model) for name, facts in boards.items() for model in facts["few"]]
+    return frame.index.isin(few) if few else np.zeros(len(frame), dtype=bool)
+
+
 def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
     order = np.lexsort((cheap, good))
     # the lowest cost among the strictly better points, and among equally good ones
@@ -703,7 +769,7 @@ def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
 
 
 #: columns besides the tasks; a task of such a name gets a suffix
-COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs"}
+COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs", "filled"}
 #: the kind of tasks of which a leaderboard shows all metrics if there is one task
 RETRIEVAL = "retrieval"
 
@@ -718,12 +784,15 @@ def leaderboard(
     sort: str | None = None,
     columns: Iterable[str] | str | None = None,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> pd.DataFrame:
     """Rank the models of some runs.
 
     A score is the mean over folds of a task's metric on clean data. Ranks respect each metric's
     direction; scores on different scales are never averaged. Models are ranked on the folds that
-    they all have; those with fewer than six tasks come last and get no tie letter.
+    they all have, by pairs where they take different tasks: 1 + the sum, over the other models, of
+    the share of common tasks on which the other is better. Those with fewer than six tasks get no
+    interval and no tie letter.
 
     Parameters
     ----------
@@ -738,7 +807,8 @@ def leaderboard(
         Rule for missing scores. ``"worst"``: a failed fold ranks below all others of that fold; a
         task that was declined or not run does not count. ``"exclude"`` or ``"common"``: only folds
         in which all models have a score. ``"penalize"``: the worst score of the fold, whatever the
-        reason. ``"baseline:MODEL"``: that model's score, whatever the reason.
+        reason. ``"baseline:MODEL"``: that model's score, whatever the reason; the score shown is
+        then the one that was ranked, and marked.
     normalize
         ``"range"`` adds ``score``, ``median`` and ``wins``, with each task's scores from 0 (the
         worst model) to 1 (the best); ``"baseline:MODEL"`` puts that model at 0.
@@ -753,6 +823,9 @@ def leaderboard(
         Which runs are one row. ``"variant"``: runs of one model with the same constraint, version
         and parameters; of a repeated job the newest counts. ``"model"``: all runs of one name.
         ``"none"``: each run folder.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
 
     Returns
     -------
@@ -762,13 +835,15 @@ def leaderboard(
         ``attrs`` holds ``tasks`` (their columns), ``metrics``, ``higher_is_better``, ``missing``
         (rule and counts), ``cells`` (why a score is missing), ``lacking`` (which libraries or
         data were missing, and where), ``coverage`` and ``seeds``; by model and task ``partial``,
-        the folds with a score and the folds planned where these are more, and ``seed_spread``,
+        the folds with a score and the folds planned where these are more, ``filled``, the number
+        of folds with the baseline's score and of all folds that were ranked, and ``seed_spread``,
         the standard deviation over seeds; ``further``, the columns of the other metrics of a
         single retrieval task; by model ``repeats``, the number of older jobs;
-        ``separation``, the test that separates models, or why there was no test;
-        ``these_tasks``, the difference of each model to the first one over these tasks and on
-        each; ``eliminated``, the models that a race eliminated, which are not ranked, with when
-        and why.
+        ``separation``, the test that separates models, or why there was no test; ``by_pairs``,
+        whether models take different tasks; ``few``, the models on too few tasks to be named as
+        the best, and ``no_common_task``, those without a rank for that reason; ``these_tasks``,
+        the difference of each model to the first one over these tasks and on each;
+        ``eliminated``, the models that a race eliminated, which are not ranked, with when and why.
 
     Raises
     ------
@@ -783,18 +858,18 @@ def leaderboard(
     """
     rule = check_rule("missing", missing, RULES)
     asked = RequestedColumns.read(columns, normalize, by, sort)
-    given, eliminated = without_eliminated(gather_scores(runs, pool))
+    given, eliminated = without_eliminated(cluster_scores(gather_scores(runs, pool), cluster))
     chosen = given.chosen(dict(metrics or {}))
     groups = groups_of(given, list(chosen), by)
     cells = make_cells(given, chosen)
     compared = apply_missing_rule(cells, rule)
-    if rule == "exclude":
-        given = _costs_of(given, compared)
+    cells = fill_means(cells, compared)
+    given = _costs_of(given, compared) if rule == "exclude" else given
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
-    boards: dict[str, dict[str, Any]] = {}
     tests, further = TaskTests(given, chosen), {}
+    boards: dict[str, dict[str, Any]] = {}
     if by is None:
         frame, boards = by_connection(given, cells, compared, headings, asked, tests)
         further = _add_further_metrics(frame, given, chosen, headings)
@@ -811,6 +886,7 @@ def leaderboard(
     facts |= {"groups": groups, "boards": boards, "positive": _positive(given, headings, chosen)}
     facts["metrics"] = {headings[task]: metric for task, metric in chosen.items()}
     facts |= {"separation": separations(compared, by, groups, tests), "eliminated": eliminated}
+    facts |= {"by_pairs": _ranked_by_pairs(compared, by, groups)}
     return _finish(frame, asked, facts)
 
 
@@ -884,6 +960,7 @@ def _finish(frame: pd.DataFrame, asked: RequestedColumns, facts: dict[str, Any])
         frame, facts["boards"] = frame.droplevel(GROUP), {}
     if asked.wants("pareto"):
         place = sum(name in COLUMNS and name not in COSTS for name in frame.columns)
+        frame.attrs.update({name: facts[name] for name in ("few", "boards", "higher_is_better")})
         frame.insert(place, "pareto", pareto(frame, asked.cost))
         facts["pareto"] = asked.cost
     if asked.sort is not None:
@@ -930,7 +1007,6 @@ def _facts(
     given: Gathered, cells: Cells, compared: RankedScores, columns: Mapping[str, str]
 ) -> dict[str, Any]:
     names = list(columns.values())
-    few = ranked_on_few(compared.takes) & compared.takes.any(axis=1)
     lost: dict[str, dict[str, str]] = {}
     for m, t in np.argwhere(cells.states != OK):
         lost.setdefault(cells.models[m], {})[names[t]] = cells.states[m, t]
@@ -945,10 +1021,11 @@ def _facts(
         # by model and task, where it is below 1
         "coverage": {(m, columns.get(t, t)): float(c) for (m, t), c in coverage.items() if c < 1},
         "cells": lost,
-        "few": [cells.models[m] for m in np.flatnonzero(few)],
+        **_taker_facts(compared),
         "seeds": given.seeds,
         "prompts": {m: prompts for m, prompts in given.prompts.items() if any(prompts.values())},
         **_pooled_facts(given, cells, columns),
+        "filled": _filled_cells(compared, columns),
         "lacking": {
             why: [(model, columns.get(task, task)) for model, task in where]
             for why, where in given.lacking.items()
@@ -957,6 +1034,30 @@ def _facts(
             columns[task]: rows for task, rows in given.duplicate_rows.items() if task in columns
         },
     }
+
+
+def _taker_facts(compared: RankedScores) -> dict[str, Any]:
+    """Return who has few tasks, whether takers differ, and who has no rank for lack of tasks."""
+    few = np.flatnonzero(ranked_on_few(compared.takes) & compared.takes.any(axis=1))
+    taken = compared.takes[:, compared.takes.sum(axis=0) > 1].sum(axis=1)
+    return {
+        "few": [compared.models[m] for m in few],
+        "few_tasks": {compared.models[m]: int(taken[m]) for m in few},
+        "by_pairs": takers_differ(compared.takes),
+        "no_common_task": _without_common_task(compared),
+    }
+
+
+def _filled_cells(
+    compared: RankedScores, columns: Mapping[str, str]
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return the folds with a baseline's score, and all ranked folds, by model and task."""
+    cells: dict[str, dict[str, tuple[int, int]]] = {}
+    filled = compared.filled if compared.filled is not None else np.zeros((0, 0))
+    for m, t in np.argwhere(filled):
+        counts = (int(filled[m, t]), compared.values[t].shape[1])
+        cells.setdefault(compared.models[m], {})[columns[compared.tasks[t]]] = counts
+    return cells
 
 
 def _pooled_facts(given: Gathered, cells: Cells, columns: Mapping[str, str]) -> dict[str, Any]:

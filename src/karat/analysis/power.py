@@ -12,8 +12,24 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import FEWEST, NO_SPREAD, ONE_FOLD, Paired, Pairing, is_ratio, pair
-from karat.analysis.item_tests import CORRECTED, LEARNERS, compare_predictions, paired_items
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ONE_FOLD,
+    Paired,
+    Pairing,
+    cluster_pairing,
+    is_ratio,
+    pair,
+)
+from karat.analysis.item_tests import (
+    CORRECTED,
+    LEARNERS,
+    ItemTest,
+    compare_predictions,
+    paired_items,
+)
+from karat.analysis.item_values import UNITS
 from karat.analysis.score_matrix import RULES, apply_missing_rule
 from karat.analysis.stored_items import fold_repeats
 from karat.core.formatting import count, records
@@ -33,6 +49,7 @@ from karat.stats.paired_tests import (
     needed_signs,
     subtract,
 )
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import rank_each
 
 #: fewest tasks from which the variance between tasks is estimated
@@ -146,6 +163,7 @@ def power(
     tasks: Sequence[str] | None = None,
     models: Sequence[str] = (),
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> Power:
     """Return how many tasks, folds or items detect a difference of two models in 80 % of cases.
 
@@ -166,6 +184,9 @@ def power(
         Models to choose from. Default: all. The two with the best mean ranks are compared.
     pool
         Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items: the items needed are then clusters with the same value.
+        Default: the declared groups.
 
     Raises
     ------
@@ -183,7 +204,7 @@ def power(
     given = gather_scores(runs, pool)
     wanted = [task for task in given.metrics if tasks is None or task in tasks]
     two = _two_best(given, wanted, models)
-    found = pair(runs, *two, None, "folds", pool)
+    found = cluster_pairing(pair(runs, *two, None, "folds", pool), cluster)
     used = [p for p in found.tasks if p.task in wanted and p.compared]
     if not used:
         raise DataError(f"{two[0]} and {two[1]} share no fold of a task.")
@@ -206,11 +227,10 @@ def _two_best(given: Gathered, tasks: Sequence[str], models: Sequence[str]) -> t
     some = given.only(dict.fromkeys(tasks, "")).of_models(names)
     compared = apply_missing_rule(make_cells(some, some.metrics), RULES[0])
     ranks = rank_each(compared.values, compared.takes)
-    known = ~np.isnan(ranks)
-    counts = known.sum(axis=1)
-    mean = np.where(known, ranks, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    counts = (~np.isnan(ranks)).sum(axis=1)
+    mean = mean_ranks(ranks)
     # models with fewer tasks come last
-    order = np.lexsort((np.where(counts > 0, mean, np.inf), -counts))
+    order = np.lexsort((np.where(np.isnan(mean), np.inf, mean), -counts))
     return compared.models[order[0]], compared.models[order[1]]
 
 
@@ -232,9 +252,13 @@ def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
     apart = _gains(paired)
     folds = len(apart)
     spread = float(apart.std(ddof=1)) if folds > 1 else float("nan")
-    wanted = needed_folds(spread, difference, paired.ratio) if folds > 1 else float("nan")
+    wanted = float("nan")
+    if folds > 1:
+        wanted = needed_folds(spread, difference, paired.ratio, pilot=folds - 1)
     item_spread, items = _item_spread(paired, _unit(paired))
-    needed = needed_pairs(item_spread, difference) if items else float("nan")
+    # the spread over items is that of at most UNITS blocks of them
+    pilot = min(items, UNITS) - 1
+    needed = needed_pairs(item_spread, difference, pilot) if items else float("nan")
     about = (paired.task, paired.metric, float(apart.mean()), spread, folds, wanted)
     return (*about, item_spread, items, needed)
 
@@ -285,12 +309,12 @@ def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, flo
         "between": float(np.sqrt(between)),
         "within": float(np.sqrt(within)),
         "folds": folds,
-        "needed": needed_pairs(spread, difference),
+        "needed": needed_pairs(spread, difference, freedom),
         "needed_low": needed_pairs(low, difference),
         "needed_high": needed_pairs(high, difference),
-        "needed_wins": needed_signs(spread, difference),
-        "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference),
-        "detectable": detectable_difference(spread, len(gains)),
+        "needed_wins": needed_signs(spread, difference, freedom),
+        "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference, freedom),
+        "detectable": detectable_difference(spread, len(gains), freedom),
     }
 
 
@@ -318,12 +342,33 @@ def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:
     return replace(pooled, error=error, freedom=len(tasks) - 1)
 
 
+def item_test(paired: Paired) -> ItemTest | None:
+    """Return the test of a task's stored predictions; None if they cannot be tested."""
+    try:
+        return compare_predictions(paired)
+    except (KaratError, ValueError, KeyError, TypeError):
+        return None
+
+
 def task_difference(paired: Paired, by_items: bool = True) -> tuple[MeanDifference, str]:
     """Return the difference on a task, positive if the first is better, and its test.
 
     As in a comparison of two models: from items and fits if predictions are stored, else over
     folds. With ``by_items`` False, predictions are read only of a task with a single fold.
     """
+    found = item_test(paired) if by_items or len(paired.first) == 1 else None
+    if found is not None:
+        return named_difference(found)
+    return fold_difference(paired)
+
+
+def named_difference(found: ItemTest) -> tuple[MeanDifference, str]:
+    """Return the difference of a test on items, and its name."""
+    return found.difference, found.test if found.claim == LEARNERS else ON_ITEM
+
+
+def fold_difference(paired: Paired) -> tuple[MeanDifference, str]:
+    """Return the difference on a task over its folds, and its test or why there is none."""
     unit, width = 1.0, 1.0
     if is_ratio(paired.metric, paired.own):
         unit = float(np.mean([np.abs(paired.first).mean(), np.abs(paired.second).mean()])) or 1.0
@@ -332,13 +377,6 @@ def task_difference(paired: Paired, by_items: bool = True) -> tuple[MeanDifferen
     sign = 1 if paired.higher else -1
     tested = corrected_t(subtract(paired.first, paired.second) / unit * sign, paired.ratio)
     mean, folds = float(tested.mean), int(tested.folds)
-    if by_items or folds == 1:
-        try:
-            found = compare_predictions(paired)
-        except (KaratError, ValueError, KeyError, TypeError):
-            pass
-        else:
-            return found.difference, found.test if found.claim == LEARNERS else ON_ITEM
     items = count_items(paired)
     same = folds > 1 and float(tested.p) == 1.0 and math.isnan(float(tested.error))
     error = 0.0 if same else float(tested.error)

@@ -427,7 +427,8 @@ class RaceReplay:
     goal, confidence, margin, folds_per_task
         The options of the races.
     orders
-        One row per order: the share of ``jobs``, the number of ``tasks`` used, the models that
+        One row per order: the share of ``jobs``, the number of ``tasks`` used, whether the race was
+        ``decided``, so that its goal was reached before the tasks ended, the models that
         ``remain``, whether the ``best_kept``, whether all of the top group remain (``top_kept``),
         and whether the leaderboard of the models that remain has the ``same_top`` group.
     models
@@ -450,9 +451,15 @@ class RaceReplay:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def decided(self) -> float:
+        """The share of races that reached their goal."""
+        return float(self.orders["decided"].mean())
+
+    @property
     def times_fewer(self) -> float:
-        """How many times fewer jobs a race needs on average."""
-        return float(1 / self.orders["jobs"].mean())
+        """How many times fewer jobs a race that was decided needed on average; NaN if none was."""
+        jobs = self.orders.loc[self.orders["decided"], "jobs"]
+        return float(1 / jobs.mean()) if len(jobs) else math.nan
 
     @property
     def sentence(self) -> str:
@@ -461,17 +468,33 @@ class RaceReplay:
         means = self.orders[["best_kept", "top_kept", "same_top"]].mean()
         best_kept, top_kept, same_top = (f"{100 * share:.4g} %" for share in means)
         return (
-            f"{len(self.orders)} races on {count(len(self.models), 'model')} and "
-            f"{count(self.tasks, 'task')} needed {100 / self.times_fewer:.1f} % of "
-            f"{self.full_jobs:,} jobs on average ({self.times_fewer:.1f} times fewer); the best "
-            f"model ({self.models['model'].iloc[0]}) was kept in {best_kept}, the top group "
-            f"({top}) in {top_kept}, and the leaderboard showed the same top group in {same_top}."
+            f"{self._headline}. The best model ({self.models['model'].iloc[0]}) was kept in "
+            f"{best_kept}, the top group ({top}) in {top_kept}, and the leaderboard showed the "
+            f"same top group in {same_top}."
         )
+
+    @property
+    def _headline(self) -> str:
+        """How many races were decided, and with how many jobs."""
+        races, decided = len(self.orders), int(self.orders["decided"].sum())
+        text = (
+            f"{decided:,} of {races:,} races ({100 * self.decided:.3g} %) on "
+            f"{count(len(self.models), 'model')} and {count(self.tasks, 'task')} reached their goal"
+        )
+        if decided:
+            share = 100 / self.times_fewer
+            text += f", with {share:.1f} % of {self.full_jobs:,} jobs on average "
+            text += f"({self.times_fewer:.1f} times fewer)"
+        if decided < races:
+            used = 100 * float(self.orders.loc[~self.orders["decided"], "jobs"].mean())
+            text += f"; {races - decided:,} ran all tasks undecided ({used:.1f} % of the jobs)"
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         names = ("goal", "confidence", "margin", "folds_per_task", "tasks", "full_jobs")
-        facts = {name: getattr(self, name) for name in (*names, "times_fewer")}
+        facts = {name: getattr(self, name) for name in (*names, "decided", "times_fewer")}
+        facts = {name: None if value != value else value for name, value in facts.items()}
         tables = {"orders": records(self.orders), "models": records(self.models)}
         return {"sentence": self.sentence, **facts, **tables, "notes": self.notes}
 
@@ -575,6 +598,11 @@ class Replayed:
     @property
     def best(self) -> int:
         """The first model of the leaderboard of all results."""
+        if np.isnan(self.ranks.mean).all():
+            raise DataError(
+                "no model shares a task with every other, so there is no best one to compare with; "
+                "replay the runs of each group of models by itself."
+            )
         return int(np.nanargmin(self.ranks.mean))
 
     def race(
@@ -598,6 +626,7 @@ class Replayed:
         return {
             "jobs": jobs / self.full_jobs,
             "tasks": state.tasks,
+            "decided": bool(state.over),
             "remain": int(kept.sum()),
             "best_kept": bool(kept[self.best]),
             "top_kept": bool(kept[top].all()),

@@ -16,7 +16,7 @@ import pandas as pd
 
 from karat.corruptions.view import View
 from karat.errors import DataError, KaratError, did_you_mean
-from karat.metrics.metric import get_metric
+from karat.metrics.metric import ROUNDED, get_metric
 from karat.results.load import named_scores
 from karat.results.tables import FINAL_EPOCH
 
@@ -59,8 +59,9 @@ def robustness(
         One row per task and model, on the corruptions of which all models have a score at every
         severity; ``corruptions`` is their number. ``clean`` and ``corrupted`` are mean scores;
         ``mce`` is the mean error divided by the baseline's, ``relative_mce`` the mean loss against
-        clean divided by the baseline's, without corruptions under which the baseline gains (their
-        number is ``relative_corruptions``), and NaN if the baseline's loss is within its error;
+        clean divided by the baseline's, without corruptions under which the baseline gains (these
+        are named in ``relative_without``, ``relative_corruptions`` is the number of the others),
+        and NaN if the baseline's loss is within its error;
         ``retention`` is the mean share of the clean score, NaN for metrics that can be negative;
         ``area`` the mean height of the curve of scores over severities, ``worst`` the worst mean
         score of a corruption at a severity, named in ``worst_view``. Each has a 95 % interval,
@@ -245,7 +246,8 @@ def _frames(
         names, own = {"task": task, "corruption": name}, cells.only([name])
         scale = _scale(own, base, (task, metric), notes)
         found = _rows(names, keys, own, scale)
-        found = found.drop(columns=["corruptions", "relative_corruptions"])
+        counts = ["corruptions", "relative_corruptions", "relative_without"]
+        found = found.drop(columns=counts, errors="ignore")
         renamed = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
         frames.append(found.rename(columns=renamed))
     return frames
@@ -290,10 +292,11 @@ def _scale(cells: _Cells, base: int | None, about: tuple[str, str], notes: list[
         return _Scale(None, most, (), retention)
     largest = max(float(np.nanmax(each, initial=-np.inf)) for each in (cells.clean, cells.seen))
     top = most
-    if cells.up and largest > most and largest <= 100 * most:
+    beyond = largest > most * (1 + ROUNDED)
+    if cells.up and beyond and largest <= 100 * most * (1 + ROUNDED):
         top = 100 * most
         notes.append(f"{task}: {metric} is in percent, so errors are {top:g} − score.")
-    elif cells.up and (largest > most or not np.isfinite(most)):
+    elif cells.up and (beyond or not np.isfinite(most)):
         top = np.nan
         notes.append(f"{task}: no mCE, the best possible {metric} is unknown.")
     return _Scale(base, top, _losing(cells, base, task, notes), retention)
@@ -352,6 +355,9 @@ def _rows(
     whole = [set(cells.corruption) - set(cells.corruption[np.isnan(scores)]) for scores in seen]
     frame["corruptions"] = [len(each) for each in whole]
     frame["relative_corruptions"] = [len(each & set(scale.losing)) for each in whole]
+    if scale.base is not None:
+        left_out = [sorted(each - set(scale.losing)) for each in whole]
+        frame["relative_without"] = [", ".join(map(str, names)) for names in left_out]
     order = np.argsort(frame["corrupted"] * (-1 if cells.up else 1), kind="stable")
     return frame.iloc[order]
 

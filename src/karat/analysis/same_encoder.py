@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import pair
+from karat.analysis.comparison import cluster_pairing, pair
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.power import Equivalence, check_margin, equivalence
 from karat.analysis.vector_differences import (
@@ -400,6 +400,8 @@ class Tasks:
         Folder of new runs. Default: a temporary one.
     workers
         Number of worker processes of new runs.
+    cluster
+        A column kept with the items that belong together. Default: the declared groups.
     """
 
     runs: Any = None
@@ -407,6 +409,7 @@ class Tasks:
     only: tuple[str, ...] = ()
     output: str | Path | None = None
     workers: int = 0
+    cluster: str | None = None
 
     def compare(
         self, sides: Sequence[LiveSide], names: tuple[str, str], catalog: Catalog, margin: float
@@ -417,7 +420,8 @@ class Tasks:
         probe items. None if no task of the suite can be run with both.
         """
         if self.runs is not None:
-            return _on_runs(self.runs, (sides[0].name, sides[1].name), names, margin)
+            both = (sides[0].name, sides[1].name)
+            return _on_runs(self.runs, both, names, margin, self.cluster)
         models = [
             replace(side.model, name=name, takes=side.model.takes or side.items.modalities)
             for side, name in zip(sides, names, strict=True)
@@ -430,14 +434,19 @@ class Tasks:
             runs = evaluate(models, suite, only=only, output=output, workers=workers, cache=cache)
             if not all(any(r["status"] == OK for r in run.records()) for run in runs):
                 return None, pd.DataFrame()
-            return _on_runs(runs, names, names, margin)
+            return _on_runs(runs, names, names, margin, self.cluster)
 
 
 def _on_runs(
-    runs: Any, models: tuple[Any, Any], names: tuple[str, str], margin: float
+    runs: Any,
+    models: tuple[Any, Any],
+    names: tuple[str, str],
+    margin: float,
+    cluster: str | None,
 ) -> tuple[Equivalence, pd.DataFrame]:
     """Return how two models of stored runs compare, and the items that flipped, with names."""
-    found = equivalence(pair(runs, *models, None, "folds"), margin)
+    paired = cluster_pairing(pair(runs, *models, None, "folds"), cluster)
+    found = equivalence(paired, margin)
     try:
         compared = compare_items(runs, *models)
     except DataError:  # no stored predictions
@@ -581,7 +590,7 @@ def same(
     if runs := [each for each in (a, b) if _is_run(each)]:
         if len(runs) == 1:
             raise DefinitionError(f"{runs[0]} is a run folder; compare it with another run folder.")
-        return _of_runs(a, b, margin)
+        return _of_runs(a, b, margin, tasks.cluster if tasks else None)
     catalog = Catalog(define)
     levels = _Levels(_sides([a, b], items, catalog), margin, rotations)
     settled, measured = levels.by_vectors(), {"vectors": levels.vector_facts()}
@@ -602,13 +611,13 @@ def same(
     return replace(found, notes=notes)
 
 
-def _of_runs(a: Any, b: Any, margin: float) -> Same:
+def _of_runs(a: Any, b: Any, margin: float, cluster: str | None) -> Same:
     """Compare two run folders by their scores only."""
     runs = [each if isinstance(each, Run) else Run(Path(each)) for each in (a, b)]
     if runs[0].folder.resolve() == runs[1].folder.resolve():
         raise DefinitionError(f"A and B are the same run folder, {runs[0].folder}.")
     names = _numbered(runs[0].model, runs[1].model)
-    scored, flips = _on_runs(runs, (runs[0], runs[1]), names, margin)
+    scored, flips = _on_runs(runs, (runs[0], runs[1]), names, margin, cluster)
     verdict, cause, why, level = _by_tasks(scored, "none", "")
     sentence = f"{_STATED[verdict].format(*names, margin)} {why.strip()}"
     return Same(*names, verdict, cause, sentence, level, margin, {}, scored.tasks, flips)

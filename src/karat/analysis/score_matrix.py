@@ -25,7 +25,8 @@ class RankedScores:
     """The scores to rank: ``values[t]`` are models × folds, higher is better.
 
     NaN is a failed fold, which counts as the worst of that fold. ``takes`` is models × tasks,
-    whether a model is ranked on a task; ``rule`` is the rule for missing scores.
+    whether a model is ranked on a task; ``rule`` is the rule for missing scores, and ``filled`` is
+    models × tasks, the number of folds with the score of a baseline.
     """
 
     models: list[str]
@@ -33,14 +34,16 @@ class RankedScores:
     values: list[np.ndarray]
     takes: np.ndarray
     rule: str = RULES[0]
+    filled: np.ndarray | None = None
 
     def only(self, places: Sequence[int], models: Sequence[int] | None = None) -> RankedScores:
         """Return only these tasks, and only these models if they are given."""
         rows = list(range(len(self.models)) if models is None else models)
         tasks, values = [self.tasks[t] for t in places], [self.values[t][rows] for t in places]
         names = [self.models[m] for m in rows]
-        takes = self.takes[np.ix_(rows, list(places))]
-        return RankedScores(names, tasks, values, takes, self.rule)
+        part = np.ix_(rows, list(places))
+        filled = None if self.filled is None else self.filled[part]
+        return RankedScores(names, tasks, values, self.takes[part], self.rule, filled)
 
     def by_name(self) -> RankedScores:
         """Return the tasks sorted by name as the page does, so that their order changes no test."""
@@ -177,7 +180,7 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
     A model that took no task at all is not ranked.
     """
     baseline = find_baseline("missing", rule, cells.models)
-    takes = cells.takes.copy()
+    takes, filled = cells.takes.copy(), np.zeros(cells.takes.shape, dtype=int)
     values = []
     for t, table in enumerate(cells.folds):
         if rule == "exclude":
@@ -192,9 +195,23 @@ def apply_missing_rule(cells: Cells, rule: str) -> RankedScores:
             table = _of_common_folds(table, cells.tried[t], takes[:, t])
         if baseline is not None and not np.isnan(table[baseline]).all():
             takes[:, t] = cells.takes.any(axis=1)
-            table = np.where(np.isnan(table), table[baseline], table)
+            lost = np.isnan(table) & ~np.isnan(table[baseline])
+            filled[:, t] = lost.sum(axis=1) * takes[:, t]
+            table = np.where(lost, table[baseline], table)
         values.append(significant(table))
-    return RankedScores(cells.models, cells.tasks, values, takes, rule)
+    return RankedScores(cells.models, cells.tasks, values, takes, rule, filled)
+
+
+def fill_means(cells: Cells, compared: RankedScores) -> Cells:
+    """Return the cells with the means that were ranked, where folds have a baseline's score.
+
+    A fold without a score of the baseline either counts as the worst, and not in the mean.
+    """
+    means = cells.means.copy()
+    for m, t in np.argwhere(compared.filled) if compared.filled is not None else ():
+        sign = 1 if cells.higher[t] else -1
+        means[m, t] = sign * mean_of(compared.values[t][[m]])[0]
+    return replace(cells, means=means)
 
 
 def _of_common_folds(values: np.ndarray, tried: np.ndarray, takes: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from karat.errors import DataError, DefinitionError
 from karat.results.load import Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.stats.paired_tests import average_ranks
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import rank_each
 
 #: fewest models and tasks: with fewer, the order of models left out cannot be measured
@@ -282,10 +283,16 @@ class _Matrix:
         self._means: dict[int, np.ndarray] = {}
 
     def ranks(self, folds: int, models: np.ndarray) -> np.ndarray:
-        """Return models × tasks; NaN where a model does not take a task."""
+        """Return models × tasks; NaN where a model does not take a task.
+
+        With fewer takers, the last rank of a task is the number of all models.
+        """
         values, takes = self.scores.values, self.scores.takes
         if not self._complete:
-            return rank_each([table[models, :folds] for table in values], takes[models])
+            ranks = rank_each([table[models, :folds] for table in values], takes[models])
+            takers = (~np.isnan(ranks)).sum(axis=0)
+            wider = (len(ranks) - 1) / np.maximum(takers - 1, 1)
+            return np.asarray(np.where(takers == len(ranks), ranks, 1 + (ranks - 1) * wider))
         if folds not in self._means:
             means = [table[:, :folds].mean(axis=1) for table in values]
             self._means[folds] = np.array(means).T
@@ -298,11 +305,9 @@ class _Matrix:
 
 
 def _mean(ranks: np.ndarray) -> np.ndarray:
-    """Return the mean rank over tasks; the middle rank for a model without one."""
-    there = ~np.isnan(ranks)
-    total = np.where(there, ranks, 0.0).sum(axis=-1)
-    count = there.sum(axis=-1)
-    return np.where(count > 0, total / np.maximum(count, 1), (ranks.shape[0] + 1) / 2)
+    """Return the rank of each model by pairs; the middle rank for a model without one."""
+    mean = mean_ranks(ranks)
+    return np.where(np.isnan(mean), (len(ranks) + 1) / 2, mean)
 
 
 def select(ranks: np.ndarray, reference: np.ndarray) -> list[int]:

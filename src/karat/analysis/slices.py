@@ -19,6 +19,13 @@ import scipy
 from karat.analysis.items import Runs, TaskItems, items_of_one, items_of_two, without_texts
 from karat.core.formatting import format_p, interval, plain, records, rounded, write_tables
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.results.clusters import (
+    FEWEST_CLUSTERS,
+    check_labels,
+    cluster_unit,
+    column_labels,
+    known_clusters,
+)
 from karat.results.run import Run
 from karat.results.tables import ANSWER, GROUP, LENGTH
 from karat.stats.paired_tests import ALPHA, CONFIDENCE, benjamini_hochberg
@@ -161,15 +168,17 @@ class SliceTest:
 def held_out(folds: np.ndarray, groups: np.ndarray | None = None, seed: int = SEED) -> np.ndarray:
     """Return which items are for testing: those of the later folds, or a random half of one fold.
 
-    Groups are not divided.
+    Groups are not divided: if folds divide them, they are drawn at random too.
 
     >>> held_out(np.array([0, 0, 1, 1, 2, 2])).tolist()
     [False, False, True, True, True, True]
     """
     numbers = np.unique(folds)
-    if len(numbers) > 1:
-        return np.isin(folds, numbers[len(numbers) // 2 :])
     units = np.arange(len(folds)) if groups is None else pd.factorize(groups)[0]
+    if len(numbers) > 1:
+        later = np.isin(folds, numbers[len(numbers) // 2 :])
+        if not np.isin(units[later], units[~later]).any():
+            return later
     count = int(units.max(initial=-1)) + 1
     chosen = np.random.default_rng(seed).permutation(count)[: (count + 1) // 2]
     return np.isin(units, chosen)
@@ -201,12 +210,15 @@ def propose(
     return [(each, sign) for _, _, each, sign in scored[:MOST_TESTED]]
 
 
-def worse_inside(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
+def worse_inside(
+    values: np.ndarray, inside: np.ndarray, paired: bool, clusters: np.ndarray | None = None
+) -> float:
     """Return the one-sided p that values are larger inside a slice than outside.
 
     It is the larger p of Welch's test and of the test with a common variance: the first is wrong
     if all values inside are the same, the second if the variances differ. With ``paired`` the mean
-    inside must also be above 0, by a t-test.
+    inside must also be above 0, by a t-test. With ``clusters``, the labels of items that belong
+    together, both must hold over clusters too.
 
     >>> values = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     >>> worse_inside(values, values == 1, paired=False) < 0.05
@@ -221,7 +233,35 @@ def worse_inside(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
     p = [float(scipy.special.ndtr(-difference / common)), _upper(difference, error, freedom)]
     if paired:
         p.append(_upper(float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1))
+    if clusters is not None:
+        p.append(_upper(difference, *cluster_error(values, inside, clusters)))
+        own = (x, np.ones(len(x), dtype=bool), clusters[inside])
+        p += [_upper(float(x.mean()), *cluster_error(*own))] if paired else []
     return max(p)
+
+
+def cluster_error(
+    values: np.ndarray, inside: np.ndarray, clusters: np.ndarray
+) -> tuple[float, float]:
+    """Return the standard error of a difference of means over clusters, and its freedom.
+
+    The difference is that of the items inside and outside a slice; of the mean alone, if all are
+    inside. The error is that of the sums of residuals of clusters, which may be on both sides.
+
+    >>> values, clusters = np.array([1.0, 1.0, 3.0, 3.0]), np.array(["a", "a", "b", "b"])
+    >>> cluster_error(values, np.ones(4, bool), clusters)  # of the means 1 and 3: √2 / √2
+    (1.0, 1.0)
+    """
+    codes, sums, fewest = pd.factorize(clusters)[0], np.zeros(len(values)), len(values)
+    for side, sign in ((inside, 1.0), (~inside, -1.0)):
+        if side.any():
+            rest = (values[side] - values[side].mean()) * (sign / int(side.sum()))
+            sums += np.bincount(codes[side], rest, len(sums))
+            fewest = min(fewest, len(np.unique(codes[side])))
+    if fewest < 2:
+        return np.inf, 1.0
+    error = np.sqrt(fewest / (fewest - 1) * float((sums**2).sum()))
+    return float(error), float(fewest - 1)
 
 
 def _welch(x: np.ndarray, rest: np.ndarray) -> tuple[float, float]:
@@ -237,35 +277,65 @@ def _upper(mean: float, error: float, freedom: float) -> float:
 
 
 def estimate_slices(
-    values: np.ndarray, proposed: Sequence[tuple[Slice, int]], test: np.ndarray, paired: bool
+    values: np.ndarray,
+    proposed: Sequence[tuple[Slice, int]],
+    test: np.ndarray,
+    paired: bool,
+    clusters: np.ndarray | None = None,
 ) -> list[SliceTest]:
-    """Return the tests of proposed slices on the items that ``test`` selects."""
+    """Return the tests of proposed slices on the items that ``test`` selects.
+
+    With ``clusters``, slices of the items of few clusters are not tested.
+    """
     found = []
+    units = None if clusters is None else clusters[test]
     for each, sign in proposed:
         inside, chosen = each.inside[test], values[test]
         if min(int(inside.sum()), int((~inside).sum())) < FEWEST_TESTED:
             continue
-        p = worse_inside(sign * chosen, inside, paired)
+        if units is not None and fewest_clusters(units, inside) < FEWEST_CLUSTERS:
+            continue
+        p = worse_inside(sign * chosen, inside, paired, units)
         # a direction found on the same items is tested in both
         p = min(1.0, 2 * p) if paired and test.all() else p
-        found.append(SliceTest(each, sign, p, _estimates(chosen, inside, paired)))
+        found.append(SliceTest(each, sign, p, _estimates(chosen, inside, paired, units)))
     return found
 
 
-def _estimates(values: np.ndarray, inside: np.ndarray, paired: bool) -> dict[str, float]:
+def fewest_clusters(clusters: np.ndarray, inside: np.ndarray) -> int:
+    """Return the number of clusters with items inside a slice, or outside if these are fewer.
+
+    >>> fewest_clusters(np.array(["a", "a", "b", "c"]), np.array([True, False, False, False]))
+    1
+    """
+    return min(len(set(clusters[side].tolist())) for side in (inside, ~inside))
+
+
+def _estimates(
+    values: np.ndarray, inside: np.ndarray, paired: bool, clusters: np.ndarray | None
+) -> dict[str, float]:
     """Return the difference of a slice with its interval, and the value elsewhere."""
-    x, rest = values[inside], values[~inside]
-    elsewhere = float(rest.mean())
-    difference = float(x.mean()) if paired else float(x.mean()) - elsewhere
-    # one more item with the mean of all, so that equal values have an interval too
-    x, rest = np.append(x, values.mean()), np.append(rest, values.mean())
-    error, freedom = _welch(x, rest)
-    if paired:
-        error, freedom = float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1
-    half = float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+    widths = [_half_width(values, inside, paired)]
+    if clusters is not None:
+        which = (values[inside], np.ones(int(inside.sum()), dtype=bool), clusters[inside])
+        found = cluster_error(*which) if paired else cluster_error(values, inside, clusters)
+        widths.append(float(scipy.special.stdtrit(found[1], (1 + CONFIDENCE) / 2)) * found[0])
+    elsewhere = float(values[~inside].mean())
+    mean = float(values[inside].mean())
+    difference, half = mean if paired else mean - elsewhere, max(widths)
     bounds = {"difference_low": difference - half, "difference_high": difference + half}
     sizes = {"items": int(inside.sum()), "of": len(values)}
     return {"difference": difference, **bounds, "elsewhere": elsewhere, **sizes}
+
+
+def _half_width(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
+    """Return half of the 95 % interval of a slice's difference, over items."""
+    # one more item with the mean of all, so that equal values have an interval too
+    x, rest = (np.append(values[side], values.mean()) for side in (inside, ~inside))
+    error, freedom = _welch(x, rest)
+    if paired:
+        error, freedom = float(x.std(ddof=1) / np.sqrt(len(x))), len(x) - 1
+    return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,6 +412,7 @@ def compare_slices(
     by: str = AUTO,
     tasks: str | Sequence[str] = (),
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> SliceComparison:
     """Find slices of the items on which model ``a`` or ``b`` loses against the other.
 
@@ -363,6 +434,9 @@ def compare_slices(
         Names of the tasks. Default: all.
     pool
         Which runs are one model: ``"variant"``, ``"model"`` or ``"none"``, as in ``compare``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and a slice must be worse over these clusters. Default: the declared groups of the data.
 
     Returns
     -------
@@ -388,9 +462,10 @@ def compare_slices(
         first, second, found, notes = items_of_two(runs, a, b, tasks, pool)
     rows: list[dict[str, Any]] = []
     problems: list[KaratError] = []
+    notes += check_labels(cluster, {each.task: each.texts for each in found})
     for each in found:
         try:
-            rows += _sliced(each, by, bool(second), notes)
+            rows += _sliced(each, by, bool(second), cluster or "", notes)
         except DataError as error:
             problems.append(error)
             notes.append(f"{each.task}: no slices, {str(error).rstrip('.')}.")
@@ -408,7 +483,9 @@ def compare_slices(
     return SliceComparison(first, second, table, list(dict.fromkeys(notes)))
 
 
-def _sliced(found: TaskItems, by: str, paired: bool, notes: list[str]) -> list[dict[str, Any]]:
+def _sliced(
+    found: TaskItems, by: str, paired: bool, cluster: str, notes: list[str]
+) -> list[dict[str, Any]]:
     """Return the tested slices of a task as rows, and note how they were chosen."""
     if found.texts is None and by == AUTO:
         notes += without_texts([found])
@@ -423,8 +500,9 @@ def _sliced(found: TaskItems, by: str, paired: bool, notes: list[str]) -> list[d
     if not np.isfinite(values).all():
         raise DataError("some losses are not finite numbers.")
     slices, test = make_slices(found, by), np.ones(len(table), dtype=bool)
+    clusters = _clusters(found, cluster, notes)
     if by == AUTO:
-        groups = table[GROUP].to_numpy() if GROUP in table else None
+        groups = table.get(GROUP) if clusters is None else clusters
         test = held_out(table["fold"].to_numpy(), groups)
         proposed = propose(values, slices, ~test, paired)
         notes.append(
@@ -432,11 +510,28 @@ def _sliced(found: TaskItems, by: str, paired: bool, notes: list[str]) -> list[d
             f"{int((~test).sum()):,} items and tested on the other {int(test.sum()):,}."
         )
     else:
-        means = [float(values[each.inside].mean()) for each in slices]
-        signs = [-1 if paired and mean < 0 else 1 for mean in means]
+        signs = [-1 if paired and values[each.inside].mean() < 0 else 1 for each in slices]
         proposed = list(zip(slices, signs, strict=True))
-    tested = estimate_slices(values, proposed, test, paired)
+    tested = []
+    for pair in proposed:
+        # a slice that is a cluster is about this cluster, whose items are the unit
+        units = None if pair[0].feature == (cluster or GROUP) else clusters
+        tested += estimate_slices(values, [pair], test, paired, units)
     return [_row(found, each, table[test & each.slice.inside], paired) for each in tested]
+
+
+def _clusters(found: TaskItems, cluster: str, notes: list[str]) -> np.ndarray | None:
+    """Return the cluster of each item, None if they are independent, and note which it is."""
+    table, labels = found.table, None
+    if cluster and found.texts is not None and cluster in known_clusters(found.texts):
+        labels = column_labels(found.texts, cluster).loc[table["key"]].to_numpy(dtype=object)
+    elif GROUP in table:
+        labels = table[GROUP].to_numpy(dtype=object)
+    number = 0 if labels is None else len(set(labels.tolist()))
+    if not FEWEST_CLUSTERS <= number < len(table):
+        return None
+    notes.append(f"{found.task}: {cluster_unit(number, len(table), cluster)}")
+    return labels
 
 
 def _row(found: TaskItems, tested: SliceTest, inside: pd.DataFrame, paired: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Items are those of the first repeat of a cross-validation, so that none counts t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,11 +59,15 @@ class TaskItems:
 
 @dataclass(frozen=True, eq=False)
 class _Aligned:
-    """Predictions of each model by fold, on the items of all; ``left_out`` has places and why."""
+    """Predictions of each model by fold, on the items of all; ``left_out`` has places and why.
+
+    ``shared`` are the items of each fold.
+    """
 
     folds: list[list[Predictions]]
     places: list[int]
     left_out: dict[int, str]
+    shared: dict[int, np.ndarray]
 
 
 def read_items(sides: Mapping[str, tuple[Side, str]], metric: str, cluster: str = "") -> TaskItems:
@@ -85,7 +89,8 @@ def read_items(sides: Mapping[str, tuple[Side, str]], metric: str, cluster: str 
     models, values, seeds = [], [], []
     for name, folds in zip(names, aligned.folds, strict=True):
         try:
-            of_seeds = _values_by_seed(sides[name], metric, folds, clusters)
+            fits = [folds, *_further_fits(sides[name], aligned.shared, by_group)]
+            of_seeds = np.array([contributions(metric, fit, clusters) for fit in fits])
         except KaratError as error:
             reasons.append(str(error))
             continue
@@ -132,14 +137,17 @@ def _counts(
     }
 
 
-def _values_by_seed(
-    side: tuple[Side, str],
-    metric: str,
-    folds: Sequence[Predictions],
-    clusters: Sequence[np.ndarray] | None,
-) -> np.ndarray:
-    """Return seeds × units: what each unit adds to the score of each seed's fits."""
-    return np.array([contributions(metric, folds, clusters)])
+def _further_fits(
+    side: tuple[Side, str], shared: Mapping[int, np.ndarray], by_group: bool
+) -> Iterator[list[Predictions]]:
+    """Yield the predictions of each further seed by fold, of seeds that all folds have."""
+    model, task = side
+    replicates = model.replicates(task)
+    seeds = set.intersection(*(set(replicates.get(fold, [0])) for fold in shared))
+    for number in sorted(seeds - {0}):
+        read = [model.run.predictions(task, fold, replicate=number) for fold in shared]
+        rows = zip(read, shared.values(), strict=True)
+        yield [_take(fold, _keys(fold, by_group), items, by_group) for fold, items in rows]
 
 
 def _count_groups(folds: Sequence[Predictions]) -> int:
@@ -195,7 +203,7 @@ def _align(sides: Sequence[tuple[Side, str]], by_group: bool) -> _Aligned:
         if not by_group and not all(np.array_equal(a.target, b.target) for a, b in targets):
             left_out[place] = f"{sides[place][0].model} has predictions of other items"
     places = [place for place in kept if place not in left_out]
-    return _Aligned([taken[place] for place in places], places, left_out)
+    return _Aligned([taken[place] for place in places], places, left_out, shared)
 
 
 def _shared_items(

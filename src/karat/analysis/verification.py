@@ -25,9 +25,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.analysis.recorded_tables import recorded_table, table_suite_again
+from karat.analysis.rerun_costs import is_less_memory, size_differences, unequal_costs
 from karat.config.catalog import Catalog, change_models
 from karat.core.formatting import count, rounded
 from karat.core.predictions import Predictions, as_text
+from karat.core.replicates import model_seed, replicate_of
 from karat.core.task import Suite, Task
 from karat.corruptions.view import CLEAN, View
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError
@@ -105,9 +108,10 @@ class Verification:
     run
         The run.
     checks
-        One row per check: ``check``, ``outcome`` ("passed", "refused" or "skipped") and ``detail``.
+        One row per check: ``check``, ``outcome`` ("passed", "refused" or "skipped") and ``detail``,
+        which is the reason if it was skipped.
     reasons
-        Why the run is refused; empty if it is verified.
+        Why the run is refused; empty if it is not.
     notes
         What could not be checked.
     seed
@@ -121,15 +125,38 @@ class Verification:
     seed: int
 
     @property
+    def refused(self) -> bool:
+        """Whether there is a reason to refuse the run."""
+        return bool(self.reasons)
+
+    @property
     def verified(self) -> bool:
-        """Whether there is no reason to refuse the run."""
-        return not self.reasons
+        """Whether every check was made, and none refuses the run."""
+        return not self.reasons and not self.skipped
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """The checks that could not be made, with the reason of each."""
+        rows = self.checks[self.checks["outcome"] == "skipped"]
+        return dict(zip(rows["check"], rows["detail"], strict=True))
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one sentence."""
+        if self.verified:
+            return "Verified."
+        parts = [f"{name} ({why})" if why else name for name, why in self.skipped.items()]
+        lacking = f"{len(parts)} of {len(self.checks)} checks could not be made"
+        lacking = f"{lacking}: {', '.join(parts)}." if parts else ""
+        return f"{'Refused.' if self.refused else 'Not refused, but'} {lacking}".strip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON types."""
         return {
             "run": self.run.folder.resolve().name,
             "verified": self.verified,
+            "refused": self.refused,
+            "sentence": self.sentence,
             "checks": self.checks.to_dict("records"),
             "reasons": [dataclasses.asdict(reason) for reason in self.reasons],
             "notes": list(self.notes),
@@ -146,6 +173,7 @@ def verify(
     model: Any = None,
     suite: str | Suite | None = None,
     define: Sequence[str | Path] | str | Path = (),
+    data: str | Path | None = None,
 ) -> Verification:
     """Check the results of a run.
 
@@ -169,11 +197,14 @@ def verify(
         The suite, or its name. Default: the defined one with the name in the run.
     define
         YAML or Python files with definitions.
+    data
+        The table file of a run on a table. Default: the file that the run names, if it has the
+        same content.
 
     Raises
     ------
     DataError
-        If there is no such run folder.
+        If there is no such run folder, or no such table file.
     """
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 0:
         raise DefinitionError(f"jobs must be an integer >= 0, got {jobs!r}.")
@@ -186,13 +217,14 @@ def verify(
     own, several = found.folder.resolve(), as_runs(against) if against else []
     others = [each for each in several if each.folder.resolve() != own]
     return _Work(
-        found, others, jobs, seed, _Reference(found, model, suite, Catalog(define))
+        found, others, jobs, seed, _Reference(found, model, suite, Catalog(define), data)
     ).result()
 
 
 def _damaged_plan(run: Run, message: str, seed: int) -> Verification:
     """Return the result for a run whose plan cannot be read."""
-    rows = [(name, "refused" if name == "schema" else "skipped", "") for name in CHECKS]
+    rows = [("schema", "refused", "")]
+    rows += [(name, "skipped", "damaged plan") for name in CHECKS if name != "schema"]
     table = pd.DataFrame(rows, columns=COLUMNS)
     return Verification(run, table, (Reason("schema", message),), (), seed)
 
@@ -200,8 +232,15 @@ def _damaged_plan(run: Run, message: str, seed: int) -> Verification:
 class _Reference:
     """The tasks and the model of a run, as they are defined here."""
 
-    def __init__(self, run: Run, model: Any, suite: str | Suite | None, catalog: Catalog) -> None:
-        self.run, self.catalog = run, catalog
+    def __init__(
+        self,
+        run: Run,
+        model: Any,
+        suite: str | Suite | None,
+        catalog: Catalog,
+        data: str | Path | None = None,
+    ) -> None:
+        self.run, self.catalog, self.data = run, catalog, data
         self._model, self._suite = model, suite
         self.why_no_model = self.why_no_suite = ""
         self.why_no_task: dict[str, str] = {}
@@ -216,8 +255,21 @@ class _Reference:
             return self.catalog.suite(name)
         if self._suite is not None:
             return self.catalog.suite(self._suite)  # raises with a suggestion
-        self.why_no_suite = f'the suite "{name}" is not defined here; use --define or --suite'
-        return None
+        return self._own_table(name)
+
+    def _own_table(self, name: str) -> Suite | None:
+        """Return the suite of the user's table that was run; None if the file is not at hand."""
+        table = recorded_table(self.run.about)
+        if table is None:
+            self.why_no_suite = f'the suite "{name}" is not defined here; use --define or --suite'
+            return None
+        try:
+            return table_suite_again(table, self.catalog, self.data)
+        except KaratError as error:
+            if self.data is not None:
+                raise
+            self.why_no_suite = str(error).rstrip(".")
+            return None
 
     @cached_property
     def tasks(self) -> dict[str, PlannedTask]:
@@ -315,7 +367,12 @@ class _Reference:
         )
 
     def run_again(
-        self, task: str, fold: int, seed: int | None = None, view: View = CLEAN
+        self,
+        task: str,
+        fold: int,
+        seed: int | None = None,
+        view: View = CLEAN,
+        workers: int = 0,
     ) -> Repeated:
         """Run a job on clean data and on a view; ``seed`` replaces that of the model."""
         same = seed is None
@@ -324,11 +381,13 @@ class _Reference:
         at = fold if same else 0
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            (run,) = evaluate(
+            *_, run = evaluate(
                 [self.model],
                 [made],
                 seed=chosen,  # type: ignore[arg-type]
+                seeds=replicate_of(self.run.about) + 1 if same else 1,
                 folds=[at],
+                workers=workers,
                 output=folder,
                 items=False,
                 progress=False,
@@ -352,7 +411,8 @@ class _Work:
         self.reasons: list[Reason] = []
         self.notes: list[str] = []
         self.details: dict[str, str] = {}
-        self.skipped: set[str] = set()
+        #: checks that could not be made, with the reason
+        self.skipped: dict[str, str] = {}
         #: jobs (task and fold) with the predictions of another run, by a message that names it
         self.copied: dict[str, list[tuple[str, int]]] = {}
         #: jobs that were run again, and whether they gave the stored predictions
@@ -368,7 +428,7 @@ class _Work:
             (
                 name,
                 "refused" if name in wrong else "skipped" if name in self.skipped else "passed",
-                self.details.get(name, ""),
+                self.skipped.get(name) or self.details.get(name, ""),
             )
             for name in CHECKS
         ]
@@ -428,8 +488,10 @@ class _Work:
         if record["metric"] != task["metrics"][0]:
             yield f"its metric is {record['metric']}, that of the task {task['metrics'][0]}."
         seed = about.get("seed")
-        if isinstance(seed, int) and record["seed"] != (seed + record["fold"]) % (2**31 - 1):
-            yield f"the seed of the job is {record['seed']}, expected {seed} + {record['fold']}."
+        if isinstance(seed, int):
+            expected = model_seed(seed, record["fold"], replicate_of(about))
+            if record["seed"] != expected:
+                yield f"the seed of the job is {record['seed']}, expected {expected}."
         clean = [view for view in record["views"] if view_of(view) == CLEAN]
         lacking = [name for name in task["metrics"] if not clean or name not in clean[0]["scores"]]
         if lacking and task["metrics"] != ["?"]:
@@ -461,6 +523,7 @@ class _Work:
         for name, facts in self.plans.items():
             if name in tasks:
                 self._compare_task(facts, tasks[name])
+                self._count_folds(facts)
         if self.reference.why_no_suite:
             self.notes.append(f"data: {self.reference.why_no_suite}.")
         for name, reason in self.reference.why_no_task.items():
@@ -469,8 +532,18 @@ class _Work:
         for record in same:
             self._compare_rows(record)
         if not tasks:
-            self.skipped.add("data")
+            reasons = [self.reference.why_no_suite, *self.reference.why_no_task.values()]
+            self.skipped["data"] = next(filter(None, reasons), "no task")
         self.details["data"] = f"{len(tasks)} of {count(len(self.plans), 'task')}"
+
+    def _count_folds(self, facts: Mapping[str, Any]) -> None:
+        """Add a note if the suite has more folds of a task than the run."""
+        name, planned = facts["name"], len(facts["folds"])
+        if self._has_other_data(name) or not planned:
+            return
+        folds = len(self.reference.folds(name))
+        if planned < folds:
+            self.notes.append(f"data: {name}: the run has {planned} of the {folds} folds.")
 
     def _has_other_data(self, task: str) -> bool:
         return any(r.check == "data" and r.task == task for r in self.reasons)
@@ -530,7 +603,8 @@ class _Work:
 
     def _check_scores(self) -> None:
         if self.run.about.get("imported") or self.damaged:
-            self.skipped.add("scores")
+            why = "imported" if self.run.about.get("imported") else "damaged records"
+            self.skipped["scores"] = why
             return
         found = rescore(self.run)
         for message in found.problems:
@@ -565,6 +639,9 @@ class _Work:
                 same = False
             if not same:
                 self._refuse("scores", f"{name} has other scores than the records.")
+        job = unequal_costs(self.records, compact.records) if compact is not None else None
+        if job is not None:
+            self._refuse("scores", "scores/jobs.columns has other costs than the record.", *job)
 
     # -- copies -----------------------------------------------------------------------------
 
@@ -591,7 +668,7 @@ class _Work:
                 near = f"{other.model} ({other.folder.name}) in {sum(a < CLOSE for a in apart)}"
                 self.notes.append(f"copies: predictions are close to those of {near} jobs.")
         if not self.others:
-            self.skipped.add("copies")
+            self.skipped["copies"] = "no runs to compare with: --against"
             return
         self.details["copies"] = f"against {count(compared, 'run')} with common jobs"
 
@@ -613,12 +690,11 @@ class _Work:
 
     def _check_rerun(self) -> None:
         chosen = self._sample()
-        if self.jobs and not chosen:
-            why = self.reference.why_no_model if self.reference.model is None else ""
-            if not why:
-                known = bool(self.reference.tasks)
-                why = "no finished job" if known else "the tasks are not defined here"
-            self.notes.append(f"rerun: {why}.")
+        if not self.jobs:
+            self.skipped["rerun"] = "0 jobs were to be run again"
+        elif not chosen:
+            self.skipped["rerun"] = self._why_no_job()
+            self.notes.append(f"rerun: {self.skipped['rerun']}.")
         for record in chosen:
             self._compare_again(record)
         if chosen:
@@ -637,9 +713,16 @@ class _Work:
             else:
                 self._refuse("copies", message)
         if not self.repeated:
-            self.skipped.add("rerun")
+            self.skipped.setdefault("rerun", "no job could be run again")
             return
         self.details["rerun"] = f"{count(len(self.repeated), 'job')}, sample seed {self.seed}"
+
+    def _why_no_job(self) -> str:
+        """Return why no job can be run again."""
+        why = self.reference.why_no_model if self.reference.model is None else ""
+        if why:
+            return why
+        return "no finished job" if self.reference.tasks else "the tasks are not defined here"
 
     def _sample(self) -> list[dict[str, Any]]:
         """Return jobs to run again: possible copies, the most surprising score, a random sample."""
@@ -688,10 +771,33 @@ class _Work:
             self._refuse("rerun", message, task, fold)
         elif again.corrupted is not None:
             self._compare_view(record, view, again, apart + noise)
+        self._compare_costs(record, again.record, least)
+
+    def _compare_costs(
+        self, record: Mapping[str, Any], again: Mapping[str, Any], least: float
+    ) -> None:
+        """Compare sizes exactly, memory and time within a factor; ``least`` is the CPU time."""
+        task, fold = record["task"], record["fold"]
+        for message in size_differences(record, again):
+            self._refuse("rerun", message, task, fold)
         claimed = record.get("cpu_seconds")
         if claimed is not None and least > FASTER * claimed:
             message = f"it took {claimed:.3g} s of CPU time, and a new run {least:.3g} s."
             self._refuse("timing", message, task, fold)
+        elif record.get("seconds") and least > FASTER * self._threads * record["seconds"]:
+            message = f"it took {record['seconds']:.3g} s, and a new run {least:.3g} s."
+            self._refuse("timing", message, task, fold)
+        memory, measured = record.get("peak_memory_mb"), again.get("peak_memory_mb")
+        if is_less_memory(memory, measured):  # this process may hold more than a worker
+            alone = self.reference.run_again(task, fold, workers=1).record.get("peak_memory_mb")
+            if is_less_memory(memory, alone):
+                text = f"it needed {memory:,.0f} MB of memory, and a new run {alone:,.0f} MB."
+                self._refuse("rerun", text, task, fold)
+
+    @property
+    def _threads(self) -> int:
+        threads = self.run.about.get("threads")
+        return threads if isinstance(threads, int) and threads > 0 else 1
 
     def _run_failed(self) -> None:
         """Add a note if a job that failed can be run."""

@@ -225,7 +225,16 @@ suite_options = combine_options(
     table_options,
     define_option,
 )
-run_options = combine_options(click.argument("suite"), suite_options)
+run_options = combine_options(
+    click.argument("suite"),
+    suite_options,
+    option(
+        "--seeds N",
+        "Fit models that use a seed N times on each fold, with other seeds; the mean counts.",
+        type=int,
+        default=1,
+    ),
+)
 session_options = combine_options(
     option(
         "-w, -p, --workers, --parallel N",
@@ -274,6 +283,12 @@ pool_option = option(
     "parameters), model (all of one name), none (each run folder).",
     type=click.Choice(["variant", "model", "none"]),
     default="variant",
+)
+cluster_option = option(
+    "--cluster COLUMN",
+    "Column kept with the items, such as an author: items with the same value belong together, and "
+    "tests on items treat them as one. near-duplicates: texts with the same letters.  "
+    "[default: the groups of the data]",
 )
 margin_option = option(
     "--margin SIZE",

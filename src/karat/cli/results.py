@@ -12,6 +12,7 @@ from karat.cli.options import (
     PATH,
     SETTINGS,
     as_run_folders,
+    cluster_option,
     define_option,
     format_option,
     ignore_option,
@@ -51,7 +52,15 @@ from karat.errors import DefinitionError, KaratError
     dest="normalize",
 )
 @option("--sort COLUMN", "Sort by this column, best first.")
+@option(
+    "--next",
+    "Show the rank to expect on a new task like these instead: its 90 % interval, the chance to be "
+    "first and the loss. Needs 19 tasks.",
+    dest="next_task",
+    is_flag=True,
+)
 @repeatable("--metric TASK=METRIC", "Use this metric for a task. Repeatable.", dest="metrics")
+@cluster_option
 @pool_option
 @ignore_option
 @format_option
@@ -68,20 +77,21 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --normalize range --missing baseline:dummy
       karat leaderboard results --columns elo,borda,wins,pareto,costs --sort elo
       karat leaderboard results --common
+      karat leaderboard results --next
       karat leaderboard results/onehot.* results/skrub.* --format latex
     """
     from karat.cli.options import Printed
 
+    if given.pop("next_task"):
+        _print_next_task(runs, shape, given)
+        return
     printed = Printed.of(runs, {"format": shape, **given})
     if printed.show():
         return
     from karat.reporting.terminal import metric_by_task, parse_columns, print_leaderboard
     from karat.results.importing import no_garbage_collection
 
-    rule, common = given.pop("missing"), given.pop("common")
-    if common and rule not in (None, "exclude", "common"):
-        raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
-    given["missing"] = "exclude" if common else rule or "worst"
+    given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = parse_columns(given["columns"])
     with no_garbage_collection(), as_run_folders(runs) as folders, printed.recorded():
@@ -89,6 +99,21 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
         whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
     if whole:
         printed.keep()
+
+
+def _missing_rule(rule: str | None, common: bool) -> str:
+    if common and rule not in (None, "exclude", "common"):
+        raise DefinitionError(f"--common conflicts with --missing {rule}; use one of them.")
+    return "exclude" if common else rule or "worst"
+
+
+def _print_next_task(runs: tuple[Path, ...], shape: str | None, given: dict[str, Any]) -> None:
+    from karat.reporting.next_task_output import print_next_task
+
+    given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
+    given.pop("ignore")  # findings are not printed
+    with as_run_folders(runs) as folders:
+        print_next_task(folders, shape, **given)
 
 
 @click.command(context_settings=SETTINGS)
@@ -228,6 +253,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
     "another]",
 )
 @option("--metric NAME", "Compare on this metric only.  [default: each task's primary metric]")
+@cluster_option
 @pool_option
 @format_option
 @option("-o, --output FOLDER", "Also write the table as CSV into this folder.")
@@ -303,6 +329,7 @@ def shrink(
 @option("-o, --output FILE", "Output file.", default="report.html")
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
+@cluster_option
 @pool_option
 def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     """Write an interactive report as one HTML file.
@@ -470,6 +497,7 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     "Without --history: which runs are one model, see karat leaderboard.  [default: variant]",
     type=click.Choice(["variant", "model", "none"]),
 )
+@cluster_option
 @option(
     "--items",
     "With -a and -b: show the items that one model answers better than the other, both ways.",
@@ -536,7 +564,7 @@ def _compare_items(
     from karat.reporting.comparison_output import show_items, show_slices
 
     by, a, b = asked["by"], given["a"], given["b"]
-    fit = ("runs", "a", "b", "pool")
+    fit = ("runs", "a", "b", "pool", *(["cluster"] if by else []))
     used = [name for name, value in given.items() if name not in fit and value]
     unfit = ["--model" if name == "models" else f"--{name}" for name in used]
     problems = [f"{option} cannot be used with --items or --by." for option in unfit]
@@ -552,7 +580,9 @@ def _compare_items(
     pool = {"pool": given["pool"]} if given["pool"] else {}
     found: Any
     if by:
-        found = compare_slices(runs, a, b, by=by, tasks=asked["tasks"], **pool)
+        found = compare_slices(
+            runs, a, b, by=by, tasks=asked["tasks"], cluster=given["cluster"], **pool
+        )
         show_slices(found, shape, top)
     else:
         found = compare_items(runs, a, b, tasks=asked["tasks"], **pool)
@@ -565,9 +595,9 @@ def _compare_items(
 def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options that were given; raise ``DefinitionError`` if they do not go together."""
     names = {
-        "-a and -b": {"metric", "on", "rope", "pool", "test"},
+        "-a and -b": {"metric", "on", "rope", "pool", "test", "cluster"},
         "--history": {"metric", "on", "views"},
-        "a comparison of all models": {"metric", "models", "test", "pool"},
+        "a comparison of all models": {"metric", "models", "test", "pool", "cluster"},
     }
     two = bool(given["a"] or given["b"])
     question = list(names)[0 if two else 1 if given["history"] else 2]
@@ -609,6 +639,7 @@ def _chosen_options(given: dict[str, Any]) -> dict[str, Any]:
 )
 @repeatable("-t, --task TASK", "Run only these tasks of the suite. Repeatable.", dest="only")
 @option("-o, --output DIR", "Where to write new run folders.", default="results")
+@cluster_option
 @option("--save FILE", "Write a fingerprint of A, to compare with later.", type=PATH)
 @define_option
 @format_option
@@ -642,7 +673,10 @@ def same(
     if save:
         click.echo(Fingerprint.of(models[0], chosen, define).save(save))
         return 0
-    every, options = given.pop("every"), {k: given.pop(k) for k in ("suite", "only", "output")}
+    every, options = (
+        given.pop("every"),
+        {k: given.pop(k) for k in ("suite", "only", "output", "cluster")},
+    )
     tasks = Tasks(list(given.pop("runs")) or None, **options)
     more = {"every_level": every, "tasks": tasks, "define": define}
     found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
@@ -656,6 +690,7 @@ def same(
 @margin_option
 @option("--suite NAME", "Suite on which a model is run.  [default: that of the baseline]")
 @repeatable("-t, --task TASK", "Only these tasks; * matches any text. Repeatable.", dest="tasks")
+@cluster_option
 @option(
     "--cannot-tell",
     "Exit code if the data do not decide: 0 (pass) or 1 (fail).  [default: 3]",
@@ -692,7 +727,7 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     from karat.analysis.gate import gate as compare_to_baseline
     from karat.reporting.comparison_output import show_gate, show_rates
 
-    shape, chosen = given["shape"], {"margin": given["margin"], "tasks": given["tasks"]}
+    shape, chosen = given["shape"], {name: given[name] for name in ("margin", "tasks", "cluster")}
     if calibrate is not None:
         if new or against:
             raise DefinitionError("--calibrate cannot be used with NEW or --against.")
@@ -725,6 +760,11 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     "name in the run]",
 )
 @option("--suite NAME", "The suite of the run.  [default: the defined one with this name]")
+@option(
+    "--data FILE",
+    "The table file of a run on a table.  [default: the file that the run names]",
+    type=PATH,
+)
 @define_option
 @format_option
 def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
@@ -739,8 +779,10 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
       karat verify results/NEW
       karat verify results/NEW --against results --jobs 10
       karat verify results/NEW -m my_module:MyEncoder --format markdown
+      karat verify out --data moved/churn.csv
 
-    Exit code: 0 verified, 1 refused, 2 invalid input.
+    Exit code: 0 not refused, 1 refused, 2 invalid input. A run is verified only if all checks were
+    made.
     """
     from karat.analysis.verification import verify as verify_run
     from karat.reporting.comparison_output import show_verifications
@@ -751,7 +793,7 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
         raise DefinitionError(f"--model needs one run, got {len(several)}.")
     found = [verify_run(run, **given) for run in several]
     show_verifications(found, shape)
-    return 0 if all(each.verified for each in found) else 1
+    return 1 if any(each.refused for each in found) else 0
 
 
 @click.command(context_settings=SETTINGS)

@@ -20,7 +20,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -336,6 +336,10 @@ class Catalog:
         kind = self.definitions.get("tasks", str(like)).get("kind") if like in known else ""
         settings = {"kind": ANSWERS.get(str(kind)), **(settings or {})}
         data = load_user_table(Path(path), target, settings)
+        request = {"file": str(Path(path).absolute()), "target": target, "like": like}
+        named = {name: value for name, value in settings.items() if value is not None}
+        about: Any = {**data.about, "table": {**request, "settings": named}}
+        data = replace(data, about=about)
         ends = ["multiclass", "classification"] if len(data.classes) > 2 else ["classification"]
         ends = ["regression"] if data.kind == "regression" else ends
         names = [PLAIN[ends[0]]] if like is None else [like, *_alike(like, *ends)]

@@ -284,8 +284,8 @@ class VectorStage:
         self.folder = str(scratch)
         self.spare = VectorCache(scratch)
         self.cache = VectorCache(cache_folder()) if keep else self.spare
-        #: the fields of jobs by model and dataset
-        self.made: dict[tuple[str, str], dict[str, Any]] = {}
+        #: the fields of jobs by model, dataset and seed
+        self.made: dict[tuple[str, str, int], dict[str, Any]] = {}
         self._known_identities = identities or {}
         self._identities: dict[str, str] = {}
 
@@ -293,11 +293,16 @@ class VectorStage:
         """Return the job with the folder of its vectors, or with the error of the encoder."""
         if job.broken is not None or not has_vectors(self.store.get(job.model)):
             return job
-        pair = (job.source, job.dataset)
-        if pair not in self.made:
+        key = self.key(job)
+        if key not in self.made:
             with one_thread(), restored_process(), use_account(account_of(self.store)):
-                self.made[pair] = self.fields(job)
-        return dataclasses.replace(job, **self.made[pair])
+                self.made[key] = self.fields(job)
+        return dataclasses.replace(job, **self.made[key])
+
+    def key(self, job: Job) -> tuple[str, str, int]:
+        """Return what the vectors of a job depend on: model, dataset and seed."""
+        seed = job.vector_seed(self.store.get(job.source).prototype)
+        return job.source, job.dataset, seed
 
     def fields(self, job: Job) -> dict[str, Any]:
         """Embed the dataset of a job; return the fields of jobs that use the vectors."""
@@ -326,8 +331,9 @@ class VectorStage:
         self.progress.embedding(model.name, data.name, len(data.items))
         begun = time.perf_counter()
         try:
-            encoder = model.fresh(job.seed, data.kind)
-            key = f"{job.source} {stage} {data.kind}"
+            seed = self.key(job)[-1]
+            encoder = model.fresh(seed, data.kind)
+            key = f"{job.source} {stage} {data.kind} {seed}"
             # computed before the first use: some encoders change when used, and hashing may be slow
             if key not in self._identities:
                 known = None if stage else self._known_identities.get(model.name)

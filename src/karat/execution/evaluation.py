@@ -15,9 +15,10 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
+from karat.core.replicates import MOST_SEEDS
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
-from karat.execution.plan import Plan, make_plan, pick_tasks
+from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
 from karat.execution.resources import Limits, restored_folder
 from karat.execution.runner import Options, Progress, Session, Stopped, shown_progress
 from karat.execution.workers import one_thread
@@ -38,6 +39,7 @@ def evaluate(
     tasks: Tasks,
     *,
     seed: int = 42,
+    seeds: int = 1,
     workers: int = 0,
     output: str | Path = "results",
     constraint: str = "default",
@@ -80,6 +82,9 @@ def evaluate(
         The name of a suite, a suite, or tasks and names of tasks.
     seed : int, default=42
         Seed of splits, samples, corruptions and models. Fold ``i`` of a model uses ``seed + i``.
+    seeds : int, default=1
+        Number of fits of each fold by models that use a seed, on the same rows. Leaderboards show
+        the mean over them; a model without a seed is fitted once.
     workers : int, default=0
         Number of worker processes, at most one per core. A worker process runs jobs of one model
         only. With 0, jobs without limits run in this process, where models can affect each other.
@@ -146,7 +151,8 @@ def evaluate(
     Returns
     -------
     list of Run
-        One run per model, in the order of ``models``.
+        One run per model, in the order of ``models``; with ``seeds``, the first one of a model is
+        followed by one for each of its further seeds.
 
     Raises
     ------
@@ -277,10 +283,18 @@ def make_options(given: Mapping[str, Any]) -> Options:
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
-    messages += [*_wrong_budget(options), *_wrong_engine(options), *_wrong_shard(options)]
+    messages += [*_wrong_seeds(options), *_wrong_budget(options)]
+    messages += [*_wrong_engine(options), *_wrong_shard(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
+
+
+def _wrong_seeds(options: Options) -> Iterator[str]:
+    seeds = options.seeds
+    is_integer = isinstance(seeds, Integral) and not isinstance(seeds, bool)
+    if not is_integer or not 1 <= seeds <= MOST_SEEDS:
+        yield f"seeds must be an integer from 1 to {MOST_SEEDS}, got {seeds!r}."
 
 
 def _wrong_engine(options: Options) -> Iterator[str]:
@@ -403,6 +417,7 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
             max_folds=limits.get("folds"),
             max_rows=min(rows, default=None),
         )
+        plan = add_replicates(plan, options.seeds)
     _check_disk_space(options, limits.get("min_vol_size_mb"))
     return dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in LIMITS)))
 

@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from karat.core.files import encodable, write_atomic
+from karat.core.replicates import replicate_fact, replicate_name, replicate_of
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.job import new_record
 from karat.execution.plan import Plan, SpecHash, spec_facts
 from karat.execution.runner import SAME, Session, task_entry
+from karat.models.model import Model
 from karat.results.load import FrozenRun
 from karat.results.run import Run, earlier_runs
 from karat.results.tables import check_about, read_json_object
@@ -84,13 +86,13 @@ class PlanFile:
         """Yield the task and fold of each job of a model."""
         lost = {name for name, *_ in model["declined"]}
         for name, task in self.tasks.items():
-            if name not in lost:
+            if name not in lost and name in model.get("only", (name,)):
                 yield from ((name, fold) for fold in task["facts"]["folds"])
 
     def jobs(self) -> Iterator[tuple[str, str, int]]:
         """Yield the model, task and fold of each job."""
         for model in self.models:
-            yield from ((model["about"]["model"], *job) for job in self.folds(model))
+            yield from ((_key(model["about"]), *job) for job in self.folds(model))
 
     def parts(self) -> Iterator[int]:
         """Yield the part of each job, counted from 1, in the order of ``jobs``."""
@@ -104,6 +106,7 @@ class PlanFile:
         about = model["about"]
         facts = {"model": model["identity"], "version": about["version"]}
         facts["karat"] = self.content["karat"]
+        facts |= replicate_fact(replicate_of(about))
         hashes = {
             name: SpecHash({**facts, "seed": self.content["seed"], **task["spec"]})
             for name, task in self.tasks.items()
@@ -138,6 +141,11 @@ class PlanFile:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
+def _key(about: Mapping[str, Any]) -> str:
+    """Return the name of the model of a run, with the number of its seed after the first."""
+    return replicate_name(str(about["model"]), replicate_of(about))
+
+
 @dataclass(frozen=True)
 class _Named:
     """What a record needs of a task."""
@@ -160,10 +168,11 @@ def _task_jobs(plan: PlanFile) -> dict[str, Any]:
 
 def _model_jobs(plan: PlanFile) -> dict[str, Any]:
     return {
-        model["about"]["model"]: [
+        _key(model["about"]): [
             model["identity"],
             model["about"]["version"],
             [name for name, *_ in model["declined"]],
+            *([model["only"]] if "only" in model else []),
         ]
         for model in plan.models
     }
@@ -199,7 +208,8 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
         {
             "about": session.about_model(model),
             "identity": plan.identities[model.name],
-            "declined": declined.get(model.name, []),
+            "declined": declined.get(model.key, []),
+            **_replicated_tasks(plan, model),
         }
         for model in plan.models
     ]
@@ -217,12 +227,18 @@ def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
     }
 
 
+def _replicated_tasks(plan: Plan, model: Model) -> dict[str, list[str]]:
+    """Return the tasks that a replicate runs: those on which the model uses a seed."""
+    names = [each.task.name for each in plan.tasks if plan.folds_of(model, each)]
+    return {"only": names} if model.replicate else {}
+
+
 def _run_lengths(plan: Plan, parts: Mapping[int, int]) -> list[list[int]]:
     """Return the parts of all jobs by model, task and fold, as [part from 1, number of jobs]."""
-    model_place = {model.name: place for place, model in enumerate(plan.models)}
+    model_place = {model.key: place for place, model in enumerate(plan.models)}
     task_place = {planned.task.name: place for place, planned in enumerate(plan.tasks)}
     rows = sorted(
-        (model_place[model.name], task_place[planned.task.name], fold, parts[job] + 1)
+        (model_place[model.key], task_place[planned.task.name], fold, parts[job] + 1)
         for job, (model, planned, fold) in enumerate(plan.jobs if parts else ())
     )
     found: list[list[int]] = []
@@ -324,11 +340,11 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     before: dict[str, list[Run]] = {}
     for run in earlier_runs(into, {}, ()) if into.is_dir() else ():
         if run.about.get("gathered"):
-            before.setdefault(run.model, []).append(run)
+            before.setdefault(_key(run.about), []).append(run)
     found = Gathering([], sum(1 for _ in plan.jobs()))
     failed = 0
     for model in plan.models:
-        name = model["about"]["model"]
+        name = _key(model["about"])
         merge = _Merge(plan, model, into, sources.get(name, []), before.get(name, []), found)
         found.runs.append(merge.write())
         failed += merge.failed
@@ -374,7 +390,7 @@ def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
             with contextlib.suppress(DataError):  # its jobs are missing
                 run = Run(folder)
                 if not (run.about.get("gathered") and folder.parent.resolve() == output.resolve()):
-                    found.setdefault(run.model, []).append(run)
+                    found.setdefault(_key(run.about), []).append(run)
     return found
 
 
@@ -395,7 +411,7 @@ class _Merge:
         """The run in the output folder, made before or now."""
         about = self._about()
         for run in self.before:
-            if all(run.about.get(key) == about[key] for key in SAME):
+            if all(run.about.get(key) == about.get(key) for key in SAME):
                 run.merge_plan(about["tasks"], list(self.plan.tasks))
                 return run
         return Run.create(self.output, about)
@@ -408,7 +424,9 @@ class _Merge:
             if "item_table" in task
         }
         tasks = [
-            {**each["facts"], **tables.get(name, {})} for name, each in self.plan.tasks.items()
+            {**each["facts"], **tables.get(name, {})}
+            for name, each in self.plan.tasks.items()
+            if name in self.model.get("only", (name,))
         ]
         return {**self.model["about"], "gathered": True, "tasks": tasks}
 
@@ -417,7 +435,7 @@ class _Merge:
         own = self.target
         before = {(record["task"], record["fold"]) for record in own.records()}
         chosen = self._chosen([own, *self.sources])
-        name = self.model["about"]["model"]
+        name = _key(self.model["about"])
         self.report.missing.extend(
             (name, *job) for job in self.plan.folds(self.model) if job not in chosen
         )
@@ -448,7 +466,7 @@ class _Merge:
                     found.setdefault(job, []).append((run, dict(stored)))
                 elif stored["fold"] is not None:
                     outdated[job] = None
-        name = self.model["about"]["model"]
+        name = _key(self.model["about"])
         self.report.outdated.extend((name, *job) for job in outdated if job not in found)
         return {job: self._first((name, *job), several) for job, several in found.items()}
 

@@ -37,6 +37,7 @@ from karat.core.files import encodable, fingerprint, safe_name
 from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
+from karat.core.replicates import model_seed, replicate_fact, seed_parameters
 from karat.core.task import Task
 from karat.corruptions.view import (
     CLEAN,
@@ -428,7 +429,8 @@ class Job:
     vectors itself, under its ``limits``. ``batches`` are the sizes for which inference is timed.
     ``encoder`` is the key of the model whose vectors are used, if it is another one: variants of an
     encoder use the same vectors. ``stages`` are the folders of the vectors of a search model's
-    encoders.
+    encoders. ``replicate`` counts the fits of a fold from 0; only the seed of the model, and of its
+    head, depends on it.
     """
 
     model: str
@@ -448,6 +450,7 @@ class Job:
     batches: tuple[int, ...] = ()
     encoder: str = ""
     stages: tuple[str, ...] = ()
+    replicate: int = 0
 
     @property
     def source(self) -> str:
@@ -456,8 +459,15 @@ class Job:
 
     @property
     def model_seed(self) -> int:
-        """The seed of the model: the run's seed plus the fold, within 31 bits."""
-        return (self.seed + self.fold) % (2**31 - 1)
+        """The seed of the model: the run's seed plus the fold, other ones for replicates."""
+        return model_seed(self.seed, self.fold, self.replicate)
+
+    def vector_seed(self, encoder: Any) -> int:
+        """Return the seed of vectors that are computed once for all folds.
+
+        Replicates share those of an encoder without a seed.
+        """
+        return model_seed(self.seed, 0, self.replicate if seed_parameters(encoder) else 0)
 
 
 @dataclass(frozen=True)
@@ -550,6 +560,7 @@ class _Attempt:
         self.artifacts: dict[str, bytes] = {}
         self.record = new_record(job.spec, self.model.name, self.task)
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
+        self.record.update(replicate_fact(job.replicate))
 
     def evaluate(self) -> None:
         """Fit once, then score every view; if a corrupted view fails, the others still run."""
@@ -659,7 +670,9 @@ class _Attempt:
         used = dict(task.probe)  # type: ignore[arg-type]
         name = used.pop("use")
         share = None if job.vectors is None else self._share_from_vectors
-        offers = {"random_state": job.model_seed, "fold": job.fold, "share": share}
+        # what other probes draw is part of the question: the same for all replicates
+        seed = job.model_seed if name == "trained" else model_seed(job.seed, job.fold)
+        offers = {"random_state": seed, "fold": job.fold, "share": share}
         offers["measures"] = self.store.measures(task.dataset)
         probe: Probe = build(f'probe "{name}"', probes.get(name), used, offers)
         if model.role == "searcher":
@@ -672,7 +685,8 @@ class _Attempt:
         ready = self.store.get_or_make_recent(key, self._stored_vectors, lambda v: v.matrix.nbytes)
         # a stateless encoder has one seed for all folds: its vectors are computed once
         keep = self._share_between_variants if job.encoder else None
-        return ProbeSolver(model, probe, task.missing, job.seed, ready, keep)
+        seed = job.vector_seed(model.prototype)
+        return ProbeSolver(model, probe, task.missing, seed, ready, keep)
 
     def _stored_vectors(self) -> Vectors:
         """Return the precomputed vectors, which the jobs of a process share."""

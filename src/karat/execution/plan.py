@@ -11,7 +11,7 @@ import logging
 import os
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,8 @@ from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
 from karat.core.embeddings import distinct_texts, role_order
 from karat.core.files import encodable
-from karat.core.registry import corruptions
+from karat.core.registry import accepts, build, corruptions, heads
+from karat.core.replicates import depends_on_seed, replicate_fact, seed_parameters
 from karat.core.task import Task
 from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
 from karat.data.query_generators import generate_queries
@@ -47,6 +48,7 @@ from karat.execution.resources import Limits
 from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
 from karat.models.model import Model, encoder_identity, sklearn_tags, variant_identity
 from karat.models.searchers import stage_encoders
+from karat.probes.trained import HEADS
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +115,9 @@ class Plan:
 
     ``identities`` are the hashes of the models; None if a model cannot be hashed.
     ``lost_tasks`` are tasks whose data cannot be used: they fail for every model. ``part`` are the
-    folds by model and task if this is a part of a plan.
+    folds by model and task if this is a part of a plan. ``seeds`` is the number of fits of each
+    fold by models that use a seed: ``models`` has a replicate of them for each further one, and
+    ``seeded`` are the names of these models with those of the tasks on which they use a seed.
     """
 
     models: tuple[Model, ...]
@@ -126,17 +130,19 @@ class Plan:
     lost_tasks: tuple[Decline, ...] = ()
     limits: Limits = Limits()
     part: Mapping[tuple[str, str], tuple[int, ...]] | None = None
+    seeds: int = 1
+    seeded: frozenset[tuple[str, str]] = frozenset()
 
     def take(self, places: Iterable[int]) -> Plan:
         """Return the part with these jobs, its models and its tasks, without what is declined."""
         jobs = tuple(self.jobs[place] for place in sorted(places))
         folds: dict[tuple[str, str], list[int]] = {}
         for model, planned, fold in jobs:
-            folds.setdefault((model.name, planned.task.name), []).append(fold)
+            folds.setdefault((model.key, planned.task.name), []).append(fold)
         models, tasks = (set(names) for names in zip(*folds, strict=True))
         return dataclasses.replace(
             self,
-            models=tuple(model for model in self.models if model.name in models),
+            models=tuple(model for model in self.models if model.key in models),
             tasks=tuple(planned for planned in self.tasks if planned.task.name in tasks),
             jobs=jobs,
             declined=(),
@@ -147,9 +153,10 @@ class Plan:
 
     def folds_of(self, model: Model, planned: PlannedTask) -> tuple[int, ...]:
         """Return the folds of a task that are planned for a model."""
-        if self.part is None:
-            return planned.folds
-        return self.part.get((model.name, planned.task.name), ())
+        if self.part is not None:
+            return self.part.get((model.key, planned.task.name), ())
+        is_planned = not model.replicate or (model.name, planned.task.name) in self.seeded
+        return planned.folds if is_planned else ()
 
     @cached_property
     def _specs(self) -> dict[tuple[str, str], SpecHash]:
@@ -200,6 +207,56 @@ def make_plan(
     jobs, declined, skipped, lost = _jobs(models, planned)
     log.debug("plan: %d jobs, %d declined, %d lost", len(jobs), len(declined), len(lost))
     return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost)
+
+
+def add_replicates(plan: Plan, seeds: int) -> Plan:
+    """Return the plan in which models that use a seed are fitted this often on each fold."""
+    if seeds == 1:
+        return plan
+    seeded = frozenset(seeded_pairs(plan.models, plan.tasks))
+    models = tuple(_with_replicates(plan.models, seeds, {name for name, _ in seeded}))
+    jobs = _jobs(models, plan.tasks, seeded)[0]
+    return dataclasses.replace(plan, models=models, jobs=jobs, seeds=seeds, seeded=seeded)
+
+
+def seeded_pairs(
+    models: Sequence[Model], planned: Sequence[PlannedTask]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of models and tasks where the model, or the head, uses a seed."""
+    random_heads = {each.task.name for each in planned if _head_uses_seed(each)}
+    for model in models:
+        for each in planned:
+            if each.data is not None and not decline_reason(model, each):
+                by_head = each.task.name in random_heads and model.role == "encoder"
+                if by_head or depends_on_seed(model.prototype, each.data.kind):
+                    yield model.name, each.task.name
+
+
+def _head_uses_seed(planned: PlannedTask) -> bool:
+    """Return whether the head of a task is random; other probes train nothing."""
+    probe: Any = planned.task.probe
+    if probe["use"] != "trained" or planned.data is None:
+        return False
+    data = planned.data
+    chosen = probe.get("head") or ("kmeans" if planned.blind else HEADS.get(data.kind))
+    params = dict(chosen) if isinstance(chosen, Mapping) else {"use": chosen}
+    name = params.pop("use", None)
+    if name is None or "random_state" not in accepts(heads.get(name))[0]:
+        return False
+    offers = {"kind": data.kind, "random_state": 0, "n_clusters": max(len(data.classes), 2)}
+    made = build(f'task "{planned.task.name}": head "{name}"', heads.get(name), params, offers)
+    # a head that hides its seed inside is taken to use it
+    return depends_on_seed(made, data.kind) or not seed_parameters(made)
+
+
+def _with_replicates(
+    models: Iterable[Model], seeds: int, seeded: Container[str]
+) -> Iterator[Model]:
+    """Yield each model, followed by its replicates if it uses a seed."""
+    for model in models:
+        yield model
+        for replicate in range(1, seeds if model.name in seeded else 1):
+            yield dataclasses.replace(model, replicate=replicate)
 
 
 @dataclass(frozen=True)
@@ -285,8 +342,15 @@ def _view_tokens(planned: PlannedTask, tokens: float) -> float:
     return tokens * len(changed) * tested * len(planned.folds) / max(len(planned.repeats), 1)
 
 
-def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple[Any, ...]]:
-    """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks."""
+def _jobs(
+    models: Sequence[Model],
+    planned: Sequence[PlannedTask],
+    seeded: Container[tuple[str, str]] = (),
+) -> list[tuple[Any, ...]]:
+    """Return the jobs in their order, declined tasks, skipped corruptions and lost tasks.
+
+    A replicate runs the tasks on which the model uses a seed; what it cannot run is not repeated.
+    """
     jobs: list[tuple[Model, PlannedTask, int]] = []
     declined, skipped, lost = [], [], []
     place = {id(each): i for i, each in enumerate(planned)}
@@ -295,7 +359,10 @@ def _jobs(models: Sequence[Model], planned: Sequence[PlannedTask]) -> list[tuple
         own: list[tuple[Model, PlannedTask, int]] = []
         for each in planned:
             name, data = each.task.name, each.data
-            if reason := decline_reason(model, each):
+            if model.replicate:
+                folds = each.folds if (model.name, name) in seeded else ()
+                own += [(model, each, fold) for fold in folds]
+            elif reason := decline_reason(model, each):
                 lacks = "library" if model.unavailable else "data" if data is None else ""
                 declined.append(Decline(model.name, name, reason, lacks))
             elif data is None:
@@ -400,11 +467,12 @@ def job_spec(plan: Plan, model: Model, planned: PlannedTask, fold: int) -> str:
     """
     from karat import __version__
 
-    pair = model.name, planned.task.name
+    pair = model.key, planned.task.name
     if pair not in plan._specs or plan.identities[model.name] is None:
         known = plan.identities[model.name] or os.urandom(16).hex()
         facts = {"model": known, "version": model.version, "karat": __version__}
-        plan._specs[pair] = SpecHash({**facts, **spec_facts(plan, planned)})
+        facts |= spec_facts(plan, planned) | replicate_fact(model.replicate)
+        plan._specs[pair] = SpecHash(facts)
     return plan._specs[pair].of(fold)
 
 

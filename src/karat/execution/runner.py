@@ -31,6 +31,7 @@ from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.formatting import count
+from karat.core.replicates import replicate_fact, replicate_name
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
 from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
@@ -239,7 +240,8 @@ class LiveProgress(LineProgress):
 
 
 def _name(record: Mapping[str, Any]) -> str:
-    return f"{record['model']} · {record['task']} · fold {record['fold']}"
+    model = replicate_name(record["model"], record.get("replicate") or 0)
+    return f"{model} · {record['task']} · fold {record['fold']}"
 
 
 def failure_line(record: Mapping[str, Any], folder: str) -> str:
@@ -273,7 +275,7 @@ def shown_progress(given: Progress | bool | None) -> Progress:
 
 
 #: fields of run.json in which a run must match the new one to be resumed
-SAME = ("model", "suite", "constraint", "seed", "params")
+SAME = ("model", "suite", "constraint", "seed", "replicate", "params")
 #: libraries whose versions are stored in run.json
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")
 
@@ -299,6 +301,7 @@ class Options:
     """The options of ``evaluate``, which documents them."""
 
     seed: int = 42
+    seeds: int = 1
     workers: int = 0
     output: Path = Path("results")
     constraint: str = "default"
@@ -416,7 +419,7 @@ class Session:
         self._earlier: list[Run] | None = None
         self._tasks_of: dict[str, set[str]] = {}
         for model, planned, _ in plan.jobs:
-            self._tasks_of.setdefault(model.name, set()).add(planned.task.name)
+            self._tasks_of.setdefault(model.key, set()).add(planned.task.name)
         self._not_run: dict[str, list[Decline]] = {}
         for each in (*plan.declined, *plan.lost_tasks):
             self._not_run.setdefault(each.model, []).append(each)
@@ -511,8 +514,11 @@ class Session:
             "job finished: %(model)s, %(task)s, fold %(fold)s: %(status)s %(info)s",
             record,
         )
-        self.progress.finished(record, str(self.runs[record["model"]].log(record)))
+        self.progress.finished(record, str(self._run_of(job).log(record)))
         return not failed
+
+    def _run_of(self, job: Job) -> Run:
+        return self.runs[replicate_name(self.store.get(job.model).name, job.replicate)]
 
     def _with_vectors(self, job: Job) -> Job:
         file = isinstance(self.store.get(job.model).prototype, VectorFile)
@@ -522,19 +528,19 @@ class Session:
 
     def _embed(self, jobs: Sequence[Job]) -> None:
         """Compute shared vectors in worker processes, one per model, unless jobs run here."""
-        first: dict[tuple[str, str], Job] = {}
+        first: dict[tuple[str, str, int], Job] = {}
         for job in jobs if self.workers or self.on_dask else ():
             model = self.store.get(job.model)
             if job.stage is None and has_vectors(model) and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
-                first.setdefault((job.source, job.dataset), staged)
+                first.setdefault(self.stage.key(job), staged)
         name, jobs = f"{__name__}:embed_in_worker", list(first.values())
         for job, answer in execute(jobs, name, self.store, 1, self._report) if jobs else ():
             if isinstance(answer, WorkerDied):
                 answer = {"broken": Broken(answer.status, answer.cause, answer.output)}
             elif isinstance(answer, BaseException):
                 raise answer
-            self.stage.made[job.source, job.dataset] = answer
+            self.stage.made[self.stage.key(job)] = answer
 
     def _share_views(self, jobs: Sequence[Job]) -> None:
         """Compute the views of folds that several models see once, in a worker process.
@@ -601,7 +607,7 @@ class Session:
         plan = self.plan
         parts = [
             f"suite {self.suite.name}",
-            count(len(plan.models), "model"),
+            count(sum(not model.replicate for model in plan.models), "model"),
             count(len(plan.tasks), "task"),
             self.most + count(len(plan.jobs), "job") + f", {left} left" * (left < len(plan.jobs)),
         ]
@@ -617,7 +623,8 @@ class Session:
             where = f"in this process{others}"
         if self.options.scheduler:
             where = f"Dask at {self.options.scheduler}"
-        return f"karat {__version__}   {' · '.join(parts)}   seed {plan.seed} · {where}"
+        seed = f"{plan.seeds} seeds from {plan.seed}" if plan.seeded else f"seed {plan.seed}"
+        return f"karat {__version__}   {' · '.join(parts)}   {seed} · {where}"
 
     def _open_runs(self) -> dict[str, Run]:
         output = self.options.output
@@ -629,7 +636,7 @@ class Session:
             raise DefinitionError(
                 f"cannot write to {output}: {error.strerror}; choose another --output."
             ) from error
-        return {model.name: self._open_run(model) for model in self.plan.models}
+        return {model.key: self._open_run(model) for model in self.plan.models}
 
     def _open_run(self, model: Model) -> Run:
         """Return the folder of a model's run, with records of the tasks that do not run."""
@@ -638,7 +645,7 @@ class Session:
         opened = opened or Run.create(self.options.output, about)
         opened.write_items(self._item_tables(model).values())
         lost = set(map(id, self.plan.lost_tasks))
-        for each in self._not_run.get(model.name, ()):
+        for each in self._not_run.get(model.key, ()):
             record = new_record("", model.name, self._planned[each.task].task)
             opened.write_not_run(record, each.reason, None if id(each) in lost else each.lacks)
         return opened
@@ -650,7 +657,7 @@ class Session:
         """
         if self._earlier is None:  # read once for all models
             self._earlier = list(earlier_runs(self.options.output, {}, ()))
-        same = [e for e in self._earlier if all(e.about.get(k) == about[k] for k in SAME)]
+        same = [e for e in self._earlier if all(e.about.get(k) == about.get(k) for k in SAME)]
         earlier = [run for run in same if self._fits(run)]
         for each in earlier:
             if not any(self._is_outdated(model, record) for record in each.records()):
@@ -683,7 +690,8 @@ class Session:
 
     def _about(self, model: Model) -> dict[str, Any]:
         plan = self.plan
-        tasks = [each for each in plan.tasks if plan.part is None or plan.folds_of(model, each)]
+        whole = plan.part is None and not model.replicate
+        tasks = [each for each in plan.tasks if whole or plan.folds_of(model, each)]
         return {**self.about_model(model), "tasks": [self._facts(model, each) for each in tasks]}
 
     def about_model(self, model: Model) -> dict[str, Any]:
@@ -695,6 +703,7 @@ class Session:
             "mode": self.options.engine,
             "stamp": self.stamp,
             "seed": self.plan.seed,
+            **replicate_fact(model.replicate),
             "params": _plain(model.params),
             "version": model.version,
             "role": model.role,
@@ -723,7 +732,7 @@ class Session:
                     and np.array_equal(other.tested, tested)  # type: ignore[arg-type]
                 ]
                 self._items[name] = same[0] if same else make_item_table(data, tested)
-        jobs = self._tasks_of.get(model.name, ())
+        jobs = self._tasks_of.get(model.key, ())
         return {name: table for name, table in self._items.items() if name in jobs}
 
     def _jobs(self, runs: Mapping[str, Run]) -> list[Job]:
@@ -739,7 +748,7 @@ class Session:
         jobs: list[Job] = []
         for model, planned, fold in self.plan.jobs:
             spec = job_spec(self.plan, model, planned, fold)
-            if done.get((model.name, planned.task.name, fold)) == spec:
+            if done.get((model.key, planned.task.name, fold)) == spec:
                 continue
             limits = self.plan.limits_of(planned.task)
             if limits is not None and limits.cores is not None and not self.options.scheduler:
@@ -747,8 +756,9 @@ class Session:
                 limits = dataclasses.replace(limits, cores=cores)
             model_key = keys["model", model.name]
             task_key, data_key = keys["task", planned.task.name]
-            folder, seed = str(runs[model.name].folder.absolute()), self.plan.seed
+            folder, seed = str(runs[model.key].folder.absolute()), self.plan.seed
             job = Job(model_key, task_key, data_key, fold, seed, spec, folder)
+            job = dataclasses.replace(job, replicate=model.replicate)
             stage = (self.stage.folder, self.options.cache) if limits else None
             job = dataclasses.replace(job, limits=limits, stage=stage, batches=batches)
             jobs.append(dataclasses.replace(job, encoder=keys.get(("encoder", model.name), "")))
@@ -757,7 +767,8 @@ class Session:
     def _fill_store(self) -> dict[tuple[str, str], Any]:
         """Put models, tasks and datasets on the object store; return their keys."""
         keys: dict[tuple[str, str], Any] = {}
-        for i, model in enumerate(self.plan.models):
+        # replicates use the same object: a job has their number
+        for i, model in enumerate({each.name: each for each in self.plan.models}.values()):
             sent = model
             if self.plan.identities[model.name] is None:
                 sent = dataclasses.replace(model, prototype=Unsendable())
@@ -776,7 +787,7 @@ class Session:
         """Yield, of models with variants, the name of each and of the one whose vectors it uses."""
         shared = {id(model.prototype) for model in self.plan.models if model.base}
         first: dict[int, str] = {}
-        for model in self.plan.models:
+        for model in {each.name: each for each in self.plan.models}.values():
             if id(model.prototype) in shared:
                 yield model.name, first.setdefault(id(model.prototype), model.name)
 
@@ -794,6 +805,7 @@ class Session:
             "fold": job.fold,
             "repeat": planned.repeats[job.fold],
             "seed": job.model_seed,
+            **replicate_fact(job.replicate),
             "status": answer.status,
             "info": encodable(answer.cause),
             **answer.costs,

@@ -134,6 +134,8 @@ MTEB = {
 }
 
 
+#: a score beyond the range of its metric by this share is rounded, not on another scale
+ROUNDED = 1e-6
 #: suffix of a metric that ignores questions without vectors
 COVERED = "_covered"
 
@@ -184,15 +186,17 @@ def has_positive_class(name: str) -> bool:
 def is_ratio(metric: str, values: Sequence[float] | np.ndarray) -> bool:
     """Return whether differences of a metric are relative: it starts at 0 and is unbounded.
 
-    For a metric that is not registered, whether a value lies outside [-1, 1].
+    For a metric that is not registered, whether a value lies outside [-1, 1] by more than rounding.
 
     >>> is_ratio("rmse", [0.5]), is_ratio("acc", [0.5]), is_ratio("r2", [-3.0])
     (True, False, False)
+    >>> is_ratio("their score", [1.0000001]), is_ratio("their score", [87.5])
+    (False, True)
     """
     try:
         return get_metric(metric).range == (0.0, np.inf)
     except KaratError:
-        return bool(np.nanmax(np.abs([*values, 0.0])) > 1)
+        return bool(np.nanmax(np.abs([*values, 0.0])) > 1 + ROUNDED)
 
 
 def metric_range(metric: str) -> float:

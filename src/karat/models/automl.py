@@ -23,6 +23,7 @@ import pandas as pd
 
 from karat.core.dataset import sample_rows
 from karat.core.registry import build, load_object
+from karat.core.replicates import depends_on_seed
 from karat.errors import Declined
 from karat.models.model import Parameterized, available_if, fit_weighted, import_extra
 from karat.models.tabular_encoders import (
@@ -254,16 +255,23 @@ class TablePredictor(Parameterized):
             return ""
         return f"it is for {'regression' if classes else 'classification'}, not {kind}"
 
+    def uses_seed(self, kind: str) -> bool:
+        """Return whether the seed draws rows to fit on, or is used by the estimator."""
+        return self.max_train_rows is not None or depends_on_seed(self._estimator(kind), kind)
+
+    def _estimator(self, kind: str) -> Any:
+        path, own = str(self.classifier), self.classifier_options
+        if kind == "regression":
+            path, own = str(self.regressor), self.regressor_options
+        options = {**(self.options or {}), **(own or {})}
+        return build(f'the estimator "{path}"', load_object(path), options, {})
+
     def parts(self) -> tuple[PreparedTable, MatrixPredictor]:
         """Return its two unfitted steps; predictors can share prepared tables."""
         kind = self.kind or "classification"
         if reason := self.declines(kind):
             raise Declined(reason)
-        path, own = str(self.classifier), self.classifier_options
-        if kind == "regression":
-            path, own = str(self.regressor), self.regressor_options
-        options = {**(self.options or {}), **(own or {})}
-        estimator: Any = build(f'the estimator "{path}"', load_object(path), options, {})
+        estimator = self._estimator(kind)
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=self.random_state)
         last = MatrixPredictor(

@@ -31,6 +31,7 @@ import numpy as np
 
 from karat.core.embeddings import Variant, too_many_dimensions
 from karat.core.files import file_hash
+from karat.core.replicates import LIMIT, replicate_name, seed_parameters
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
 
 
@@ -250,6 +251,8 @@ class Model:
         The name of the encoder of which this is a variant, with fewer dimensions or bits.
     variants
         The variants that are evaluated together with it.
+    replicate
+        0, or the number of a further fit of each fold, with another seed.
     """
 
     name: str
@@ -265,6 +268,12 @@ class Model:
     base: str = ""
     variant: Variant | None = None
     variants: tuple[Variant, ...] = ()
+    replicate: int = 0
+
+    @property
+    def key(self) -> str:
+        """Its name, with the number of its seed if this is not the first."""
+        return replicate_name(self.name, self.replicate)
 
     @property
     def sends_texts(self) -> bool:
@@ -328,9 +337,7 @@ class Model:
             given = getattr(self.prototype, "__dict__", {})
         values = {"kind": kind, **self.limits}
         params = {name: values[name] for name in values if name in given and given[name] is None}
-        params |= {
-            name: seed % (2**31 - 1) for name in given if name.split("__")[-1] == "random_state"
-        }
+        params |= dict.fromkeys(seed_parameters(self.prototype), seed % LIMIT)
         if self.stateless and not params:
             return self.prototype
         made = _copy(self.prototype)

@@ -661,13 +661,14 @@ def show_verifications(found: Sequence[Verification], shape: str | None = None) 
     else:
         for each in found:
             name = plain(each.run.folder.resolve().name)
-            answer = "verified" if each.verified else "refused"
             if shape == "markdown":
-                sys.stdout.write(verification_markdown(each, f"{name}: {answer}"))
+                answer = "refused" if each.refused else each.sentence.rstrip(".")
+                title = f"{name}: {answer[0].lower()}{answer[1:]}"
+                sys.stdout.write(verification_markdown(each, plain(title)))
                 continue
             reasons = [plain(f"{reason.check}: {reason}") for reason in each.reasons]
             table = verification_table(each, name)
-            _show(table, [f"{answer.capitalize()}.", *reasons], shape, None, each.checks)
+            _show(table, [plain(each.sentence), *reasons], shape, None, each.checks)
 
 
 def verification_table(found: Verification, caption: str) -> Table:

@@ -30,6 +30,8 @@ from karat.results.tables import ELIMINATED
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 #: mark of a score over fewer folds than planned
 PARTIAL = "*"
+#: mark of a score with folds of a baseline in place of missing ones
+FILLED = "†"
 #: a reason why models are not tested that needs no note
 ONE_MODEL = "one model"
 #: maximum number of notes about coverage
@@ -105,11 +107,27 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
         metric = board.attrs["metrics"][task]
         yield f"{plain(task)}: the positive class of {metric} is {plain(label)}."
     yield from _of_prompts(board.attrs.get("prompts", {}))
-    few = board.attrs.get("few", ()) if board.attrs.get("by") is None else ()
-    if len(few):
-        names = ", ".join(map(short, few))
-        yield f"Too few tasks to compare with the other models: {names}."
+    yield from _of_ranks(board)
     yield from _of_other_tasks(board)
+
+
+#: where the takers of tasks differ
+BY_PAIRS = "Models took different tasks: ranks are by pairs, over the tasks that both have."
+
+
+def _of_ranks(board: pd.DataFrame) -> Iterator[str]:
+    """Yield how models of different tasks are ranked, who has few tasks, and who has no rank."""
+    facts = board.attrs
+    if facts.get("by_pairs"):
+        yield BY_PAIRS
+    if facts.get("by") is not None:
+        return
+    if few := facts.get("few_tasks"):
+        names = ", ".join(f"{short(name)} ({number})" for name, number in few.items())
+        yield f"Ranked on few tasks, without interval and letters: {names}."
+    for name, others in list(facts.get("no_common_task", {}).items())[:MAX_NOTES]:
+        lacking = _join([short(other) for other in others])
+        yield f"Not ranked: {short(name)} has no common task with {lacking}."
 
 
 def eliminated_notes(gone: Mapping[str, str]) -> Iterator[str]:
@@ -120,7 +138,7 @@ def eliminated_notes(gone: Mapping[str, str]) -> Iterator[str]:
 
 def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:
     """Yield what is special about scores of several runs, or of unfinished ones."""
-    yield from _of_partial(facts.get("partial", {}))
+    yield from _of_partial(_unfilled(facts))
     yield from _of_seeds(facts.get("seed_spread", {}))
     repeats = facts.get("repeats", {})
     if repeats:
@@ -205,6 +223,15 @@ def _of_queries(
         more = f"; about {needed:,} would be needed {detect}"
         names = f"{short(best)} and {short(second)} cannot be distinguished with {have:,} queries"
         yield names + (more if needed > have else f", which are enough {detect}")
+
+
+def _unfilled(facts: Mapping[Any, Any]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return the scores over fewer folds than planned that no baseline filled."""
+    filled = facts.get("filled", {})
+    return {
+        model: {task: folds for task, folds in tasks.items() if task not in filled.get(model, {})}
+        for model, tasks in facts.get("partial", {}).items()
+    }
 
 
 def _of_partial(partial: Mapping[str, Mapping[str, tuple[int, int]]]) -> Iterator[str]:
@@ -300,6 +327,7 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         lost = sum(counts[state] for state in _MEANINGS)
         cells = f"{counts['imputed']} of {lost}"
         yield f"Missing cells with the score of {_baseline(rule)}: {cells}."
+        yield from _of_filled(board.attrs.get("filled", {}), _baseline(rule))
     failed = int(board["failed"].fillna(0).sum())
     if failed:
         yield f"{count(failed, 'job')} failed: {_rule_text(rule, 1)}."
@@ -308,6 +336,15 @@ def _of_missing(board: pd.DataFrame) -> Iterator[str]:
         common = "compared on common folds"
         effect = "missing folds count as the worst" if rule == "penalize" else common
         yield f"{cells} of unfinished runs: {effect}."
+
+
+def _of_filled(filled: Mapping[str, Mapping[str, tuple[int, int]]], baseline: str) -> Iterator[str]:
+    """Yield which scores have folds of the baseline."""
+    cells = [(m, t, *folds) for m, tasks in filled.items() for t, folds in tasks.items()]
+    shown = [f"{short(m)} on {short(t)} ({number} of {of})" for m, t, number, of in cells]
+    if shown:
+        text = f"{FILLED} as ranked, missing folds filled with the score of {baseline}"
+        yield f"{text}: {_join(shown, MAX_NOTES)}."
 
 
 def _lacking_cells(board: pd.DataFrame) -> int:
@@ -497,6 +534,9 @@ def _by_task(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
         _score(value, is_best, SIGNS.get(state, "–"))
         for value, is_best, state in zip(rows["score"], best, rows["status"], strict=True)
     ]
+    if "filled" in rows:
+        marks = [FILLED if number else "" for number in rows["filled"]]
+        scores = [replace(c, text=c.text + mark) for c, mark in zip(scores, marks, strict=True)]
     columns = [
         *_places(rows, starts),
         Column("score", scores),
@@ -534,7 +574,7 @@ def _places(rows: pd.DataFrame, starts: Sequence[int]) -> list[Column]:
 
 
 def _compared(rows: pd.DataFrame, name: str, starts: Sequence[int]) -> pd.Series:
-    """Return a column without models ranked last for too few tasks: they cannot be the best."""
+    """Return a column without models on too few tasks: they are not marked as the best."""
     few = rows.attrs.get("few", ()) if rows.attrs.get("by") is None else ()
     ranked = ~rows.index.isin(few) if len(few) else (rows["tie"] != "").to_numpy()
     if ranked.all():
@@ -579,13 +619,17 @@ def _task(rows: pd.DataFrame, task: str, facts: Mapping[Any, Any]) -> Column:
     signs = [SIGNS.get(lost.get(model, {}).get(task, ""), "–") for model in rows.index]
     best = best_of(rows[task] if up else -rows[task], [0])
     cells = [_score(*each) for each in zip(rows[task], best, signs, strict=True)]
-    partial = facts.get("partial", {})
-    cells = [
-        replace(cell, text=cell.text + PARTIAL) if task in partial.get(model, ()) else cell
-        for cell, model in zip(cells, rows.index, strict=True)
-    ]
+    marks = [_mark(facts, model, task) for model in rows.index]
+    cells = [replace(c, text=c.text + mark) for c, mark in zip(cells, marks, strict=True)]
     label = metric_label(facts["metrics"][task], up)
     return Column(plain(task), cells, plain(label), part="task")
+
+
+def _mark(facts: Mapping[Any, Any], model: str, task: str) -> str:
+    """Return the mark of a score that was filled, or that is the mean of fewer folds."""
+    if task in facts.get("filled", {}).get(model, ()):
+        return FILLED
+    return PARTIAL if task in facts.get("partial", {}).get(model, ()) else ""
 
 
 def _further(rows: pd.DataFrame) -> dict[str, bool]:
@@ -712,6 +756,7 @@ _LATEX = str.maketrans(
         "…": r"\ldots{}",
         "·": r"\textperiodcentered{}",
         "×": r"$\times$",
+        "†": r"\textdagger{}",
         "↑": r"$\uparrow$",
         "↓": r"$\downarrow$",
         "\ufffd": "?",
@@ -741,12 +786,28 @@ def render_frame(frame: pd.DataFrame, shape: str) -> str:
 
 def to_csv(board: pd.DataFrame) -> str:
     """Return CSV with numbers at full precision."""
-    return str(_with_eliminated(board).to_csv(lineterminator="\n"))
+    rows = _with_filled(_with_eliminated(board))
+    if FILLED_TASKS in rows and board.attrs["by"] != "task":
+        rows[FILLED_TASKS] = rows[FILLED_TASKS].map("; ".join)
+    return str(rows.to_csv(lineterminator="\n"))
 
 
 def _to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
-    return dump_json(records(_with_eliminated(board).reset_index()))
+    return dump_json(records(_with_filled(_with_eliminated(board)).reset_index()))
+
+
+#: column of exports with the tasks whose score was filled; by task, the number of filled folds
+FILLED_TASKS = "filled"
+
+
+def _with_filled(board: pd.DataFrame) -> pd.DataFrame:
+    """Return a leaderboard with the names of each model's tasks that were filled, if any."""
+    filled = board.attrs.get("filled")
+    if not filled or board.attrs["by"] == "task":
+        return board
+    models = board.index.get_level_values("model")
+    return board.assign(**{FILLED_TASKS: [list(filled.get(model, ())) for model in models]})
 
 
 def _with_eliminated(board: pd.DataFrame) -> pd.DataFrame:

@@ -389,13 +389,16 @@ def print_finding_lines(
     where: str,
     shape: str | None,
     ignore: Iterable[str] = (),
-    pool: str = "variant",
+    **options: Any,
 ) -> None:
-    """Print the findings of some runs below their leaderboard; nothing for CSV and JSON."""
+    """Print the findings of some runs below their leaderboard; nothing for CSV and JSON.
+
+    ``options`` are those of ``check_runs`` that the leaderboard was made with.
+    """
     if shape in ("csv", "json"):
         check_codes(ignore)
         return
-    lines = finding_lines(check_runs(runs, ignore, pool), where)
+    lines = finding_lines(check_runs(runs, ignore, **options), where)
     if shape not in (None, "table"):
         sys.stdout.write(lines_below(lines, shape))
         return

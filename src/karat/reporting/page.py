@@ -31,6 +31,7 @@ from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.files import write_atomic
 from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
+from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -64,6 +65,7 @@ from karat.reporting.verdict import (
     make_verdict,
     verdict_lines,
 )
+from karat.results.clusters import cluster_scores
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -79,6 +81,7 @@ from karat.results.load import (
 from karat.results.run import newest_first
 from karat.results.tables import ELIMINATED, eliminated_by
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import FEWEST_TASKS, rank_each
 
 if TYPE_CHECKING:
@@ -115,15 +118,17 @@ def make_bundle(
     fold_budget: int = FOLDS,
     umap: bool = False,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> dict[str, Any]:
     """Return the data of a page; the same runs give the same bundle.
 
     ``runs`` are run folders, folders of them, Run objects, or a tidy table of scores. All values
     are valid JSON: no NaN, numbers with six digits. Models are in the order of the leaderboard.
-    ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` is as in ``leaderboard``.
+    ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` and ``cluster``
+    are as in ``leaderboard``.
     """
     found, races, out = _split_races(runs)
-    given = gather_scores(found, pool)
+    given = cluster_scores(gather_scores(found, pool), cluster)
     board = _board(found, given)
     whole = _one_row_each(parts := split_groups(board))
     chosen = given.chosen({})
@@ -200,7 +205,7 @@ def _board(found: Any, given: Gathered) -> pd.DataFrame:
     costs = ["costs", "pareto"] if len(given.jobs) else []
     few = ["difference"] if len(given.models) <= MAX_MODELS else []
     columns = ["tasks", "borda", "wins", *few, *rated, *costs]
-    return leaderboard(found, missing=RULE, columns=columns, pool=given.pool)
+    return leaderboard(found, missing=RULE, columns=columns, pool=given.pool, cluster=given.cluster)
 
 
 def _one_row_each(parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -291,7 +296,8 @@ def _shown(given: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageIndex:
         shown.runs.append(ShownRun(run, models.index(model), own, records))
     oldest_first = reversed(newest_first(run for run, *_ in given.sources))
     age = {id(run): place for place, run in enumerate(oldest_first)}
-    shown.runs.sort(key=lambda each: (each.model, age[id(each.run)]))
+    # the last run of a model is shown in detail: that of its first seed
+    shown.runs.sort(key=lambda e: (e.model, -replicate_of(e.run.about), age[id(e.run)]))
     return shown
 
 
@@ -623,9 +629,9 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
     groups = []
     for group in connected(given, cells).values():
         part = compared.only(group.tasks, group.models).by_name()
-        ranks = rank_each(part.values, part.takes)
+        mean = mean_ranks(rank_each(part.values, part.takes))
         separation = separate_models(given, part, given.chosen({}))
-        found = compare_models(scale_scores(part), ranks, separation)
+        found = compare_models(scale_scores(part), mean, separation)
         at = np.ix_(place[group.models], place[group.models])
         p[at] = np.where(np.isnan(p[at]), found.pairs, p[at])
         difference[at] = np.where(np.isnan(difference[at]), found.difference, difference[at])
@@ -658,7 +664,7 @@ def make_cheapest(
         cells = len(names) * len(part.attrs["tasks"])
         if len(names) > MAX_MODELS or cells > MAX_COMPARED or not given.sources:
             continue
-        differences = ModelDifferences(runs, None, given.pool, names)
+        differences = ModelDifferences(runs, None, given.pool, names, given.cluster)
         for cost in COST_ORDER:
             with contextlib.suppress(KaratError):  # fewer than two models have this cost
                 found[-1].append(_cheapest(differences.cheapest(cost, MARGIN)))
@@ -694,26 +700,27 @@ def _omnibus(found: ManyModels) -> dict[str, Any]:
 
 
 #: maximum number of p values of single tasks, and of files of predictions read for them
-MAX_TASK_TESTS, MAX_FILES = 80_000, 400
+MAX_TASK_TESTS, MAX_FILES = 80_000, 500
 
 
 def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
     """Return the test of each pair on each task, as ``karat compare`` of the two makes it.
 
-    With many models and tasks, only pairs of the best models are tested. p is that of the items
-    where there is a single task or fold, else of the corrected t over folds; it is not corrected
-    for several tasks or pairs. ``why`` tells why there is none.
+    With many models and tasks, only pairs of the best models are tested. p is that of items and
+    fits, or of the corrected t over folds where there are too many stored predictions to read; it
+    is not corrected for several tasks or pairs. ``why`` tells why there is none.
     """
     tasks, metrics = len(cells.tasks), given.chosen({})
     best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
     names = [cells.models[m] for m in best]
     ratios = fold_ratios(given, cells.tasks)
     single = [len(table.T) == 1 for table in cells.folds]
+    every = sum(table.shape[1] for table in cells.folds) * len(best) <= MAX_FILES
     read = tasks == 1 or sum(single) * len(best) <= MAX_FILES
     found = []
     for t, task in enumerate(cells.tasks):
         p, test, why = _over_folds(cells.folds[t][best], ratios[t])
-        if read and (tasks == 1 or single[t]):
+        if read and (every or tasks == 1 or single[t]):
             items = item_separation(given, task, metrics[task], names, corrected=False)
             p = np.where(np.isnan(items.p), p, items.p)
             test = items.test or test
@@ -1002,6 +1009,7 @@ def report(
     title: str | None = None,
     umap: bool = False,
     pool: str = "variant",
+    cluster: str | None = None,
 ) -> Path:
     """Write the report of some runs to a file and return its path.
 
@@ -1013,10 +1021,11 @@ def report(
         The HTML file, and the title of the page. Default: a title that names the suites.
     umap
         Whether to add UMAP maps of vectors; the library must be installed.
-    pool
-        Which runs are one model, as in ``leaderboard``.
+    pool, cluster
+        Which runs are one model, and which items belong together, as in ``leaderboard``.
     """
-    text = make_page(make_bundle(runs, title=title, umap=umap, pool=pool))
+    bundle = make_bundle(runs, title=title, umap=umap, pool=pool, cluster=cluster)
+    text = make_page(bundle)
     write_atomic(Path(path), text)
     return Path(path)
 

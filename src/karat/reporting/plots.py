@@ -35,6 +35,7 @@ from karat.core.formatting import count, plain, rounded, short
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.reporting.formats import SIGNS, metric_label
 from karat.results.load import Cells, Gathered, gather_scores, learning_curves, make_cells
+from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import rank_each, ranked_on_few
 
 if TYPE_CHECKING:
@@ -419,17 +420,17 @@ def tested(compared: RankedScores) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
     compared = compared.by_name()
     each = rank_each(compared.values, compared.takes)
-    ranked = ~np.isnan(each).all(axis=1)
+    mean = mean_ranks(each)
+    ranked = ~np.isnan(mean)
     few = ranked_on_few(compared.takes) & ranked
     chosen = np.flatnonzero(ranked & ~few)
-    ranks = np.nanmean(each[chosen], axis=1)
-    order = np.argsort(ranks, kind="stable")
+    order = np.argsort(mean[chosen], kind="stable")
     best, values = chosen[order], scale_scores(compared)
     separation = separate(values, each)
     separation = replace(separation, p=separation.p[np.ix_(best, best)])
-    tests = compare_models(values[best], each[best], separation)
+    tests = compare_models(values[best], mean[best], separation)
     models = [compared.models[m] for m in best]
-    return Tested(models, ranks[order], tests.cliques, tests, int(few.sum()))
+    return Tested(models, mean[best], tests.cliques, tests, int(few.sum()))
 
 
 def _bars(found: Tested, shown: int) -> list[tuple[int, list[float]]]:
@@ -473,7 +474,7 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
 
 def _sentences(found: ManyModels) -> list[str]:
     if np.isnan(found.p):
-        first = "No test of all models: no task has scores of two."
+        first = "No test of all models: it needs two tasks with scores of two models."
     else:
         p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
         first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."

@@ -246,10 +246,7 @@ class _Site:
 
     def _model(self, m: int) -> _Page:
         model = self.models[m]
-        low, high = format_rank(model["low"]), format_rank(model["high"])
-        of = f"{format_rank(model['rank'])} of {count(len(self.models), 'model')}"
-        facts = [("rank", of)]
-        facts += [("95 %", f"{low} – {high}")] if low != "–" else []
+        facts = self._ranks_of(m)
         facts += [("time", duration(model["seconds"]))] if model["seconds"] is not None else []
         facts += [("dimensions", f"{model['dimensions']:g}")] if model["dimensions"] else []
         sections = [
@@ -260,6 +257,24 @@ class _Site:
         ]
         json = f"{self.model_files[m]}.json"
         return _Page(model["name"], facts, sections, "../", "", json)
+
+    def _ranks_of(self, m: int) -> list[tuple[str, str]]:
+        """Return the rank of a model among the ranked models of each of its groups."""
+        groups = self.bundle.get("groups") or [
+            {"name": "", "models": range(len(self.models)), "rows": self.models}
+        ]
+        facts = []
+        for group in groups:
+            if m not in group["models"]:
+                continue
+            row = group["rows"][list(group["models"]).index(m)]
+            ranked = sum(each["rank"] is not None for each in group["rows"])
+            low, high = format_rank(row["low"]), format_rank(row["high"])
+            name = f", {plain(group['name'])}" if len(groups) > 1 else ""
+            of = f" of {count(ranked, 'model')}" if row["rank"] is not None else ""
+            facts.append((f"rank{name}", f"{format_rank(row['rank'])}{of}"))
+            facts += [(f"95 %{name}", f"{low} – {high}")] if low != "–" else []
+        return facts
 
     def _scores_of_model(self, m: int) -> str:
         run = [t for t in range(len(self.tasks)) if self.bundle["states"][t][m] != "n"]

@@ -28,6 +28,7 @@ from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
 from karat.core.formatting import count
+from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError, unknown
 from karat.metrics.metric import Metric
 from karat.models.contrib.endpoint_account import money
@@ -137,7 +138,8 @@ def print_leaderboard(
     runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
     print_frame(leaderboard(runs, **options), shape)
     where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
-    print_finding_lines(runs, where, shape, ignore, pool)
+    shown = {name: options[name] for name in ("pool", "metrics", "missing") if name in options}
+    print_finding_lines(runs, where, shape, ignore, **shown)
     # fewer jobs may be left if only tasks and folds of all models are compared
     whole = options.get("missing") not in ("exclude", "common")
     return whole and len(gather_scores(runs, pool).jobs) > MAX_JOBS
@@ -307,6 +309,7 @@ def _bill_line(bill: Bill) -> str:
 def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
     """Print the folds of each model and task, or, if there are many, the jobs of each model."""
     folds = Counter((model.name, planned.task.name) for model, planned, _ in plan.jobs)
+    times = {pair: f" × {plan.seeds} seeds" for pair in plan.seeded}
     whole = verbose or len(folds) <= MANY_ROWS
     table = Grid(box=None, header_style="bold")
     for name in ("model", "task", "folds") if whole else ("model", "tasks", "jobs"):
@@ -314,7 +317,8 @@ def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
         table.add_column(name, no_wrap=True, justify="right" if right else "left")
     if whole:
         for (model, task), number in folds.items():
-            table.add_row(Text(model), Text(task), str(number))
+            each = number // (plan.seeds if (model, task) in times else 1)
+            table.add_row(Text(model), Text(task), f"{each}{times.get((model, task), '')}")
     else:
         tasks = Counter(model for model, _ in folds)
         for model, number in Counter(model.name for model, _, _ in plan.jobs).items():
@@ -428,6 +432,8 @@ def _place(runs: Sequence[Run]) -> str:
         return _relative(runs[0].folder)
     stamps = {run.about["stamp"] for run in runs}
     pattern = f"/*.{stamps.pop()}" if len(stamps) == 1 else ""
+    # runs of further seeds have a number after their stamp
+    pattern += "*" if pattern and any(replicate_of(run.about) for run in runs) else ""
     return f"{_relative(runs[0].folder.parent)}{pattern}   {len(runs)} folders"
 
 

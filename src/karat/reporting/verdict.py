@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
 from karat.analysis.leaderboard import THESE_TASKS, fold_ratios, split_groups
@@ -30,7 +31,8 @@ from karat.reporting.task_sentences import (
     task_by_task,
 )
 from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
-from karat.stats.paired_tests import corrected_t
+from karat.stats.paired_tests import CONFIDENCE, corrected_t
+from karat.stats.pairwise_ranks import rank_difference
 from karat.stats.ranking import rank_each
 
 #: with fewer tasks than this, the margin of mean ranks has no interval
@@ -92,7 +94,8 @@ def find_evidence(
     given = gather_scores(found, pool)
     cells = make_cells(given, given.chosen({}))
     robust = find_robustness(found, pool)
-    more = {"findings": check_runs(found, pool=pool), "robust": robust, "where": where}
+    findings = check_runs(found, pool=pool, missing=rule)
+    more = {"findings": findings, "robust": robust, "where": where}
     more |= {} if isinstance(found, pd.DataFrame) else _of_runs(found, pool)
     return make_evidence(given, cells, apply_missing_rule(cells, rule), **more)
 
@@ -202,6 +205,15 @@ class _Case:
         few = set(self.board.attrs.get("few", ()))
         known = self.board[self.board["rank"].notna() & ~self.board.index.isin(few)]
         return [str(name) for name in known["rank"].sort_values(kind="stable").index]
+
+    @cached_property
+    def ahead(self) -> list[str]:
+        """The models on few tasks whose rank is better than that of the first of the others."""
+        if not self.ranked:
+            return []
+        few = self.board.index.isin(list(self.board.attrs.get("few", ())))
+        better = self.board["rank"] < self.board.at[self.ranked[0], "rank"]
+        return [str(name) for name in self.board.index[few & better]]
 
     @cached_property
     def folds(self) -> list[int]:
@@ -314,13 +326,15 @@ def _answer(case: _Case, state: str) -> str:
     if case.few_tasks:
         return headline(case.these_tasks, case.kinds)
     lost = f"; {case.losses}" if case.losses else ""
+    enough = " with enough tasks" if case.ahead else ""
     if state == "clear":
-        return f"{winner} is better than every other model ({case.test}){lost}."
+        return f"{winner} is better than every other model{enough} ({case.test}){lost}."
     if state == "tied":
         rest = join_names(case.top[1:])
         return f"{winner} leads; {rest} cannot be distinguished from it ({case.test}){lost}."
     what = "score" if len(case.tasks) == 1 else "mean rank"
-    return f"{winner} has the best {what}; not tested: {case.untested}."
+    among = f" of the models{enough}" if enough else ""
+    return f"{winner} has the best {what}{among}; not tested: {case.untested}."
 
 
 def _task_lines(case: _Case) -> list[dict[str, str]]:
@@ -380,14 +394,20 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
         return _score_margin(case, first, other)
     if case.few_tasks:
         return _these_tasks_margin(case, other)
-    apart = _apart(case, first, other)
-    if not len(apart):
+    places = [case.ranks.index.get_loc(name) for name in (first, other)]
+    apart = rank_difference(case.ranks.to_numpy(), *places)
+    if not apart.tasks:
         return None
-    tested = corrected_t(apart, 0.0)  # tasks are independent
-    known = len(apart) >= FEW_TASKS
-    low, high = (float(end) if known else np.nan for end in (tested.low, tested.high))
-    facts = {"what": "mean rank", "value": float(tested.mean), "low": low, "high": high}
-    return {**facts, "tasks": len(apart), "folds": None}
+    half = np.nan
+    if apart.tasks >= FEW_TASKS:
+        half = scipy.special.stdtrit(apart.tasks - 1, (1 + CONFIDENCE) / 2) * apart.error
+    low, high = (float(apart.value + by) for by in (-half, half))
+    facts = {"what": "mean rank", "value": apart.value, "low": low, "high": high}
+    # a task that one of them failed counts in the rank, but it is no common task, as in compare
+    scores = case.evidence.scores.loc[[first, other], case.tasks]
+    ranked = case.ranks.loc[[first, other]].notna().all()
+    common = int((scores.notna().all() & ranked).sum())
+    return {**facts, "tasks": common, "failed": apart.tasks - common, "folds": None}
 
 
 def _these_tasks_margin(case: _Case, other: str) -> dict[str, Any] | None:
@@ -425,6 +445,7 @@ def _margin_text(case: _Case, margin: Mapping[str, Any]) -> str:
         value, *ends = (fixed(margin[key], 2) for key in ("value", "low", "high"))
         text = f"Mean rank {a} against {b} of {short(other)}: better by {value}"
         over = f" over {count(margin['tasks'], 'common task')}"
+        over += f" and {margin['failed']} on which one failed" if margin["failed"] else ""
     else:
         (task,) = case.tasks
         a, b = (rounded(float(case.evidence.scores.at[name, task])) for name in (first, other))
@@ -534,9 +555,12 @@ def _weak(case: _Case) -> list[str]:
     found = []
     if case.untested:
         found.append(f"Differences are not tested: {case.untested}.")
-    if len(case.top) == 1 and _folds_disagree(case):
-        both = join_names(case.ranked[:2])
-        found.append(f"The folds alone do not separate {both}: other training data may change it.")
+    for name in case.ahead[:MAX_NAMES]:
+        rank, tasks = fixed(float(case.board.at[name, "rank"]), 2), case.ranks.loc[name].count()
+        found.append(
+            f"{short(name)} has a better mean rank, {rank}, but on {tasks} of "
+            f"{count(len(case.tasks), 'task')} only."
+        )
     if case.ranked[0] in UNINFORMED:
         found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
     partial = case.board.attrs.get("partial", {}).get(case.ranked[0], {})
@@ -549,14 +573,6 @@ def _weak(case: _Case) -> list[str]:
     more = len(found) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
     return [*found[:MAX_WEAK], *rest]
-
-
-def _folds_disagree(case: _Case) -> bool:
-    """Return whether items separate the first two models, but the folds of the task do not."""
-    if not case.separation.get("items") or len(case.tasks) != 1:
-        return False
-    margin = _score_margin(case, *case.ranked[:2])
-    return not margin["low"] > 0
 
 
 def _relevant(case: _Case) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ cluster as its unit holds for new clusters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -87,8 +87,11 @@ def column_labels(items: pd.DataFrame, column: str) -> pd.Series:
     else:
         texts = [" ".join(cells) for cells in items[text_columns(items)].to_numpy(dtype=object)]
         labels = pd.Series(near_duplicates(texts), index=items.index)
+    empty = labels == ""
+    if not empty.any():
+        return labels
     own = pd.Series([f"item {key}" for key in items.index], index=items.index, dtype=object)
-    return labels.where(labels != "", own)
+    return labels.mask(empty, own)
 
 
 def declared_groups(folds: Sequence[Predictions], by_group: bool) -> list[np.ndarray] | None:
@@ -153,31 +156,77 @@ def _too_few(column: str, task: str, number: int) -> str:
     )
 
 
+#: what a test on items assumes if nothing says which of them belong together
+INDEPENDENT = (
+    "Items are assumed independent; --cluster COLUMN if some belong together, such as those of "
+    "one person."
+)
+
+
+def cluster_unit(clusters: int, items: int, column: str = "") -> str:
+    """Return a sentence that says what the unit of a test is.
+
+    >>> cluster_unit(40, 1000)
+    'The unit is the group: 40 groups of 1,000 items.'
+    >>> cluster_unit(40, 1000, "user")
+    'The unit is the cluster "user": 40 clusters of 1,000 items.'
+    """
+    kind = "cluster" if column else "group"
+    name = f'{kind} "{column}"' if column else kind
+    return f"The unit is the {name}: {clusters:,} {kind}s of {items:,} items."
+
+
+def unit_notes(tested: Mapping[str, tuple[int, int]], column: str = "") -> list[str]:
+    """Return one line on the unit of the tests on items; ``tested`` has clusters and items.
+
+    >>> unit_notes({"adult": (40, 1000)})
+    ['The unit is the group: 40 groups of 1,000 items.']
+    >>> unit_notes({"adult": (40, 1000), "wine": (0, 90)})[0]
+    'adult: The unit is the group: 40 groups of 1,000 items.'
+    """
+    clustered = {task: counts for task, counts in tested.items() if counts[0]}
+    alone = len(tested) == 1
+    notes = [
+        ("" if alone else f"{task}: ") + cluster_unit(*counts, column)
+        for task, counts in clustered.items()
+    ]
+    others = [task for task in tested if task not in clustered]
+    if others and clustered:
+        notes.append(f"{', '.join(others)}: {INDEPENDENT}")
+    return notes or ([INDEPENDENT] if others else [])
+
+
 # -- the column that was asked for ----------------------------------------------------------
 
 
-def check_cluster(column: str, tasks: Iterable[StoredTask]) -> list[str]:
+def check_cluster_column(column: str, tasks: Iterable[StoredTask]) -> list[str]:
     """Return notes on tasks that cannot be clustered by a column that is kept with the items.
 
     Raises ``DefinitionError`` if no task can be.
     """
+    reasons: list[str] = []
+    tables = _item_tables(tasks, reasons)
+    return [*check_labels(column, tables, reasons), *reasons]
+
+
+def check_labels(
+    column: str | None, tables: Mapping[str, pd.DataFrame | None], reasons: Sequence[str] = ()
+) -> list[str]:
+    """Return ``check_cluster_column`` of item tables by task; None is a task without one."""
     columns: dict[str, None] = {}
     few: list[str] = []
     without: list[str] = []
-    reasons: list[str] = []
-    usable = 0
-    for label, items in _item_tables(tasks, reasons).items():
-        columns |= dict.fromkeys(known_clusters(items))
-        if column not in known_clusters(items):
-            without.append(label)
-        elif (number := column_labels(items, column).nunique()) < FEWEST_CLUSTERS:
-            few.append(_too_few(column, label, number))
-        else:
-            usable += 1
-    if not usable:
+    for task, items in tables.items() if column else ():
+        known = [] if items is None else known_clusters(items)
+        columns |= dict.fromkeys(known)
+        if items is None or column not in known:
+            without.append(task)
+        elif (number := column_labels(items, str(column)).nunique()) < FEWEST_CLUSTERS:
+            few.append(_too_few(str(column), task, number))
+    if column and len(few) + len(without) == len(tables):
         raise DefinitionError(*(few or [_unknown_column(column, list(columns), reasons)]))
     absent = f'Without "{column}", so tested as without --cluster: {", ".join(without)}.'
-    return [*few, *reasons, *([absent] if without else [])]
+    return [*few, *([absent] if without else [])]
 
 
 def _item_tables(tasks: Iterable[StoredTask], reasons: list[str]) -> dict[str, pd.DataFrame]:
@@ -221,5 +270,5 @@ def cluster_scores(given: Gathered, column: str | None) -> Gathered:
         for task, label in labels.items()
         if label in given.metrics
     )
-    check_cluster(column, tasks)
+    check_cluster_column(column, tasks)
     return replace(given, cluster=column)

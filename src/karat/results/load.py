@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.registry import result_folders
+from karat.core.replicates import replicate_name, replicate_of
 from karat.errors import (
     FAILURES,
     DataError,
@@ -331,6 +332,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         by_seed=counted.by_seed,
         sources=[(named.run, named.model, named.labels) for named in pooled],
         pool=pool,
+        cluster="",
         apart=frozenset().union(*(named.apart for named in pooled)),
         exits=_exits(pooled),
         **facts,
@@ -863,7 +865,7 @@ def status_row(run: Run) -> dict[str, Any]:
     seconds = [record["seconds"] for record in jobs if record.get("seconds")]
     return {
         "run": run.folder.name,
-        "model": run.model,
+        "model": replicate_name(run.model, replicate_of(run.about)),
         "planned": len(done) - counts[ELIMINATED] + left,
         **{name: counts[name] for name in ("ok", *FAILURES)},
         "declined": sum(record["status"] == "declined" for record in records),

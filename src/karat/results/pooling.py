@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.formatting import cut_text
+from karat.core.replicates import fit_seed, replicate_of
 from karat.errors import DefinitionError, did_you_mean
 from karat.results.run import Run, newest_first
 from karat.results.tables import ELIMINATED, FINAL_EPOCH, SCORE_COLUMNS
@@ -331,6 +332,8 @@ def _shared_seeds(
 # -- jobs that count ------------------------------------------------------------------------
 
 JOB = ["model", "task", "repeat", "fold"]
+#: columns of jobs that are averaged over replicates
+COSTS = ("seconds", "tokens", "price")
 
 
 @dataclass(frozen=True)
@@ -349,7 +352,8 @@ def count_jobs(
     """Return what counts of tables of scores and jobs, whose column ``run`` is the run's place.
 
     Of several jobs of one model, question, fold and seed the newest counts that was not declined.
-    Scores of several seeds on the same rows are averaged.
+    Scores of several seeds on the same rows are averaged. The first job of several replicates has
+    their mean costs, and the others have none.
     """
     nothing = jobs.iloc[:0]
     by_seed = pd.DataFrame(columns=["model", "task", "metric", "seed", "value"])
@@ -363,10 +367,25 @@ def count_jobs(
     dropped = any(named.dropped for named in pooled)
     if dropped:
         scores, jobs = scores[~_is_dropped(pooled, scores)], jobs[~_is_dropped(pooled, jobs)]
+    jobs = _average_costs(pooled, jobs)
     scores, jobs = scores.drop(columns="run"), jobs.drop(columns="run")
     if len(by_seed):
         scores = _averaged(scores, set(by_seed["model"]))
     return CountedJobs(scores, jobs, nothing, by_seed)
+
+
+def _average_costs(pooled: Sequence[PooledRun], jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return the jobs with the mean time and price of the replicates of each fold."""
+    if not any(replicate_of(named.run.about) for named in pooled):
+        return jobs
+    names = [name for name in COSTS if name in jobs]
+    seed = pd.Series([str(named.run.about.get("seed")) for named in pooled])
+    keys = [*(jobs[name] for name in JOB), jobs["run"].map(seed)]
+    costs = jobs[names].astype(float)
+    means = costs.groupby(keys, dropna=False, sort=False).transform("mean")
+    replicate = jobs["run"].map(pd.Series([replicate_of(named.run.about) for named in pooled]))
+    first = replicate.groupby(keys, dropna=False, sort=False).transform("min") == replicate
+    return jobs.assign(**means.where(first, np.nan))
 
 
 def _shifted(pooled: Sequence[PooledRun], table: pd.DataFrame) -> pd.DataFrame:
@@ -386,7 +405,7 @@ def superseded(pooled: Sequence[PooledRun], jobs: pd.DataFrame) -> np.ndarray:
     places = {id(run): place for place, run in enumerate(n.run for n in pooled)}
     oldest_first = [places[id(run)] for run in reversed(newest_first(n.run for n in pooled))]
     age = np.argsort(oldest_first)
-    seed = pd.factorize(pd.Series([str(named.run.about.get("seed")) for named in pooled]))[0]
+    seed = pd.factorize(pd.Series([str(fit_seed(named.run.about)) for named in pooled]))[0]
     ran = (~jobs["status"].isin(["declined", ELIMINATED])).to_numpy()
     run = jobs["run"].to_numpy()
     key = jobs[JOB].assign(seed=seed[run])
@@ -419,11 +438,11 @@ def _means_by_seed(pooled: Sequence[PooledRun], scores: pd.DataFrame) -> pd.Data
     """Return the mean scores of models with several seeds on a task, by seed."""
     seeds: dict[str, set[Any]] = {}
     for named in pooled:
-        seeds.setdefault(named.model, set()).add(named.run.about.get("seed"))
+        seeds.setdefault(named.model, set()).add(fit_seed(named.run.about))
     several = [model for model, own in seeds.items() if len(own - {None}) > 1]
     clean = scores[scores["model"].isin(several) & (scores["corruption"] == "")]
     clean = clean[clean["epoch"] == FINAL_EPOCH]
-    seed = np.array([named.run.about.get("seed") for named in pooled], dtype=object)
+    seed = np.array([fit_seed(named.run.about) for named in pooled], dtype=object)
     keys = ["model", "task", "metric", "seed"]
     clean = clean.assign(seed=seed[clean["run"].to_numpy()])
     found = clean.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()

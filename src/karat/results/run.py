@@ -452,8 +452,16 @@ class Run:
         """Return one row per job and view, in the layout of the AutoML Benchmark."""
         return results_table(self.about, self.records())
 
-    def predictions(self, task: str, fold: int = 0, view: str = "clean") -> Predictions:
-        """Return the predictions of a fold, on clean data or on a view such as "typos@0.1"."""
+    def predictions(
+        self, task: str, fold: int = 0, view: str = "clean", replicate: int = 0
+    ) -> Predictions:
+        """Return the predictions of a fold, on clean data or on a view such as "typos@0.1".
+
+        A run folder has one fit of each fold; several runs of a model as one may have further
+        ones, each by its number as ``replicate``.
+        """
+        if replicate:
+            raise DataError(f"{self.folder} has one fit of {task}, fold {fold}; see karat run.")
         folder = self._view_folder(task, fold, view)
         with self._explain_missing(task, fold, view):
             facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))

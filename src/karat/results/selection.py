@@ -7,7 +7,7 @@ and questions that they share.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.predictions import Predictions
+from karat.core.replicates import fit_seed, replicate_of
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean, simplified_status
 from karat.metrics.metric import get_metric, score
@@ -113,6 +114,49 @@ class Side:
                     int(record.get("train_questions") or 0),
                 )
         return found
+
+    def replicates(self, task: str, view: View = CLEAN) -> dict[int, list[int]]:
+        """Return the fits of each fold of a task that have a score in a view, counted from 0.
+
+        Several fits of a fold differ in the model's seed only. ``run.predictions(task, fold,
+        replicate=number)`` are the predictions of one; those without a number are of the first.
+        """
+        fits = self._fits.get(task, {}).get(view, {})
+        return {fold: sorted(own) for fold, own in fits.items()}
+
+    def replicate_scores(
+        self, task: str, metric: str, view: View = CLEAN
+    ) -> dict[int, dict[int, float]]:
+        """Return the score of each fit of each fold, by fold and number; the mean over draws."""
+        found: dict[int, dict[int, float]] = {}
+        for fold, own in self._fits.get(task, {}).get(view, {}).items():
+            for number, drawn in own.items():
+                values = [scores.get(metric) for scores in drawn]
+                known = [float(value) for value in values if value is not None]
+                if known:
+                    found.setdefault(fold, {})[number] = _mean(known)
+        return found
+
+    @cached_property
+    def _fits(self) -> dict[str, dict[View, dict[int, dict[int, list[dict[str, float | None]]]]]]:
+        """The scores of each draw by task, view, fold and number of the fit."""
+        found: dict[str, Any] = {}
+        for number, record in self._numbered_records:
+            for view in record["views"]:
+                if view.get("status", OK) == OK:
+                    seen = View(view["corruption"], view["severity"])
+                    folds = found.setdefault(record["task"], {}).setdefault(seen, {})
+                    folds.setdefault(record["fold"], {}).setdefault(number, []).append(
+                        view["scores"]
+                    )
+        return found
+
+    @property
+    def _numbered_records(self) -> Iterable[tuple[int, dict[str, Any]]]:
+        """The records of all fits, with the number of each among those of its fold."""
+        if isinstance(self.run, MergedRun):
+            return self.run.numbered_records()
+        return ((0, record) for record in self._records if record["fold"] is not None)
 
     @cached_property
     def _states(self) -> dict[str, dict[View, set[str]]]:
@@ -281,10 +325,13 @@ def find_two(
     for name, (_, group) in zip(names, found, strict=True):
         sides = [Side(_with_table(run), run.folder.resolve().name, name) for run in group]
         groups.append([side.run for side in _readable_sides(sides, notes)])
-        tasks = [task["name"] for run in groups[-1] for task in run.about["tasks"]]
+        firsts = [run for run in groups[-1] if not replicate_of(run.about)]
+        tasks = [task["name"] for run in firsts for task in run.about["tasks"]]
         if len(set(tasks)) < len(tasks):
-            runs_of = f"{name} has {len(groups[-1])} runs"
+            runs_of = f"{name} has {len(firsts)} runs"
             notes.append(f"{runs_of}: they are pooled, and of a repeated job the newest counts.")
+        if seeds := {replicate_of(run.about) for run in groups[-1]} - {0}:
+            notes.append(f"{name} was fitted with {len(seeds) + 1} seeds: scores are their mean.")
     return [Side(run, run.folder.resolve().name, name) for run, name in _merged(groups, names)]
 
 
@@ -316,7 +363,8 @@ class MergedRun(Run):
     """Several runs of one model as one, whose tasks are the columns of the leaderboard.
 
     Of a repeated job the newest counts. Folds of several seeds have different numbers, and scores
-    of several seeds on the same rows are averaged.
+    of several seeds, or of several replicates, on the same rows are averaged. These are the fits of
+    a fold. The first one has a score if any has, and the lowest number of a replicate.
     """
 
     def __init__(self, parts: Sequence[PooledRun]) -> None:
@@ -341,10 +389,10 @@ class MergedRun(Run):
 
     @cached_property
     def _jobs(self) -> dict[tuple[str, int | None], list[_Owned]]:
-        """The records that count, by column and fold: one for each seed."""
+        """The records that count, by column and fold: one for each fit, the first one last."""
         found: dict[tuple[str, int | None], dict[Any, _Owned]] = {}
         for part in self.parts:
-            seed = part.run.about.get("seed")
+            seed = fit_seed(part.run.about)
             for record in part.run.records():
                 label = part.labels.get(record["task"], record["task"])
                 if label in part.dropped:
@@ -356,7 +404,7 @@ class MergedRun(Run):
                     own[seed] = _Owned(part.run, record, label, shift)
         ran = {label for label, fold in found if fold is not None}
         return {
-            (label, fold): list(own.values())
+            (label, fold): sorted(own.values(), key=_Owned.place)
             for (label, fold), own in found.items()
             if fold is not None or label not in ran
         }
@@ -369,13 +417,22 @@ class MergedRun(Run):
         """Return the records that count, under the names of the columns."""
         return self._merged_records
 
-    def predictions(self, task: str, fold: int = 0, view: str = "clean") -> Predictions:
-        """Return the predictions of the newest run that has the fold."""
-        owned = self._jobs.get((task, fold))
-        if owned is None:
-            raise DataError(f"{self.folder} has no predictions of {task}, fold {fold}.")
-        record = owned[-1].record
-        return owned[-1].run.predictions(record["task"], record["fold"], view)
+    def numbered_records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the records of all fits under the names of the columns, each with its number."""
+        for (_, fold), owned in self._jobs.items():
+            for number, each in enumerate(reversed(owned) if fold is not None else ()):
+                yield number, each.renamed()
+
+    def predictions(
+        self, task: str, fold: int = 0, view: str = "clean", replicate: int = 0
+    ) -> Predictions:
+        """Return the predictions of a fit of a fold, by default of the first one."""
+        owned = self._jobs.get((task, fold), [])
+        if not 0 <= replicate < len(owned):
+            fit = f", replicate {replicate}" if replicate else ""
+            raise DataError(f"{self.folder} has no predictions of {task}, fold {fold}{fit}.")
+        chosen = owned[-1 - replicate]
+        return chosen.run.predictions(chosen.record["task"], chosen.record["fold"], view)
 
     def items(self, task: str) -> pd.DataFrame:
         """Return the stored items of a task, of the newest run that has the task."""
@@ -395,6 +452,11 @@ class _Owned:
     label: str
     shift: int
 
+    def place(self) -> tuple[bool, int]:
+        """Return its place among the fits of a fold: those with scores follow those without."""
+        scored = any(view.get("status", OK) == OK for view in self.record["views"])
+        return scored, -replicate_of(self.run.about)
+
     def renamed(self) -> dict[str, Any]:
         """Return the record under the name of its column."""
         old = self.record
@@ -403,7 +465,7 @@ class _Owned:
 
 
 def _average(owned: Sequence[_Owned]) -> dict[str, Any]:
-    """Return the newest record with the mean scores over seeds."""
+    """Return the record of the first fit with the mean scores over all."""
     record = owned[-1].renamed()
     if len(owned) == 1:
         return record

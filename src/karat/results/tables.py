@@ -433,6 +433,7 @@ _ABOUT: dict[str, Check] = {
     "declared_prompts": _list_of(_is_text),
     "model": _is_name,
     "seed": _none_or(_is_integer),
+    "replicate": _is_count,
     "tasks": _list_of(_is_object),
 }
 _TASK: dict[str, Check] = {
@@ -477,6 +478,7 @@ _RECORD: dict[str, Check] = {
     **dict.fromkeys(("seconds", "peak_memory_mb", "coverage"), _none_or(_is_number)),
     "task": _is_name,
     "seed": _none_or(_is_integer),
+    "replicate": _is_count,
     "status": lambda value: isinstance(value, str) and value in _STATUS,
     "notes": _list_of(_is_text),
     "replaced": _list_of(_is_text),

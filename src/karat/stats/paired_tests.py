@@ -7,7 +7,7 @@ equal if they differ by no more than the region of practical equivalence (ROPE).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -540,84 +540,120 @@ _REACH, _SMALL = 1.959963985 + 0.841621234, 1.959963985**2 / 2
 _MANY = 2_000
 
 
+#: quantiles of the variance over which the power is averaged
+_QUANTILES = 64
+
+
 def _t_power(freedom: Any, shift: Any) -> np.ndarray:
     """Return the power of a two-sided t-test at 5 %; ``shift`` is the mean in standard errors."""
     limit = scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)
     return np.asarray(1 - scipy.special.nctdtr(freedom, shift, limit))
 
 
-def needed_pairs(spread: float, difference: float) -> int:
+def _precisions(pilot: float) -> np.ndarray:
+    """Return what the estimated standard deviation may be, in true ones, equally probable.
+
+    ``pilot`` are its degrees of freedom; infinite if the standard deviation is known.
+    """
+    if not np.isfinite(pilot):
+        return np.ones(1)
+    middle = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    return np.asarray(np.sqrt(scipy.special.chdtri(pilot, middle) / pilot))
+
+
+def _reach(pilot: float) -> float:
+    """Return how many standard errors a mean must be from 0 for an average power of 80 %."""
+    if not np.isfinite(pilot):
+        return _REACH
+    shares, low, high = _precisions(pilot), _REACH / 2, 64 * _REACH
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = scipy.special.ndtr(middle * shares - 1.959963985).mean() >= POWER
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _fewest(enough: Callable[[int], bool], least: int) -> float:
+    """Return the smallest number from ``least`` on that is enough; infinite above 2³⁰."""
+    low, high = least - 1, least
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > 2**30:
+            return float("inf")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return float(high)
+
+
+def needed_pairs(spread: float, difference: float, pilot: float = np.inf) -> int:
     """Return how many pairs detect a mean difference in 80 % of cases.
 
-    A two-sided paired t-test at 5 %. ``spread`` is the standard deviation of the differences.
+    A two-sided paired t-test at 5 %. ``spread`` is the standard deviation of the differences. If it
+    was estimated, ``pilot`` are its degrees of freedom, and the power is 80 % on average over what
+    the true one may be: the number is larger than for a known one.
 
-    >>> needed_pairs(0.1, 0.05), needed_pairs(0.1, 0.3)
-    (34, 4)
+    >>> needed_pairs(0.1, 0.05), needed_pairs(0.1, 0.3), needed_pairs(0.1, 0.05, pilot=5)
+    (34, 4, 47)
     """
     if spread <= 0:
         return 3
-    about = max(3, int(np.ceil((_REACH * spread / difference) ** 2 + _SMALL)))
+    about = max(3, int(np.ceil((_reach(pilot) * spread / difference) ** 2 + _SMALL)))
     if about > _MANY:
         return about
-    tried = np.arange(max(3, about - 3), about + 9)
-    enough = _t_power(tried - 1, difference / spread * np.sqrt(tried)) >= POWER
-    return int(tried[np.argmax(enough)]) if enough.any() else about
+    shift = difference / spread * _precisions(pilot)
+    return int(_fewest(lambda n: _t_power(n - 1, shift * np.sqrt(n)).mean() >= POWER, 3))
 
 
-def needed_folds(spread: float, difference: float, ratio: float) -> float:
+def needed_folds(spread: float, difference: float, ratio: float, pilot: float = np.inf) -> float:
     """Return how many folds of a task detect a mean difference in 80 % of cases.
 
     The resampled t-test of ``corrected_t`` at 5 %: ``spread`` is the standard deviation over
-    folds, ``ratio`` is n_test / n_train. Infinite if no number is enough, as the folds overlap.
+    folds, ``ratio`` is n_test / n_train, ``pilot`` as in ``needed_pairs``. Infinite if no number is
+    enough, as the folds overlap.
 
     >>> needed_folds(0.01, 0.01, 0.1), needed_folds(0.01, 0.01, 0.25)
     (46.0, inf)
     """
     if spread <= 0 or not np.isfinite(ratio):
         return 2.0 if spread <= 0 else float("nan")
-    shift = difference / spread
-    if shift / np.sqrt(ratio) <= _REACH:
+    shift = difference / spread * _precisions(pilot)
+    if difference / spread / np.sqrt(ratio) <= _reach(pilot):
         return float("inf")
-    # the power grows with the number of folds
-    low, high = 1, 2
-    while _t_power(high - 1, shift / np.sqrt(1 / high + ratio)) < POWER:
-        low, high = high, 2 * high
-        if high > 2**30:
-            return float("inf")
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = _t_power(middle - 1, shift / np.sqrt(1 / middle + ratio)) >= POWER
-        low, high = (low, middle) if enough else (middle, high)
-    return float(high)
+    return _fewest(lambda n: _t_power(n - 1, shift / np.sqrt(1 / n + ratio)).mean() >= POWER, 2)
 
 
-def needed_signs(spread: float, difference: float) -> int:
+def needed_signs(spread: float, difference: float, pilot: float = np.inf) -> int:
     """Return how many pairs the exact two-sided sign test at 5 % needs, in 80 % of cases.
 
-    The differences have a normal distribution with this standard deviation and mean. The power of
-    the test is not monotone: with a few more pairs it may be some points lower.
+    The differences have a normal distribution with this standard deviation and mean; ``pilot`` as
+    in ``needed_pairs``. The power of the test is not monotone: with a few more pairs it may be some
+    points lower.
 
     >>> needed_signs(0.1, 0.05)
     51
     """
-    chance = float(scipy.special.ndtr(difference / spread)) if spread > 0 else 1.0
-    reach = 1.959963985 / 2 + 0.841621234 * np.sqrt(chance * (1 - chance))
-    about = int(np.ceil((reach / (chance - 0.5)) ** 2)) if chance > 0.5 else 2**31
+    shift = difference / spread * _precisions(pilot) if spread > 0 else np.full(1, np.inf)
+    chance = scipy.special.ndtr(shift)
+    typical = difference / spread * _REACH / _reach(pilot) if spread > 0 else np.inf
+    middle = float(scipy.special.ndtr(typical))
+    reach = 1.959963985 / 2 + 0.841621234 * np.sqrt(middle * (1 - middle))
+    about = int(np.ceil((reach / (middle - 0.5)) ** 2)) if middle > 0.5 else 2**31
     if about > _MANY:
         return about
-    tried = np.arange(6, about + 60)
+    tried = np.arange(6, about + 60)[:, None]
     # the most losses at which the test is significant
     most = np.floor(scipy.special.bdtrik((1 - CONFIDENCE) / 2, tried, 0.5) + 1e-9)
     found = scipy.special.bdtrc(tried - most - 1, tried, chance)
     found += scipy.special.bdtr(most, tried, chance)
-    enough = np.where(most >= 0, found, 0) >= POWER
-    return int(tried[np.argmax(enough)]) if enough.any() else about
+    enough = np.where(most >= 0, found, 0).mean(axis=1) >= POWER
+    return int(tried[np.argmax(enough), 0]) if enough.any() else about
 
 
-def detectable_difference(spread: float, pairs: int) -> float:
+def detectable_difference(spread: float, pairs: int, pilot: float = np.inf) -> float:
     """Return the mean difference that this number of pairs detects in 80 % of cases; see above.
 
     >>> round(detectable_difference(0.1, 34), 3)
     0.049
     """
-    return _REACH * spread / float(np.sqrt(max(pairs - _SMALL, 1.0)))
+    return _reach(pilot) * spread / float(np.sqrt(max(pairs - _SMALL, 1.0)))

@@ -15,6 +15,7 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from karat.stats.paired_tests import ALPHA, CONFIDENCE, average_ranks
+from karat.stats.pairwise_ranks import pairwise_ranks
 
 #: pairs that share fewer tasks are not tested: with five, no sign pattern is rarer than 5 %
 FEWEST_TASKS = 6
@@ -31,11 +32,11 @@ _PAIRS_BLOCK = 200_000
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean rank of each model over its tasks, its interval, letters, and whether it may be best.
+    """Mean rank of each model by pairs, its interval, letters, and whether it may be best.
 
     ``each`` holds the ranks by task, models × tasks; ``p`` the adjusted p of each pair, models ×
     models, NaN if not tested. Models with fewer than ``FEWEST_TASKS`` tasks have neither interval
-    nor letters.
+    nor letters. Models that share no task with some others have no rank, see ``mean_ranks``.
     """
 
     mean: np.ndarray
@@ -94,31 +95,26 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     each = rank_each(values, takes)
     mean, low, high = rank_intervals(each)
     with threadpool_limits(1):  # small products: more threads only add overhead
-        p, top = step_down(each), top_set(each)
+        p, top = step_down(each), top_set(each) & ~np.isnan(mean)
     return Ranks(mean, low, high, letters_of(mean, p), top, each, p)
 
 
 def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return each model's mean rank over its tasks and the bounds of its 95 % interval.
+    """Return each model's mean rank and the bounds of its 95 % interval; see ``mean_ranks``.
 
-    A t interval over tasks, whose variance has one more task with the variance of random ranks:
-    a model that is first on six tasks is not first on all. Within 1 and the number of models; NaN
-    for models with fewer than ``FEWEST_TASKS`` tasks.
+    A t interval of a jackknife over tasks, whose variance has one more task with the variance of
+    random ranks: a model that is first on six tasks is not first on all. Within 1 and the number of
+    models; NaN for models with fewer than ``FEWEST_TASKS`` tasks.
 
     >>> mean, low, high = rank_intervals(np.array([[1.0] * 6, [2.0] * 6]))
     >>> mean.tolist(), high.round(3).tolist()  # 1 + 2.571 √(0.25 / 6 / 6)
     ([1.0, 2.0], [1.214, 2.0])
     """
-    there = ~np.isnan(ranks)
-    count = there.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(there, ranks, 0.0).sum(axis=1) / count
-        random = there @ ((there.sum(axis=0) ** 2 - 1) / 12) / count
-        apart = np.where(there, ranks - mean[:, None], 0.0)
-        variance = ((apart**2).sum(axis=1) + random) / count
-        half = scipy.special.stdtrit(count - 1, (1 + CONFIDENCE) / 2) * np.sqrt(variance / count)
-    half[count < FEWEST_TASKS] = np.nan
-    last = np.count_nonzero(count)
+    found = pairwise_ranks(ranks)
+    half = scipy.special.stdtrit(found.tasks - 1.0, (1 + CONFIDENCE) / 2) * np.sqrt(found.variance)
+    half[found.tasks < FEWEST_TASKS] = np.nan
+    last = np.count_nonzero(found.tasks)
+    mean = found.rank
     return mean, np.clip(mean - half, 1, last), np.clip(mean + half, 1, last)
 
 

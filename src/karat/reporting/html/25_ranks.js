@@ -59,18 +59,145 @@
     return ranked(worstForFailed(rows.map((row) => Float64Array.from(row))).map(mean));
   }
 
-  /** Rank models on tasks: the ranks on each, and the mean rank of each model. */
-  function rankEach(tasks, models) {
-    const total = new Float64Array(models);
-    const count = new Int32Array(models);
-    const each = tasks.map((task) => (task.ranks ??= rankTask(task)));
-    tasks.forEach(({ who }, t) => {
-      each[t]?.forEach((rank, i) => {
-        total[who[i]] += rank;
-        count[who[i]] += 1;
+  /** Return how many of some tasks each model takes. */
+  function countTasks(tasks, models) {
+    const counts = new Int32Array(models);
+    for (const { who } of tasks) for (const m of who) counts[m] += 1;
+    return counts;
+  }
+
+  /** All pairs of models on their common tasks; see karat.stats.pairwise_ranks. */
+  class Pairs {
+    constructor(contested, models) {
+      this.models = models;
+      const counts = countTasks(contested, models);
+      const taking = counts.filter((count) => count > 0).length;
+      this.complete = contested.every(({ who }) => who.length === taking);
+      this.common = this.complete ? null : this.countCommon(contested);
+      this.ranked = this.complete ? counts.map((count) => (count ? 1 : 0)) : this.comparable(counts);
+      this.tasks = taking === this.size() ? contested : this.without(contested);
+      this.own = countTasks(this.tasks, models);
+      this.lost = this.complete ? null : this.countLost();
+    }
+
+    size() {
+      return this.ranked.reduce((sum, one) => sum + one, 0);
+    }
+
+    /** Return models × models: the number of common tasks. */
+    countCommon(tasks) {
+      const common = new Int32Array(this.models ** 2);
+      for (const { who } of tasks)
+        for (const a of who) for (const b of who) common[a * this.models + b] += 1;
+      return common;
+    }
+
+    /** Return 1 for the models that share a task with every other, 0 for those left out. */
+    comparable(counts) {
+      const ranked = counts.map((count) => (count ? 1 : 0));
+      const all = Array.from(ranked, (_, m) => m);
+      const lacking = (a, there) =>
+        there.reduce((sum, b) => sum + (this.common[a * this.models + b] ? 0 : 1), 0);
+      for (;;) {
+        const there = all.filter((m) => ranked[m]);
+        const lacks = there.map((m) => lacking(m, there));
+        const most = lacks.reduce((a, b) => Math.max(a, b), 0);
+        if (!most) return there.length > 1 ? ranked : ranked.fill(0);
+        const worst = there.filter((_, i) => lacks[i] === most);
+        const fewest = worst.reduce((least, m) => Math.min(least, counts[m]), Infinity);
+        for (const m of worst) if (counts[m] === fewest) ranked[m] = 0;
+      }
+    }
+
+    /** Return the tasks without the models that are left out. */
+    without(tasks) {
+      const rest = tasks.map(({ who, ranks }) => {
+        const places = who.map((_, i) => i).filter((i) => this.ranked[who[i]]);
+        return { who: places.map((i) => who[i]), ranks: places.map((i) => ranks[i]) };
       });
-    });
-    return { each, mean: Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null)) };
+      return rest.filter(({ who }) => who.length > 1);
+    }
+
+    /** Return models × models: on how many common tasks the other is better, a tie is half. */
+    countLost() {
+      const lost = new Float64Array(this.models ** 2);
+      for (const { who, ranks } of this.tasks) {
+        for (let i = 0; i < who.length; i += 1) {
+          const row = who[i] * this.models;
+          for (let j = 0; j < who.length; j += 1)
+            lost[row + who[j]] += ranks[j] < ranks[i] ? 1 : ranks[j] === ranks[i] ? 0.5 : 0;
+        }
+      }
+      return lost;
+    }
+
+    /** Return 1 + the shares of common tasks on which the others are better, by model. */
+    means() {
+      if (this.complete) return this.meansOfComplete();
+      const most = this.own.reduce((a, b) => Math.max(a, b), 0);
+      return Array.from(this.ranked, (ranked, m) => {
+        if (!ranked) return null;
+        const sums = new Float64Array(most + 1);
+        for (let other = 0; other < this.models; other += 1) {
+          const pair = m * this.models + other;
+          if (other === m) sums[this.own[m]] += this.own[m];
+          else if (this.ranked[other]) sums[this.common[pair]] += this.lost[pair];
+        }
+        return sums.reduce((sum, lost, count) => (lost ? sum + lost / count : sum), 0);
+      });
+    }
+
+    meansOfComplete() {
+      const total = new Float64Array(this.models);
+      for (const { who, ranks } of this.tasks) who.forEach((m, i) => (total[m] += ranks[i]));
+      return Array.from(total, (sum, m) => (this.own[m] ? sum / this.own[m] : null));
+    }
+
+    /** Add a task's part of the squares of the jackknife, and of the variance of random ranks. */
+    addTask({ who, ranks }, squares, random) {
+      who.forEach((m, i) => {
+        let [moved, once, twice] = [0, 0, 0];
+        for (let j = 0; j < who.length; j += 1) {
+          if (j === i) continue;
+          const pair = m * this.models + who[j];
+          const common = this.common[pair];
+          const lost = ranks[j] < ranks[i] ? 1 : ranks[j] === ranks[i] ? 0.5 : 0;
+          if (common > 1) moved += (lost - this.lost[pair] / common) / (common - 1);
+          once += 1 / common;
+          twice += 1 / common ** 2;
+        }
+        squares[m] += moved ** 2;
+        random[m] += (once ** 2 + 2 * twice) / 12;
+      });
+    }
+
+    /** Return the variance of each rank, of a jackknife and of random ranks together. */
+    *variances(means) {
+      const squares = new Float64Array(this.models);
+      const random = new Float64Array(this.models);
+      for (const task of this.tasks) {
+        const size = task.who.length;
+        if (!this.complete) this.addTask(task, squares, random);
+        else
+          task.who.forEach((m, i) => {
+            squares[m] += ((task.ranks[i] - means[m]) / (this.own[m] - 1)) ** 2;
+            random[m] += (size ** 2 - 1) / 12 / this.own[m] ** 2;
+          });
+        yield;
+      }
+      return Array.from(this.own, (n, m) => (((n - 1) ** 2 / n) * squares[m] + random[m]) / n);
+    }
+  }
+
+  /** Rank models on tasks: the ranks on each, and the mean rank of each model by pairs. */
+  function rankEach(tasks, models) {
+    const each = tasks.map((task) => (task.ranks ??= rankTask(task)));
+    const contested = tasks.map(({ who }, t) => ({ who, ranks: each[t] }));
+    const pairs = new Pairs(
+      contested.filter(({ ranks }) => ranks),
+      models,
+    );
+    return { each, mean: pairs.means(), pairs };
   }
 
   /** Return 32 well-mixed bits of a task and a pattern (the finalizer of MurmurHash3). */
@@ -102,7 +229,7 @@
     order.forEach((t, place) => {
       tasks[t].who.forEach((m, i) => (ranks[m][place] = each[t][i]));
     });
-    return { ranks, sizes: order.map((t) => tasks[t].who.length) };
+    return { ranks };
   }
 
   /** Return the probability that Student's t is within -t and t, of whole degrees of freedom. */
@@ -133,23 +260,17 @@
   }
 
   /**
-   * Return the bounds of each model's mean rank: a t interval over tasks, with one more task of the
-   * variance of random ranks. null below six tasks.
+   * Return the bounds of each model's mean rank: a t interval of a jackknife over tasks, with one
+   * more task of the variance of random ranks. null below six tasks.
    */
-  function intervals({ ranks, sizes }, means) {
+  function* intervals(pairs, means) {
     const last = means.filter((value) => value !== null).length;
-    return ranks.map((row, m) => {
-      let [count, squares, random] = [0, 0, 0];
-      row.forEach((rank, t) => {
-        if (Number.isNaN(rank)) return;
-        count += 1;
-        squares += (rank - means[m]) ** 2;
-        random += (sizes[t] ** 2 - 1) / 12;
-      });
-      if (count < FEWEST) return [null, null];
-      const variance = (squares + random / count) / count;
-      const half = quantile(ALPHA, count - 1) * Math.sqrt(variance / count);
-      return [-half, half].map((by) => Math.min(Math.max(means[m] + by, 1), last));
+    const variances = yield* pairs.variances(means);
+    return means.map((value, m) => {
+      const count = pairs.own[m];
+      if (value === null || count < FEWEST) return [null, null];
+      const half = quantile(ALPHA, count - 1) * Math.sqrt(variances[m]);
+      return [-half, half].map((by) => Math.min(Math.max(value + by, 1), last));
     });
   }
 
@@ -386,9 +507,9 @@
   }
 
   /** Return intervals, letters, which models may be the best, and p, from ranks on tasks. */
-  function* compare({ tasks, each, mean: means, names }) {
+  function* compare({ tasks, each, mean: means, names, pairs: shares }) {
     const table = rankTable(tasks, each, names, means.length);
-    const ends = intervals(table, means);
+    const ends = yield* intervals(shares, means);
     const paired = new Paired(table);
     yield;
     const pairs = yield* testedPairs(paired);

@@ -204,11 +204,19 @@
     });
   }
 
-  /** Return models in the order of the ranking: few tasks and no rank last. */
+  /** Return models in the order of the ranking: of equal ranks few tasks last, then no rank. */
   Karat.order = () => {
     const { mean, few } = Karat.ranking;
-    const key = (m) => (mean[m] === null ? 2e9 : mean[m] + (few[m] ? 1e9 : 0));
-    return Karat.data.models.map((_, m) => m).sort((a, b) => key(a) - key(b) || a - b);
+    const key = (m) => mean[m] ?? 1e9;
+    const models = Karat.data.models.map((_, m) => m);
+    return models.sort((a, b) => key(a) - key(b) || few[a] - few[b] || a - b);
+  };
+
+  /** Return whether models take different tasks, of those that several models take. */
+  Karat.takersDiffer = () => {
+    const contested = Karat.ranking.tasks.filter(({ who }) => who.length > 1);
+    const taking = new Set(contested.flatMap(({ who }) => who)).size;
+    return contested.some(({ who }) => who.length < taking);
   };
 
   /** Return the ranks of all models on a chosen task's place, null where it has none. */

@@ -138,6 +138,10 @@
         : "";
     const over = ` over ${Karat.count(compared, "selected task")}${span}. `;
     const parts = [strong(first), ` leads with a mean rank of ${mean[first].toFixed(2)}${over}`];
+    for (const m of Karat.order().filter((m) => mean[m] !== null && few[m] && mean[m] < mean[first])) {
+      const on = Karat.count(Karat.ranking.taken[m], "task");
+      parts.push(strong(m), ` has a better mean rank, ${mean[m].toFixed(2)}, but on ${on} only. `);
+    }
     if (!ready) return parts;
     const why = Karat.untested();
     if (why || !signs(first).length) return [...parts, `Not tested: ${why || "too few tasks"}.`];

@@ -10,6 +10,8 @@
   const BARS = [100, 52];
   const MANY = 6;
   const EXPLAINED = ["borda", "wins", "elo", "pareto"];
+  const BY_PAIRS =
+    "Models took different tasks: ranks are by pairs, over the tasks that both have.";
   const SHOWN_BY = ["sort", "down", "find", "columns"];
   let board = null;
 
@@ -100,11 +102,44 @@
     return el("span", { class: "tie", text });
   }
 
+  /** Return the bounds of the rank on a new task, the chance to be first there, and the loss. */
+  function nextCell(m) {
+    const next = board.next[m];
+    if (!next) return el("span", { class: "faint", text: "–", title: "fewer than 19 tasks" });
+    const [first, loss] = [chanceOf(next.first), Karat.fixed(next.loss, 3)];
+    const title =
+      `On 90 % of new tasks like these ${next.tasks}: rank ${next.low} to ${next.high}. ` +
+      `Chance to be first: ${first}. Mean loss to the best model of a task: ${loss} of the ` +
+      "distance from the worst to the best.";
+    const text = `${next.low} – ${next.high}`;
+    return el("span", { class: "next", title }, text, el("small", { text: `${first} · ${loss}` }));
+  }
+
+  /** Return a chance as a whole percentage, never 0 or 100. */
+  function chanceOf(share) {
+    if (share < 0.005 || share > 0.995) return share < 0.5 ? "< 1 %" : "> 99 %";
+    return `${Karat.fixed(100 * share, 0)} %`;
+  }
+
   // -- columns --------------------------------------------------------------------------------
+
+  /** Return the column of the next task, where at least 19 tasks are compared. */
+  function nextColumns() {
+    if (!board.next) return [];
+    const last = Karat.data.models.length + 1;
+    const column = {
+      name: "next task",
+      label: "90 % · first · loss",
+      title: "rank on a new task like these: bounds for 90 % of them, chance to be first, loss",
+      key: "next",
+      sort: (m) => (board.next[m] ? board.next[m].high * last + board.next[m].low : null),
+      cell: nextCell,
+    };
+    return [column];
+  }
 
   function rankColumns() {
     const { mean } = Karat.ranking;
-    const rank = (m) => (mean[m] === null ? null : mean[m] + (Karat.ranking.few[m] ? 1e9 : 0));
     const rankCell = (m) => {
       const text = mean[m] === null ? "–" : mean[m].toFixed(mean[m] < 100 ? 2 : 1);
       return Karat.ranking.few[m] ? el("span", { class: "faint", text }) : text;
@@ -118,7 +153,7 @@
     const tie = { name: "tie", key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
-      { name: "mean rank", key: "rank", number: true, sort: rank, cell: rankCell },
+      { name: "mean rank", key: "rank", number: true, sort: (m) => mean[m], cell: rankCell },
       ...(Karat.ranking.ready && Karat.ranking.low.every((end) => end === null) ? [] : [interval]),
       ...(Karat.untested() ? [] : [tie]),
     ];
@@ -157,17 +192,15 @@
     });
   }
 
+  /** Return the mean rank of each model on some of the chosen tasks, computed once per ranking. */
   function meansOf(places) {
-    const total = new Float64Array(Karat.data.models.length);
-    const count = new Int32Array(Karat.data.models.length);
-    for (const place of places) {
-      const { who } = Karat.ranking.tasks[place];
-      Karat.ranking.each[place]?.forEach((rank, i) => {
-        total[who[i]] += rank;
-        count[who[i]] += 1;
-      });
+    const known = (Karat.ranking.means ??= new Map());
+    const key = places.join();
+    if (!known.has(key)) {
+      const tasks = places.map((place) => Karat.ranking.tasks[place]);
+      known.set(key, Karat.ranks.rankEach(tasks, Karat.data.models.length).mean);
     }
-    return Array.from(total, (sum, m) => (count[m] ? sum / count[m] : null));
+    return known.get(key);
   }
 
   /** Return the columns of costs and of the whole board's ratings, those that are known. */
@@ -212,12 +245,16 @@
   function columnsOf() {
     const tasks = shape() === "tasks" ? taskColumns() : kindColumns();
     const [costs, ratings] = costColumns();
-    return [...rankColumns(), ...costs, ...tasks, ...ratings];
+    return [...rankColumns(), ...nextColumns(), ...costs, ...tasks, ...ratings];
   }
 
   /** Note what all cells need: the last rank, the best scores, how many letters there are. */
   function survey() {
     const { chosen, mean, high } = Karat.ranking;
+    if (board.nextOf !== Karat.ranking) {
+      board.nextOf = Karat.ranking;
+      board.next = Karat.nextTask(Karat.ranking, mean.length);
+    }
     board.last = 1;
     for (let m = 0; m < mean.length; m += 1)
       board.last = Math.max(board.last, mean[m] ?? 1, high[m] ?? 1);
@@ -305,7 +342,8 @@
     if (own) return Karat.plain(Karat.data.notes[0] ?? "");
     const of = `${compared} of ${Karat.count(Karat.data.tasks.length, "task")}`;
     const what = `${Karat.count(models.size, "model")} by mean rank over ${of}, 1 is best;`;
-    return `${what} ranked in the browser. The notes below are about the full leaderboard.`;
+    const pairs = Karat.takersDiffer() ? `${BY_PAIRS} ` : "";
+    return `${what} ranked in the browser. ${pairs}The notes below are about the full leaderboard.`;
   }
 
   /** Return the rows of the board as they are shown, for a file. */
@@ -324,6 +362,7 @@
       "rank_low",
       "rank_high",
       "tie",
+      ...(board.next ? ["next_low", "next_high", "first", "loss"] : []),
       ...chosen.map((t) => Karat.data.tasks[t].name),
       ...costs,
     ];
@@ -336,6 +375,7 @@
         low[m],
         high[m],
         tie[m],
+        ...(board.next ? ["low", "high", "first", "loss"].map((k) => board.next[m]?.[k] ?? null) : []),
         ...scores,
         ...costs.map((name) => model[name]),
       ];

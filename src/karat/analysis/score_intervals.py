@@ -1,0 +1,84 @@
+"""Intervals of the scores of models on single tasks.
+
+The folds of a cross-validation test different items: their scores show how much a score varies.
+Where items that belong together are in several folds, all folds vary together, and only clusters of
+items show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+
+from karat.analysis.item_values import contributions
+from karat.analysis.stored_items import find_sides, first_repeat
+from karat.errors import KaratError
+from karat.metrics.metric import get_metric
+from karat.results.clusters import item_clusters
+from karat.results.load import Cells, Gathered
+from karat.stats.paired_tests import CONFIDENCE, corrected_t, mean_of
+
+#: reading predictions may fail in these ways
+UNREADABLE = (KaratError, OSError, ValueError, KeyError, TypeError)
+
+
+def half_widths(folds: np.ndarray) -> np.ndarray:
+    """Return half of the 95 % interval of each model's mean score over folds, models × folds.
+
+    NaN with one fold, 0 if all folds have the same score.
+
+    >>> half_widths(np.array([[0.8, 0.9], [0.7, 0.7]])).round(3).tolist()  # 12.7 × 0.05
+    [0.635, 0.0]
+    """
+    tested = corrected_t(folds, 0.0)
+    equal = (tested.folds > 1) & np.isnan(tested.error)
+    return np.where(equal, 0.0, tested.high - tested.mean)
+
+
+def cluster_half_width(units: np.ndarray, mean: float, metric: str) -> float:
+    """Return half of the 95 % interval of a mean score, over clusters of items.
+
+    ``units`` is what each cluster adds to the score, as ``contributions`` returns it.
+
+    >>> round(cluster_half_width(np.array([0.8, 0.9]), 0.85, "acc"), 3)
+    0.635
+    """
+    error = float(units.std(ddof=1)) / np.sqrt(len(units))
+    if metric == "rmse":  # a mean square is the square of the score
+        error /= max(2 * abs(mean), np.finfo(float).tiny)
+    return float(scipy.special.stdtrit(len(units) - 1, (1 + CONFIDENCE) / 2)) * error
+
+
+def score_intervals(given: Gathered, cells: Cells, metrics: Sequence[str]) -> np.ndarray:
+    """Return the bounds of each score: ends × tasks × models, in the units of the metric.
+
+    They are those over folds, or over clusters of items where a column names these.
+    """
+    found = np.full((2, len(cells.tasks), len(cells.models)), np.nan)
+    for t, metric in enumerate(metrics):
+        mean = mean_of(cells.folds[t]) * (1 if cells.higher[t] else -1)
+        half = half_widths(cells.folds[t])
+        units = cluster_values(given, cells.tasks[t], metric) if given.cluster else {}
+        for m, name in enumerate(cells.models):
+            if name in units:
+                half[m] = cluster_half_width(units[name], mean[m], metric)
+        found[:, t] = mean - half, mean + half
+    return found
+
+
+def cluster_values(given: Gathered, task: str, metric: str) -> dict[str, Any]:
+    """Return what each cluster of items adds to the score of each model that has predictions."""
+    found = {}
+    for name, (side, own) in find_sides(given, task, given.models).items():
+        try:
+            folds = list(first_repeat(side, own).values())
+            by_group = get_metric(metric).by_group
+            clusters = item_clusters(side.run, own, folds, given.cluster, by_group)
+            if clusters is not None:
+                found[name] = contributions(metric, folds, clusters)
+        except UNREADABLE:
+            continue
+    return found
