@@ -70,7 +70,7 @@ def test_differences_over_these_tasks_have_a_column():
     assert rows[0][2:4] == ["tie", "difference, 95 %"]
     # adult: 0.375 and 0.625, 12.706 × √(0.03125 × (1/2 + 1)); rents has one fold and no test
     assert [row[3].replace("\\", "") for row in rows[2:]] == [
-        "first",
+        "reference",
         "-0.500 [-3.251, +2.251]",
         "–",
     ]

@@ -601,7 +601,7 @@ def _differences(rows: pd.DataFrame) -> list[Column]:
         return []
     ends = zip(*(rows[f"difference{end}"] for end in ("", "_low", "_high")), strict=True)
     texts = [
-        "–" if math.isnan(value) else "first" if math.isnan(low) else interval(value, low, high)
+        "–" if math.isnan(value) else "reference" if math.isnan(low) else interval(value, low, high)
         for value, low, high in ends
     ]
     return [text_column("difference, 95 %", texts)]
