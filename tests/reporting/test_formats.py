@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.analysis.leaderboard import leaderboard
+from karat.analysis.leaderboard import DIFFERENCES, leaderboard
 from karat.cli.app import karat as group
 from karat.core.formatting import rounded
 from karat.errors import DefinitionError
@@ -54,12 +54,25 @@ def board(**options):
 
 
 def test_markdown():
-    assert render(board(), "markdown").splitlines()[2:7] == [
+    # the letters and the difference of these tasks have a test of their own
+    made = board().drop(columns=list(DIFFERENCES)).assign(tie="")
+    assert render(made, "markdown").splitlines()[2:7] == [
         "| model |    rank | adult<br>auc ↑ | rents<br>rmse ↓ | failed | n/a | time | memory |",
         "| ----- | ------: | -------------: | --------------: | -----: | --: | ---: | -----: |",
         "| good  | **1.5** |      **0.875** |           20.00 |      0 |   0 |    – |      – |",
         "| bad   | **1.5** |          0.375 |       **10.00** |      0 |   0 |    – |      – |",
         "| part  |     3.0 |              … |          failed |      0 |   0 |    – |      – |",
+    ]
+
+
+def test_differences_over_these_tasks_have_a_column():
+    rows = [[cell.strip() for cell in row] for row in parsed(render(board(), "markdown"))]
+    assert rows[0][2:4] == ["tie", "difference, 95 %"]
+    # adult: 0.375 and 0.625, 12.706 × √(0.03125 × (1/2 + 1)); rents has one fold and no test
+    assert [row[3].replace("\\", "") for row in rows[2:]] == [
+        "reference",
+        "-0.500 [-3.251, +2.251]",
+        "–",
     ]
 
 
@@ -118,7 +131,8 @@ def test_escaped_markdown_shows_the_text_itself(text):
 
 
 def test_latex():
-    lines = render(board(), "latex").splitlines()
+    made = board().drop(columns=list(DIFFERENCES)).assign(tie="")
+    lines = render(made, "latex").splitlines()
     assert lines[:9] == [
         r"% \usepackage{booktabs}",
         r"\begin{tabular}{lrrrrrrr}",
@@ -253,10 +267,11 @@ def test_all_formats_show_the_same_cells():
     """The cells of the terminal, of Markdown and of LaTeX are one table's."""
     made = board(normalize="baseline:bad")
     markdown = [
-        [cell.replace("**", "").strip() for cell in row] for row in parsed(render(made, "markdown"))
+        [cell.replace("**", "").replace("\\", "").strip() for cell in row]
+        for row in parsed(render(made, "markdown"))
     ]
     latex = render(made, "latex").replace(r"\textendash{}", "–").replace(r"\ldots{}", "…")
-    latex = re.sub(r"\\textbf\{(.*?)\}", r"\1", latex)
+    latex = re.sub(r"\\textbf\{(.*?)\}", r"\1", latex).replace("{[}", "[").replace("{]}", "]")
     from_latex = [row[:-3].split(" & ") for row in latex.splitlines() if row.endswith(r"\\")]
     grid = leaderboard_text(made, 200).renderables[0]
     terminal = list(
