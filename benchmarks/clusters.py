@@ -25,7 +25,7 @@ from karat.analysis.item_tests import Fits, Separation, separate_pairs
 from karat.analysis.item_values import contributions, is_accuracy
 from karat.analysis.score_intervals import cluster_half_width, half_widths
 from karat.analysis.slices import Slice, estimate_slices
-from karat.analysis.stored_items import TaskItems
+from karat.analysis.stored_items import ItemValues
 from karat.core.predictions import Predictions
 from karat.metrics.metric import get_metric, score
 from karat.stats.learner_tests import SeedNoise
@@ -117,7 +117,7 @@ def separate(answers: Sequence[Predictions], design: Design, metric: str, by: bo
     clusters = _clusters(design) if by else None
     values = np.array([contributions(metric, own, clusters) for own in folds])
     number = design.groups if by else 0
-    items = TaskItems(
+    items = ItemValues(
         [str(m) for m in range(len(answers))],
         values,
         items=design.groups * design.size,

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from karat.analysis.item_tests import Fits, separate_pairs
 from karat.analysis.item_values import contributions, is_accuracy
-from karat.analysis.stored_items import TaskItems
+from karat.analysis.stored_items import ItemValues
 from karat.core.predictions import Predictions
 from karat.metrics.metric import get_metric, score
 from karat.stats.learner_tests import SeedNoise
@@ -165,7 +165,7 @@ def measure(made: list[list[list]], metric: str) -> tuple[np.ndarray, np.ndarray
     ratio = 1 / (folds - 1) if folds > 1 else 0.25
     right = is_accuracy(metric) and len(made[0]) == 1
     names, table = [str(m) for m in range(len(made))], np.array(values)
-    items = TaskItems(names, table, items=table.shape[1], is_right=right, seeds=seeds)
+    items = ItemValues(names, table, items=table.shape[1], is_right=right, seeds=seeds)
     tested = separate_pairs(items, Fits(np.array(scores), repeats, ratio), metric)
     alone = np.array([contributions(metric, [f for r, f in m[0] if r == 0]) for m in made])
     return tested.p, max_t(alone, centered=not is_accuracy(metric))

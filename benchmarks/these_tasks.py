@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.analysis.item_tests import Fits, Separation, fold_separation, separate_pairs
-from karat.analysis.stored_items import TaskItems
+from karat.analysis.stored_items import ItemValues
 from karat.analysis.these_tasks import MARGIN, these_tasks
 from karat.stats.learner_tests import SeedNoise
 
@@ -58,7 +58,7 @@ def answers(
     scores = np.stack([right[:, fold == f].mean(axis=1) for f in range(folds)], axis=1)
     names = [f"m{m}" for m in range(models)]
     once = [SeedNoise()] * models
-    found = TaskItems(names, right, items, independent=items, is_right=True, seeds=once)
+    found = ItemValues(names, right, items, independent=items, is_right=True, seeds=once)
     test = separate_pairs(found, Fits(scores, [0] * folds, 1 / max(folds - 1, 1)), "acc")
     return test, expected(LEVEL + effects, float(np.hypot(np.hypot(DIFFICULTY, TASTE), training)))
 
@@ -73,7 +73,7 @@ def errors(
     both = rng.normal(0, 1, items) + rng.normal(0, 0.5, (models, items))
     squares = -((sizes * both) ** 2)
     scores = [-np.sqrt(-squares[:, fold == f].mean(axis=1)) for f in range(folds)]
-    found = TaskItems([f"m{m}" for m in range(models)], squares, items, independent=items)
+    found = ItemValues([f"m{m}" for m in range(models)], squares, items, independent=items)
     fits = Fits(np.stack(scores, axis=1), [0] * folds, 1 / max(folds - 1, 1))
     return separate_pairs(found, fits, "rmse"), np.zeros(models)
 

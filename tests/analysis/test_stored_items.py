@@ -8,7 +8,7 @@ import pytest
 
 import karat
 from karat.analysis.item_tests import LEARNERS, Fits, item_separation, separate_pairs
-from karat.analysis.stored_items import find_sides, fold_repeats, read_items
+from karat.analysis.stored_items import find_sides, fold_repeats, read_item_values
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError
 from karat.results.load import gather_scores
@@ -34,7 +34,7 @@ def runs(tmp_path_factory):
 
 def test_declared_groups_are_the_units(runs):
     given = gather_scores(runs)
-    items = read_items(find_sides(given, "people", given.models), "acc")
+    items = read_item_values(find_sides(given, "people", given.models), "acc")
     assert items.clusters == 12 and items.values.shape == (3, 12) and items.items == 120
     assert items.independent == 12 and not items.is_right
 
@@ -42,7 +42,7 @@ def test_declared_groups_are_the_units(runs):
 def test_further_seeds_are_averaged_and_their_noise_is_known(runs):
     given = gather_scores(runs)
     sides = find_sides(given, "people", given.models)
-    items = read_items(sides, "acc")
+    items = read_item_values(sides, "acc")
     freedom = dict(zip(items.models, [noise.freedom for noise in items.seeds], strict=True))
     assert freedom["random-forest"] == 1 and freedom["dummy"] == 0
     side, task = sides["random-forest"]
@@ -77,11 +77,11 @@ def test_the_scores_of_fits_are_those_of_the_folds(runs):
     assert fits.scores.shape == (3, 3) and list(fits.repeats) == [0, 0, 0]
     assert fits.ratio == pytest.approx(0.5)
     assert set(fold_repeats(*sides["dummy"]).values()) == {0}
-    items = read_items(sides, "acc")
+    items = read_item_values(sides, "acc")
     assert separate_pairs(items, fits, "acc", corrected=False).p.shape == (3, 3)
 
 
 def test_one_model_cannot_be_compared(runs):
     given = gather_scores(runs)
     with pytest.raises(DataError):
-        read_items(find_sides(given, "people", given.models[:1]), "acc")
+        read_item_values(find_sides(given, "people", given.models[:1]), "acc")

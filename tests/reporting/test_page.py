@@ -649,9 +649,9 @@ def test_many_tasks_have_the_same_tests_everywhere(repeats):
 
 
 SPLITS = {
-    "kfold": ({"use": "kfold", "folds": 3}, "max-T over items"),
-    "repeated": ({"use": "kfold", "folds": 3, "repeats": 2}, "max-T over items"),
-    "holdout": ({"use": "holdout"}, "max-T over items"),
+    "kfold": ({"use": "kfold", "folds": 3}, "t over folds and items"),
+    "repeated": ({"use": "kfold", "folds": 3, "repeats": 2}, "t over folds and items"),
+    "holdout": ({"use": "holdout"}, "McNemar"),
 }
 
 
@@ -669,8 +669,9 @@ def test_one_task_has_the_same_tests_everywhere(split, tmp_path):
         models[name] = {q: [s, rng.normal(0, 0.01)] for q, s in zip(names, signs, strict=True)}
     runs = karat.evaluate(models, task, output=tmp_path)
     found = make_bundle(runs)
-    assert found["tests"]["procedure"] == test
-    assert found["tests"]["by_task"][0]["test"] == "McNemar"
+    family = "max-T over items" if test == "McNemar" else f"max-{test.title()[0]}{test[1:]}"
+    assert found["tests"]["procedure"] == family
+    assert found["tests"]["by_task"][0]["test"] == test
     check_pairs(runs, found)
     i, j = of_pair(found, "good", "guess")
     assert found["tests"]["pairs"]["p"][i][j] < 0.05

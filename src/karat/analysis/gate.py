@@ -27,7 +27,7 @@ from karat.analysis.comparison import (
     is_ratio,
     pair,
 )
-from karat.analysis.item_tests import CORRECTED, ItemTest, paired_items
+from karat.analysis.item_tests import CORRECTED, ItemTest, paired_item_values
 from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.power import (
@@ -830,7 +830,7 @@ class _Evidence:
         parts = []
         for paired in self.compared if self.later else ():
             with contextlib.suppress(KaratError, ValueError, KeyError, TypeError):
-                items = paired_items(paired)
+                items = paired_item_values(paired)
                 if items.is_right:
                     parts.append(items.values[0] - items.values[1])
         return float(loss_e_process(np.concatenate(parts), self.margin)[-1]) if parts else 0.0

@@ -16,11 +16,11 @@ import pandas as pd
 import scipy
 
 from karat.analysis.stored_items import (
-    TaskItems,
+    ItemValues,
     common_items,
     find_sides,
     fold_repeats,
-    read_items,
+    read_item_values,
 )
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, KaratError
@@ -152,7 +152,9 @@ class Separation:
 Pairs = tuple[np.ndarray, np.ndarray]
 
 
-def separate_pairs(items: TaskItems, fits: Fits, metric: str, corrected: bool = True) -> Separation:
+def separate_pairs(
+    items: ItemValues, fits: Fits, metric: str, corrected: bool = True
+) -> Separation:
     """Return the test of every pair of models, from their items and their fits.
 
     A difference counts if neither the noise of items nor that of training explains it: the larger
@@ -194,7 +196,7 @@ def _by_fits(noise: FitNoise, difference: np.ndarray) -> np.ndarray:
     return np.where(difference == 0, np.nan, noise.p_values(difference))
 
 
-def _fit_noise(items: TaskItems, fits: Fits, apart: np.ndarray, scale: np.ndarray) -> FitNoise:
+def _fit_noise(items: ItemValues, fits: Fits, apart: np.ndarray, scale: np.ndarray) -> FitNoise:
     """Return what the folds, or the seeds on a single fold, show of each pair's variance."""
     if apart.shape[1] > 1:
         return noise_of_folds(apart, fits.repeats, fits.ratio)
@@ -241,7 +243,7 @@ def _tables(
     return tables
 
 
-def _test_name(items: TaskItems, fits: Fits, claim: str, several: bool) -> str:
+def _test_name(items: ItemValues, fits: Fits, claim: str, several: bool) -> str:
     if claim == AS_FITTED:
         return MAX_T if several else MCNEMAR if items.is_right else BOOTSTRAP
     what = "folds" if fits.scores.shape[1] > 1 else "seeds"
@@ -283,7 +285,7 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
         [repeats.get(fold, 0) for fold, _ in paired.units],
         paired.ratio,
     )
-    tested = separate_pairs(paired_items(paired, common), fits, paired.metric)
+    tested = separate_pairs(paired_item_values(paired, common), fits, paired.metric)
     found = tested.mean_difference(0, 1)
     unit = _gain_unit(paired.metric, mean_of(fits.scores), (np.array([0]), np.array([1])))[0]
     half = float(scipy.special.stdtrit(found.freedom, (1 + CONFIDENCE) / 2) * found.error * unit)
@@ -292,7 +294,7 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
     return ItemTest(tested.test, middle - half, middle + half, float(tested.p[0, 1]), *about)
 
 
-def paired_items(paired: Paired, common: bool = False) -> TaskItems:
+def paired_item_values(paired: Paired, common: bool = False) -> ItemValues:
     """Return what each item of a task adds to the scores of two paired models."""
     if paired.sides is None or not paired.units:
         raise DataError("there are no stored predictions.")
@@ -300,7 +302,7 @@ def paired_items(paired: Paired, common: bool = False) -> TaskItems:
         return common_items(paired.sides, paired.task, paired.units, paired.metric, paired.cluster)
     first, second = paired.sides
     sides = {"first": (first, paired.task), "second": (second, paired.task)}
-    return read_items(sides, paired.metric, paired.cluster)
+    return read_item_values(sides, paired.metric, paired.cluster)
 
 
 # -- all models of a task -------------------------------------------------------------------
@@ -357,7 +359,7 @@ def item_separation(
     cluster = runs.cluster if isinstance(runs, Gathered) else ""
     try:
         sides = find_sides(runs, task, models)
-        items = read_items(sides, metric, cluster)
+        items = read_item_values(sides, metric, cluster)
         fits = Fits.of([sides[name] for name in items.models], metric)
         tested = separate_pairs(items, fits, metric, corrected)
     except KaratError as error:

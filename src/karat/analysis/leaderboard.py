@@ -881,11 +881,9 @@ def leaderboard(
     # a task with the name of a column gets a suffix
     headings = {t: f"{t} (task)" if not by and t in COLUMNS else t for t in chosen}
     asked.check(cells.models)
-    tests, further = TaskTests(given, chosen), {}
-    boards: dict[str, dict[str, Any]] = {}
+    tests, boards = TaskTests(given, chosen), dict[str, dict[str, Any]]()
     if by is None:
         frame, boards = by_connection(given, cells, compared, headings, asked, tests)
-        further = _add_further_metrics(frame, given, chosen, headings)
     elif by == "task":
         frame = by_task(given, cells, compared, chosen, asked.look_up(cells.models), tests)
     else:
@@ -893,6 +891,7 @@ def leaderboard(
         frame = by_group(given, compared, groups, asked.look_up(cells.models), tests)
         if by == "language":
             _add_mean_scores(frame, mean_scores(cells, groups, chosen))
+    further = _add_further_metrics(frame, given, chosen, headings) if by is None else {}
     frame.index.names = [by or GROUP, "model"]
     facts = _facts(given, cells, compared, headings)
     facts |= {"by": by, "normalize": asked.normalize, "anchor": asked.anchor, "further": further}

@@ -27,7 +27,7 @@ from karat.analysis.item_tests import (
     LEARNERS,
     ItemTest,
     compare_predictions,
-    paired_items,
+    paired_item_values,
 )
 from karat.analysis.item_values import UNITS
 from karat.analysis.score_matrix import RULES, apply_missing_rule
@@ -266,7 +266,7 @@ def _of_task(paired: Paired, difference: float) -> tuple[Any, ...]:
 def _item_spread(paired: Paired, unit: float) -> tuple[float, int]:
     """Return the standard deviation of a difference over items, and the items; 0 if unknown."""
     try:
-        stored = paired_items(paired)
+        stored = paired_item_values(paired)
     except (KaratError, ValueError, KeyError, TypeError):
         return float("nan"), 0
     items, apart = stored.independent, stored.values[0] - stored.values[1]

@@ -27,7 +27,7 @@ FoldPredictions = dict[int, Predictions]
 
 
 @dataclass(frozen=True, eq=False)
-class TaskItems:
+class ItemValues:
     """What each unit of a task adds to the scores of some models.
 
     Attributes
@@ -70,7 +70,9 @@ class _Aligned:
     shared: dict[int, np.ndarray]
 
 
-def read_items(sides: Mapping[str, tuple[Side, str]], metric: str, cluster: str = "") -> TaskItems:
+def read_item_values(
+    sides: Mapping[str, tuple[Side, str]], metric: str, cluster: str = ""
+) -> ItemValues:
     """Return what each item of a task adds to the scores of models, by name, with their tasks.
 
     Only items that all models were scored on count. A model whose predictions are not stored, or
@@ -99,14 +101,14 @@ def read_items(sides: Mapping[str, tuple[Side, str]], metric: str, cluster: str 
         seeds.append(SeedNoise.of(of_seeds))
     if len(models) < 2 or len(values[0]) < FEWEST_ITEMS:
         raise DataError(next(iter(reasons), f"there are fewer than {FEWEST_ITEMS} items."))
-    return TaskItems(
+    return ItemValues(
         models, np.array(values), seeds=seeds, **_counts(metric, aligned.folds[0], clusters, seeds)
     )
 
 
 def common_items(
     sides: tuple[Side, Side], task: str, units: Sequence[Unit], metric: str, cluster: str = ""
-) -> TaskItems:
+) -> ItemValues:
     """Return what each question that two models can both answer adds to their scores."""
     both = _common_answers(sides, task, units)
     clusters = item_clusters(sides[0].run, task, both[0], cluster, get_metric(metric).by_group)
@@ -114,7 +116,7 @@ def common_items(
     if values.shape[1] < FEWEST_ITEMS:
         raise DataError(f"there are fewer than {FEWEST_ITEMS} items.")
     names, seeds = [side.model for side in sides], [SeedNoise(), SeedNoise()]
-    return TaskItems(names, values, seeds=seeds, **_counts(metric, both[0], clusters, seeds))
+    return ItemValues(names, values, seeds=seeds, **_counts(metric, both[0], clusters, seeds))
 
 
 def _counts(

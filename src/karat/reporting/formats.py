@@ -168,13 +168,7 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     if not facts or len(board) < 2:
         return
     each = [facts] if "by" in facts else list(facts.values())
-    kinds = [LEARNERS if _adds_training(one) else one["by"] for one in each]
-    for by in dict.fromkeys(filter(None, kinds)):
-        same = [one["test"] for one, kind in zip(each, kinds, strict=True) if kind == by]
-        tests = ", ".join(dict.fromkeys(same))
-        yield f"Models that share a letter do not differ significantly {_TESTED[by]} ({tests})."
-    if AS_FITTED in _claims(board):
-        yield "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
+    yield from _of_letters(each)
     reasons: dict[str, list[str]] = {}
     for name, one in [("", facts)] if "by" in facts else facts.items():
         if one["why"] and one["why"] != ONE_MODEL:
@@ -195,6 +189,17 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
         top = _join([short(name) for name in board.index[board["top"]]])
         yield f"May be the best model (95 %): {top}."
     yield from _of_queries(board, facts.get("queries"), facts.get("spread", 0.0))
+
+
+def _of_letters(tests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the letters of tests mean, and what they do not include."""
+    kinds = [LEARNERS if _adds_training(test) else test["by"] for test in tests]
+    for kind in dict.fromkeys(filter(None, kinds)):
+        same = [test["test"] for test, other in zip(tests, kinds, strict=True) if other == kind]
+        names = ", ".join(dict.fromkeys(same))
+        yield f"Models that share a letter do not differ significantly {_TESTED[kind]} ({names})."
+    if any(test["by"] and test.get("claim") == AS_FITTED for test in tests):
+        yield "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
 
 
 def _adds_training(facts: Mapping[str, Any]) -> bool:
