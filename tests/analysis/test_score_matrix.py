@@ -105,7 +105,8 @@ def test_penalize_counts_tasks_not_taken_as_the_worst():
     # on u two lack: they share the last places; under "worst" only a and b are compared there
     two = score_table({"t": {"a": 4, "b": 3, "c": 2, "d": 1}, "u": {"c": 1, "d": 2}})
     assert ranks(two, "penalize") == {"a": 2.25, "b": 2.75, "c": 2.5, "d": 2.5}
-    assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 2.5, "d": 2.5}
+    # by pairs: c and d each beat the other once, and lose to a and b
+    assert ranks(two, "worst") == {"a": 1, "b": 2, "c": 3.5, "d": 3.5}
 
 
 def test_penalize_counts_folds_not_run():

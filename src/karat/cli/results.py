@@ -111,6 +111,8 @@ def _print_next_task(runs: tuple[Path, ...], shape: str | None, given: dict[str,
     from karat.reporting.next_task_output import print_next_task
 
     given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
+    if given.pop("cluster"):
+        raise DefinitionError("--cluster is for tests on items; --next has none: leave it out.")
     given.pop("ignore")  # findings are not printed
     with as_run_folders(runs) as folders:
         print_next_task(folders, shape, **given)
