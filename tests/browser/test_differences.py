@@ -17,26 +17,26 @@ def bundle():
 @pytest.fixture
 def shown(browser, bundle, write_page, tmp_path):
     browser.open(write_page(bundle, tmp_path / "few.html"))
-    browser.until("return document.querySelector('#figure-differences svg') !== null")
+    browser.until("return document.querySelector('#figure-answer svg') !== null")
     return browser
 
 
 def test_every_model_has_a_row_with_the_numbers_of_the_bundle(shown, bundle):
     rows = bundle["verdict"][0]["these_tasks"]["models"]
     label = shown.run(
-        "return document.querySelector('#figure-differences svg').getAttribute('aria-label')"
+        "return document.querySelector('#figure-answer svg').getAttribute('aria-label')"
     )
     for row in rows:
         name = bundle["models"][row["model"]]["name"]
-        assert name in shown.texts("#figure-differences svg .name")
+        assert name in shown.texts("#figure-answer svg .name")
         if row["verdict"] != "reference":
             assert f"{name} {row['difference']:+.3f}" in label
-    assert shown.count("#figure-differences .first") == 1
+    assert shown.count("#figure-answer .first") == 1
     assert not shown.console_messages()
 
 
 def test_a_model_far_behind_is_written_at_the_edge(shown):
-    (text,) = shown.texts("#figure-differences .off")
+    (text,) = shown.texts("#figure-answer .off")
     assert text.startswith("◀ -0.598")
 
 

@@ -639,7 +639,7 @@ def draw_all(browser):
 
 def test_every_plot_is_saved_as_svg_png_and_csv(opened):
     figures = draw_all(opened)
-    assert len(figures) == 17
+    assert len(figures) == 18
     for kind in (
         "heatmap",
         "differences",

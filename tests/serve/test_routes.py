@@ -154,7 +154,7 @@ def test_the_board_is_the_leaderboard(client, folder):
     assert [row["model"] for row in data["items"]] == list(board.index)
     assert [row["rank"] for row in data["items"]] == board["rank"].tolist()
     assert data["tasks"] == ["halves", "line"]
-    assert data["separation"]["by"] is None and data["separation"]["why"] == "too few tasks"
+    assert data["separation"]["by"] == "these tasks" and data["separation"]["claim"]
     assert data["higher_is_better"] == {"halves": True, "line": False}
     by_task = got(client, "/board", by="task", metric="halves=auc", sort="seconds")
     assert {row["task"] for row in by_task["items"]} == {"halves", "line"}

@@ -187,9 +187,8 @@ def is_scale(values: np.ndarray, labels: np.ndarray) -> bool:
     means = np.bincount(codes, values) / np.bincount(codes)
     ordered = means[np.argsort(numbers)] - means.mean()
     squares = float((ordered**2).sum())
-    return squares > 0 and float((ordered[1:] * ordered[:-1]).sum()) / squares > ALIKE / np.sqrt(
-        len(names)
-    )
+    together = float((ordered[1:] * ordered[:-1]).sum())
+    return bool(squares > 0 and together / squares > ALIKE / np.sqrt(len(names)))
 
 
 # -- of stored predictions ------------------------------------------------------------------

@@ -99,7 +99,7 @@ def other_names(name: str, known: Sequence[str], by: str | None) -> str:
     """Return a suggestion for an unknown column, or all columns of a view.
 
     >>> other_names("zzz", ["rank", "elo"], "kind")
-    ' There are: rank, elo; on request: score, median, wins, borda, pareto.'
+    ' There are: rank, elo; on request: score, median, wins, borda, pareto, difference.'
     """
     more = ("normalized", "pareto") if by == "task" else ON_REQUEST
     could = [each for each in more if each not in known]

@@ -49,7 +49,7 @@ def cluster_half_width(units: np.ndarray, mean: float, metric: str) -> float:
     error = float(units.std(ddof=1)) / np.sqrt(len(units))
     if metric == "rmse":  # a mean square is the square of the score
         error /= max(2 * abs(mean), np.finfo(float).tiny)
-    return float(scipy.special.stdtrit(len(units) - 1, (1 + CONFIDENCE) / 2)) * error
+    return float(scipy.special.stdtrit(len(units) - 1, (1 + CONFIDENCE) / 2) * error)
 
 
 def score_intervals(given: Gathered, cells: Cells, metrics: Sequence[str]) -> np.ndarray:

@@ -25,7 +25,14 @@ from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, s
 from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
 from karat.analysis.item_tests import CORRECTED, LEARNERS, item_separation
-from karat.analysis.leaderboard import connected, fold_ratios, leaderboard, split_groups
+from karat.analysis.leaderboard import (
+    DIFFERENCES,
+    THESE_TASKS,
+    connected,
+    fold_ratios,
+    leaderboard,
+    split_groups,
+)
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
@@ -310,6 +317,10 @@ def _title(shown: PageIndex) -> str:
 
 
 def _notes(board: pd.DataFrame) -> list[str]:
+    tests = [part.attrs.get("separation") or {} for part in split_groups(board)]
+    if not any(test.get("by") == THESE_TASKS for test in tests):
+        # only the picture has the differences
+        board = board.drop(columns=[name for name in DIFFERENCES if name in board])
     tables = make_tables(board)
     # the verdict says what these tasks cannot show
     below = [note for note in tables[-1].notes if not note.endswith(OTHER_TASKS)]

@@ -163,7 +163,7 @@
   /** Return the picture with its numbers, hidden if there is nothing to draw. */
   Karat.differences = () => {
     const home = el("div");
-    const picture = Karat.figure({ name: "differences", title: "", draw, csv });
+    const picture = Karat.figure({ name: "answer", title: "", draw, csv });
     const node = el("div", { class: "differences" }, picture.node, home);
     const show = (on) => {
       const facts = on ? found() : null;
