@@ -1,8 +1,8 @@
 """Simulations with known truth of tests and intervals on items that belong together.
 
-Equal models answer 40 groups of 25 items. A model is better on some groups and worse on others, so
-that the differences of items of a group are alike: with the design effect d, n items are worth n/d.
-A group is whole in a fold if the data declare it, and in several folds if --cluster names it later.
+Models answer 40 groups of 25 items. A model is better on some groups and worse on others, so that
+what the items of a group add to a score is alike: with the design effect d, n items are worth n/d.
+Items are a hold-out, or five folds with whole groups, or five folds that divide groups.
 
     python benchmarks/clusters.py [--runs N]
 """
@@ -10,7 +10,7 @@ A group is whole in a fold if the data declare it, and in several folds if --clu
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,25 +19,37 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
+from karat.analysis.cheapest import ACCEPTED, WORSE, judge
 from karat.analysis.cluster_check import strongest_cluster
-from karat.analysis.gate import FAILED, decide
+from karat.analysis.gate import FAILED, PASSED, decide
 from karat.analysis.item_tests import Fits, Separation, separate_pairs
 from karat.analysis.item_values import contributions, is_accuracy
+from karat.analysis.power import Equivalence
 from karat.analysis.score_intervals import cluster_half_width, half_widths
 from karat.analysis.slices import Slice, estimate_slices
 from karat.analysis.stored_items import ItemValues
 from karat.core.predictions import Predictions
 from karat.metrics.metric import get_metric, score
 from karat.stats.learner_tests import SeedNoise
+from karat.stats.paired_tests import MeanDifference
 
 GROUPS, SIZE = 40, 25
 #: latent skill, at which about 80 % of the answers are right
 SKILL = 0.85
 DESIGN_EFFECTS = (1, 2, 5, 10)
-#: metrics, and the share of the runs that they get: blocks of items take long to score
-METRICS = {"acc": 1.0, "rmse": 1.0, "auc": 0.25, "f1_macro": 0.25}
+#: metrics by the names in the tables
+METRICS = {"accuracy": "acc", "RMSE": "rmse", "AUC": "auc", "macro-F1": "f1_macro"}
+#: metrics with a value of each item: others have a jackknife, which takes long over items
+OF_ITEMS = ("acc", "rmse")
+#: folds, and whether the items of a group are in one fold
+LAYOUTS = {"hold-out": (1, True), "5 folds, whole": (5, True), "5 folds, divided": (5, False)}
+#: design effects of metrics that take long
+OF_BLOCKS = {"hold-out": (1, 10), "5 folds, whole": (10,), "5 folds, divided": (10,)}
+MODELS = 5
 MARGIN = 0.02
 LEVEL = 0.05
+#: groups whose score is the expected one
+MANY_GROUPS = 8000
 
 
 @dataclass(frozen=True)
@@ -62,43 +74,53 @@ class Design:
         items = np.arange(self.groups * self.size)
         return (items // self.size if self.whole else items) % self.folds
 
-    @property
-    def spread(self) -> float:
-        """The standard deviation of a group's skill."""
-        return _spread((self.effect - 1) / max(self.size - 1, 1))
+    def spread(self, metric: str) -> float:
+        """Return the standard deviation of a group's skill that has this design effect."""
+        return _spread((self.effect - 1) / max(self.size - 1, 1), metric == "rmse")
 
 
 @cache
-def _spread(correlation: float) -> float:
-    """Return the standard deviation of latent skills at which right answers have a correlation."""
+def _spread(correlation: float, squares: bool) -> float:
+    """Return the standard deviation of latent skills with which items have a correlation.
+
+    That of right answers, or of squared errors.
+    """
+    excess = _excess_of_squares if squares else _excess_of_answers
+    found = brentq(lambda spread: excess(spread) - correlation, 0.0, 50.0) if correlation else 0
+    return float(found)
+
+
+def _excess_of_answers(spread: float) -> float:
     points, weights = np.polynomial.hermite_e.hermegauss(60)
     weights = weights / weights.sum()
-
-    def excess(spread: float) -> float:
-        chances = ndtr(SKILL + spread * points)
-        mean = float(weights @ chances)
-        return float(weights @ chances**2 - mean**2) / (mean * (1 - mean)) - correlation
-
-    return 0.0 if correlation <= 0 else float(brentq(excess, 0.0, 10.0))
+    chances = ndtr(SKILL + spread * points)
+    mean = float(weights @ chances)
+    return float(weights @ chances**2 - mean**2) / (mean * (1 - mean))
 
 
-def draw(rng: np.random.Generator, design: Design, metric: str, models: int) -> list[Predictions]:
-    """Return the answers of equal models to all items."""
-    items = design.groups * design.size
-    target = rng.integers(0, 2, items)
-    found = []
-    for _ in range(models):
-        skill = SKILL + design.spread * rng.normal(size=design.groups)
+def _excess_of_squares(spread: float) -> float:
+    """Return the correlation of squared errors, which are normal around the skill."""
+    common, every = spread**2, spread**2 + 2
+    return (common**2 + 2 * SKILL**2 * common) / (every**2 + 2 * SKILL**2 * every)
+
+
+def draw(
+    rng: np.random.Generator, design: Design, metric: str, models: int, worse: float = 0.0
+) -> list[Predictions]:
+    """Return the answers of equal models to all items; the skill of the second is ``worse``."""
+    items, spread = design.groups * design.size, design.spread(metric)
+    target, found = rng.integers(0, 2, items), []
+    for model in range(models):
+        skill = SKILL - worse * (model == 1) + spread * rng.normal(size=design.groups)
         latent = np.repeat(skill, design.size) + rng.normal(size=items)
+        chance = ndtr(latent * np.where(target == 1, 1, -1))
         if metric == "rmse":  # errors are larger in groups of less skill
             found.append(Predictions(rng.normal(size=items) - latent, np.zeros(items)))
-            continue
-        chance = ndtr(latent * np.where(target == 1, 1, -1))
-        answers = np.where(chance > 0.5, "1", "0")
-        chances = np.column_stack([1 - chance, chance])
-        found.append(
-            Predictions(answers, target, "classes", "classes", ("0", "1"), probabilities=chances)
-        )
+        elif metric == "auc":
+            found.append(Predictions(chance, target.astype(float)))
+        else:
+            answers = np.where(chance > 0.5, "1", "0")
+            found.append(Predictions(answers, target, "classes", "classes", ("0", "1")))
     return found
 
 
@@ -111,25 +133,55 @@ def _clusters(design: Design) -> list[np.ndarray]:
     return [design.labels[design.fold_of == fold] for fold in range(design.folds)]
 
 
+@dataclass(frozen=True)
+class Scored:
+    """Some models' scores by fold, and what each unit adds to them: groups, or items."""
+
+    design: Design
+    metric: str
+    values: np.ndarray
+    scores: np.ndarray
+    by: bool
+
+    @classmethod
+    def of(cls, answers: Sequence[Predictions], design: Design, metric: str, by: bool) -> Scored:
+        """Return those of answers; ``by`` is whether groups are the unit."""
+        folds = [_folds(each, design) for each in answers]
+        clusters = _clusters(design) if by else None
+        values = np.array([contributions(metric, own, clusters) for own in folds])
+        scores = np.array([[score(metric, fold)[0] for fold in own] for own in folds], dtype=float)
+        return cls(design, metric, values, scores, by)
+
+    def separate(self, models: int = MODELS) -> Separation:
+        """Return the test of all pairs of the first models."""
+        design, number = self.design, self.design.groups if self.by else 0
+        items = ItemValues(
+            [str(m) for m in range(models)],
+            self.values[:models],
+            items=design.groups * design.size,
+            clusters=number,
+            independent=number or design.groups * design.size,
+            is_right=is_accuracy(self.metric) and not self.by,
+            seeds=[SeedNoise()] * models,
+        )
+        sign = 1 if get_metric(self.metric).higher_is_better else -1
+        ratio = 1 / (design.folds - 1) if design.folds > 1 else 0.25
+        fits = Fits(sign * self.scores[:models], [0] * design.folds, ratio)
+        return separate_pairs(items, fits, self.metric)
+
+    def away(self, truth: float) -> dict[str, float]:
+        """Return how far the first model's score is from the truth, in half intervals."""
+        mean = float(self.scores[0].mean())
+        half = {
+            "folds": float(half_widths(self.scores[:1])[0]),
+            "groups": cluster_half_width(self.values[0], mean, self.metric),
+        }
+        return {name: abs(mean - truth) / width for name, width in half.items()}
+
+
 def separate(answers: Sequence[Predictions], design: Design, metric: str, by: bool) -> Separation:
     """Return the test of all pairs; ``by`` is whether groups are the unit."""
-    folds = [_folds(each, design) for each in answers]
-    clusters = _clusters(design) if by else None
-    values = np.array([contributions(metric, own, clusters) for own in folds])
-    number = design.groups if by else 0
-    items = ItemValues(
-        [str(m) for m in range(len(answers))],
-        values,
-        items=design.groups * design.size,
-        clusters=number,
-        independent=number or design.groups * design.size,
-        is_right=is_accuracy(metric) and not by,
-        seeds=[SeedNoise()] * len(answers),
-    )
-    sign = 1 if get_metric(metric).higher_is_better else -1
-    scores = sign * np.array([[score(metric, fold)[0] for fold in own] for own in folds])
-    ratio = 1 / (design.folds - 1) if design.folds > 1 else 0.25
-    return separate_pairs(items, Fits(scores, [0] * design.folds, ratio), metric)
+    return Scored.of(answers, design, metric, by).separate(len(answers))
 
 
 def covered(tested: Separation) -> bool:
@@ -142,33 +194,98 @@ def covered(tested: Separation) -> bool:
 # -- the tables -----------------------------------------------------------------------------
 
 
-def separations(runs: int, metrics: Sequence[str] = tuple(METRICS)) -> Iterator[dict[str, object]]:
-    """Yield how often equal models are separated, and how often intervals cover 0."""
-    for metric in metrics:
-        for folds, whole in ((1, True), (5, True), (5, False)):
-            for effect in DESIGN_EFFECTS if METRICS[metric] == 1 else (1, 10):
+def separations(runs: int) -> Iterator[dict[str, object]]:
+    """Yield how often equal models are separated, and how often intervals hold the truth.
+
+    Intervals are those of the difference of two models, and of the score of one.
+    """
+    for name, metric in METRICS.items():
+        for layout, (folds, whole) in LAYOUTS.items():
+            for effect in DESIGN_EFFECTS if metric in OF_ITEMS else OF_BLOCKS[layout]:
                 design = Design(effect, folds=folds, whole=whole)
-                yield {
-                    **{"metric": metric, "folds": folds, "groups": "whole" if whole else "cut"},
-                    "design effect": effect,
-                    **_rates(design, metric, round(runs * METRICS[metric])),
-                }
+                facts = {"metric": name, "groups": layout, "design effect": effect}
+                yield {**facts, **_rates(design, metric, runs)}
 
 
 def _rates(design: Design, metric: str, runs: int) -> dict[str, float]:
     rng = np.random.default_rng([runs, design.folds, int(design.effect), len(metric)])
-    found: dict[str, list[bool]] = {}
-    many = 5 if METRICS[metric] == 1 else 2
+    truth, rows = expected_score(metric, design.effect), []
     for _ in range(runs):
-        answers = draw(rng, design, metric, many)
-        for by, name in ((False, "items"), (True, "groups")):
-            two = separate(answers[:2], design, metric, by)
-            found.setdefault(f"two, {name}", []).append(bool(two.p[0, 1] < LEVEL))
-            found.setdefault(f"covers, {name}", []).append(covered(two))
-        if many > 2:
-            five = separate(answers, design, metric, True).p[np.triu_indices(5, 1)]
-            found.setdefault("five, groups", []).append(bool((five < LEVEL).any()))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+        answers = draw(rng, design, metric, MODELS)
+        groups = Scored.of(answers, design, metric, True)
+        row: dict[str, float] = {}
+        if metric in OF_ITEMS:
+            items = separate(answers[:2], design, metric, False)
+            row["two by items"] = items.p[0, 1] < LEVEL
+        two, five = groups.separate(2), groups.separate().p[np.triu_indices(MODELS, 1)]
+        row |= {"two": two.p[0, 1] < LEVEL, "five": (five < LEVEL).any()}
+        away = groups.away(truth)
+        # as score_intervals chooses: folds show how much whole groups vary
+        shown = away["folds" if design.folds > 1 and design.whole else "groups"]
+        row |= {"difference": covered(two), "score": shown <= 1}
+        rows.append(row | {"score by folds": away["folds"] <= 1 if design.folds > 1 else np.nan})
+    return {"two by items": np.nan, **pd.DataFrame(rows).astype(float).mean().to_dict()}
+
+
+@cache
+def expected_score(metric: str, effect: float) -> float:
+    """Return the score on very many groups."""
+    if metric == "acc":
+        return _accuracy(0.0, effect)
+    design = Design(effect, groups=MANY_GROUPS)
+    (answers,) = draw(np.random.default_rng(99), design, metric, 1)
+    return float(score(metric, answers)[0] or 0.0)
+
+
+def _accuracy(worse: float, effect: float) -> float:
+    """Return the expected share of right answers of a model with less skill."""
+    return float(ndtr((SKILL - worse) / np.sqrt(1 + Design(effect).spread("acc") ** 2)))
+
+
+def decisions(runs: int) -> Iterator[dict[str, object]]:
+    """Yield how often gate, cheapest and same are wrong about two models on a hold-out.
+
+    Of equal models, that one is worse, or they differ; of models that differ by the margin, that
+    it is not worse by the margin, or that they are the same within it.
+    """
+    for effect in DESIGN_EFFECTS:
+        loss = brentq(lambda w, d=effect: _accuracy(0, d) - _accuracy(w, d) - MARGIN, 0, 1)
+        for by, unit in ((False, "items"), (True, "groups")):
+            rng, design = np.random.default_rng([runs, effect]), Design(effect)
+            rows = []
+            for _ in range(runs):
+                equal = separate(draw(rng, design, "acc", 2), design, "acc", by)
+                worse = separate(draw(rng, design, "acc", 2, loss), design, "acc", by)
+                rows.append({**_of_equal(equal), **_of_worse(worse)})
+            shares = pd.DataFrame(rows).astype(float).mean().to_dict()
+            yield {"unit": unit, "design effect": effect, **shares}
+
+
+def _of_equal(tested: Separation) -> dict[str, bool]:
+    """Return which commands call the second model worse, or different."""
+    second = tested.mean_difference(1, 0)
+    verdict = judge([second], MARGIN)["verdict"].iloc[0]
+    return {
+        "gate fails": decide([second], MARGIN).outcome == FAILED,
+        "cheapest: worse": verdict == WORSE,
+        "same: different": _equivalence(second).verdict == "different",
+    }
+
+
+def _of_worse(tested: Separation) -> dict[str, bool]:
+    """Return which commands accept the second model, although it is worse by the margin."""
+    second = tested.mean_difference(1, 0)
+    return {
+        "gate passes": decide([second], MARGIN).outcome == PASSED,
+        "cheapest: accepted": judge([second], MARGIN)["verdict"].iloc[0] in ACCEPTED,
+        "same: equivalent": _equivalence(second).verdict == "equivalent",
+    }
+
+
+def _equivalence(found: MeanDifference) -> Equivalence:
+    """Return what karat same says about one task."""
+    row = pd.DataFrame({"task": ["t"], "verdict": ["undecided"]})
+    return Equivalence(row, found, MARGIN, GROUPS * SIZE)
 
 
 def gates(runs: int) -> Iterator[dict[str, object]]:
@@ -186,28 +303,8 @@ def gates(runs: int) -> Iterator[dict[str, object]]:
         yield {"items of a cluster": size, "design effect": design.effect, **rates}
 
 
-def scores(runs: int) -> Iterator[dict[str, object]]:
-    """Yield how often the interval of a score covers the expected score on new groups."""
-    for folds, whole in ((1, True), (5, True), (5, False)):
-        for effect in DESIGN_EFFECTS:
-            design = Design(effect, folds=folds, whole=whole)
-            rng, covers = np.random.default_rng([runs, folds, effect]), {"folds": 0, "groups": 0}
-            truth = float(ndtr(SKILL / np.sqrt(1 + design.spread**2)))
-            for _ in range(runs):
-                parts = _folds(draw(rng, design, "acc", 1)[0], design)
-                values = np.array([score("acc", fold)[0] for fold in parts], dtype=float)
-                units = contributions("acc", parts, _clusters(design))
-                away = abs(float(values.mean()) - truth)
-                covers["folds"] += bool(away <= half_widths(values[None])[0])
-                covers["groups"] += away <= cluster_half_width(units, truth, "acc")
-            yield {
-                **{"folds": folds, "groups": "whole" if whole else "cut", "design effect": effect},
-                **{f"covers, by {name}": number / runs for name, number in covers.items()},
-            }
-
-
 def slices(runs: int) -> Iterator[dict[str, object]]:
-    """Yield how often one of four random slices is called worse, at 5 % each."""
+    """Yield how often a random slice of groups is called worse, at 5 %."""
     for effect in DESIGN_EFFECTS:
         design = Design(effect)
         rng, wrong = np.random.default_rng([runs, effect]), {"items": 0, "groups": 0}
@@ -215,30 +312,37 @@ def slices(runs: int) -> Iterator[dict[str, object]]:
             one, other = draw(rng, design, "acc", 2)
             values = contributions("acc", [other]) - contributions("acc", [one])
             inside = np.repeat(rng.random(design.groups) < 0.4, design.size)
-            each = [(Slice("s", "s", inside), 1 if values[inside].mean() > 0 else -1)]
+            proposed = [(Slice("s", "s", inside), 1 if values[inside].mean() > 0 else -1)]
             every = np.ones(len(values), dtype=bool)
             for name, labels in (("items", None), ("groups", design.labels)):
-                tested = estimate_slices(values, each, every, True, labels)
+                tested = estimate_slices(values, proposed, every, True, labels)
                 wrong[name] += bool(tested) and tested[0].p < LEVEL
-        rates = {f"worse, by {name}": number / runs for name, number in wrong.items()}
+        rates = {f"by {name}": number / runs for name, number in wrong.items()}
         yield {"design effect": effect, **rates}
 
 
 def checks(runs: int) -> Iterator[dict[str, object]]:
-    """Yield how often KRT306 reports 20 random columns, and finds the groups among them."""
+    """Yield how often KRT306 reports one of 20 random columns, and finds groups among them.
+
+    Further columns: the number of items that would be as certain as these, and what it says.
+    """
     for effect in DESIGN_EFFECTS:
         design = Design(effect)
-        rng, found = np.random.default_rng([runs, effect]), {"random": 0, "group": 0}
+        rng, rows = np.random.default_rng([runs, effect]), []
         for _ in range(runs):
             one, other = draw(rng, design, "acc", 2)
             values = contributions("acc", [one]) - contributions("acc", [other])
             columns = {f"random {c}": _names(rng, len(values)) for c in range(20)}
-            hit = strongest_cluster(values, columns)
-            found["random"] += hit is not None
+            by_chance = strongest_cluster(values, columns)
             hit = strongest_cluster(values, {**columns, "group": design.labels})
-            found["group"] += hit is not None and hit.column == "group"
-        rates = {f"reports {name}": number / runs for name, number in found.items()}
-        yield {"design effect": effect, **rates}
+            is_group = hit is not None and hit.column == "group"
+            effective = hit.effective if hit is not None and is_group else np.nan
+            rows.append({"a random one": by_chance is not None, "the group": is_group})
+            rows[-1]["reported"] = effective
+        found = pd.DataFrame(rows).astype(float)
+        shares = found[["a random one", "the group"]].mean().to_dict()
+        worth = {"worth": GROUPS * SIZE / effect, "reported": found["reported"].median()}
+        yield {"design effect": effect, **shares, **worth}
 
 
 def _names(rng: np.random.Generator, items: int) -> np.ndarray:
@@ -246,13 +350,45 @@ def _names(rng: np.random.Generator, items: int) -> np.ndarray:
     return rng.integers(0, values, items).astype(str).astype(object)
 
 
+#: the tables by their titles
+TABLES: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
+    "Gate, cheapest and same: wrong answers about two models": decisions,
+    "A gate on 1,000 items in clusters: false alarms": gates,
+    "A random slice of groups: called worse": slices,
+    "KRT306: columns that are reported": checks,
+    "Equal models: separated, and intervals that hold the truth": separations,
+}
+
+
+def to_markdown(rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield from (_line(row), _line(["---"] * len(row)))
+        yield _line([_cell(name, value) for name, value in row.items()])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(name: str, value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if np.isnan(value):
+        return "–"
+    return f"{value:g}" if name == "design effect" else f"{value:.{0 if value > 1 else 3}f}"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=400)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=300)
     runs = parser.parse_args().runs
-    tables = {"separated": separations, "gate": gates, "scores": scores}
-    for name, table in {**tables, "slices": slices, "KRT306": checks}.items():
-        print(f"\n{name}\n", pd.DataFrame(table(runs)).to_string(index=False), sep="")
+    for title, table in TABLES.items():
+        print(f"{title}:\n")
+        for line in to_markdown(table(runs)):
+            print(line, flush=True)
+        print()
 
 
 if __name__ == "__main__":

@@ -120,27 +120,33 @@ def show_chances(pairs: np.ndarray) -> None:
 def narrowing(found: Collection, draws: int) -> None:
     """Print coverage and width of the intervals of alike tasks, from all tasks but one."""
     rows = []
-    for kind, size, classes in alike_tasks(found.kinds, found.sizes):
+    for kind, size, places, facts in alike_tasks(found.kinds, found.sizes):
         rng, of_draws = np.random.default_rng(0), []
-        own = np.intersect1d(np.flatnonzero(classes == kind + size), found.whole)
+        own = np.intersect1d(places, found.whole)
         for _ in range(draws if len(own) > FEWEST_SEEN else 0):
             new = int(rng.choice(own))
-            places = np.delete(np.arange(found.ranks.shape[1]), new)
-            ranks, rank = ranks_among_all(found.ranks[:, places]), found.ranks[:, new]
-            low, high = alike_rank_bounds(ranks, classes[places], kind + size)
+            others = np.delete(np.arange(found.ranks.shape[1]), new)
+            ranks, rank = ranks_among_all(found.ranks[:, others]), found.ranks[:, new]
+            low, high = alike_rank_bounds(ranks, facts[others], facts[new])
             all_low, all_high = next_rank_bounds(ranks)
             covered = inside(low, rank, high), inside(all_low, rank, all_high)
             widths = high - low + 1, np.where(np.isnan(low), np.nan, all_high - all_low + 1)
-            of_draws.append(np.nanmean([*covered, *widths], axis=1))
+            of_draws.append([*np.nanmean([*covered, *widths], axis=1), *_narrowest(*widths)])
         if of_draws:
-            names = ("covered", "covered by that of all", "width", "width of all")
+            names = ("covered", "covered by that of all", "width", "width of all", "narrowest")
             means = dict(zip(names, np.mean(of_draws, axis=0), strict=True))
-            about = {"kind": kind or "any", "size": size or "any", "tasks": len(own)}
-            rows.append({**about, "draws": draws, **means})
+            narrower = 1 - means["width"] / means["width of all"]
+            label = {"kind": kind or "any", "size": size or "any", "tasks": len(own)}
+            rows.append({**label, "draws": draws, **means, "narrower": narrower})
     if not rows:
         print(f"no kind and size of tasks has more than {FEWEST_SEEN}, but not all, of the tasks\n")
         return
     print(pd.DataFrame(rows).round(3).to_string(index=False), end="\n\n")
+
+
+def _narrowest(width: np.ndarray, width_of_all: np.ndarray) -> list[float]:
+    """Return by which share the interval of the model is narrower that gains most."""
+    return [float(np.nanmax(1 - width / width_of_all))]
 
 
 def skipping(found: Collection, draws: int) -> None:

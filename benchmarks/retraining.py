@@ -2,38 +2,48 @@
 
 Two nulls are exact. "seeds": all models are the same learner with other seeds. "blocks": each model
 sees one of several exchangeable blocks of columns, so that all are equal over new data. Power is
-that of two stable learners of which one lacks a column. Models are tested as on a leaderboard, and
-on their items alone, as fitted.
+that of stable learners of which every second one lacks a column: the share of these pairs that are
+separated. Models are tested as on a leaderboard, and on their items alone, as fitted. "gate" is how
+often a gate between two equal models fails (false alarms): both have the same folds, or the
+baseline has three seeds and the new model one.
 
     python benchmarks/retraining.py [--boards N] [--only seeds|blocks|power] [--design NAME]
+        [--models N] [--keep FOLDER]
+
+Learners and metrics are plain arrays here, so that many boards are cheap; ``item_values`` gives
+what Karat computes from the same predictions (see the tests).
 """
 
 from __future__ import annotations
 
 import argparse
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 
-from karat.analysis.item_tests import Fits, separate_pairs
-from karat.analysis.item_values import contributions, is_accuracy
+from karat.analysis.gate import FAILED, MARGIN, decide
+from karat.analysis.item_tests import Fits, Separation, as_retrained, separate_pairs
+from karat.analysis.item_values import SEED, UNITS, is_accuracy
 from karat.analysis.stored_items import ItemValues
-from karat.core.predictions import Predictions
-from karat.metrics.metric import get_metric, score
 from karat.stats.learner_tests import SeedNoise
-from karat.stats.paired_items import max_t
 
 LEVEL = 0.05
 COLUMNS = 20
 #: outputs of a random layer, and of the stable one that has many
-FEATURES, MANY_FEATURES = 10, 300
-CLASSES = ("a", "b")
+FEATURES, MANY_FEATURES = 10, 100
+#: steps of Newton's method, which fits a logistic regression
+STEPS = 8
 
 Train = tuple[np.ndarray, np.ndarray]
 Learner = Callable[[Train, np.ndarray, int], np.ndarray]
+
+
+# -- learners -------------------------------------------------------------------------------
 
 
 def _layer(X: np.ndarray, seed: int, features: int) -> np.ndarray:
@@ -42,39 +52,100 @@ def _layer(X: np.ndarray, seed: int, features: int) -> np.ndarray:
     return np.tanh(X @ weights + rng.normal(size=features))
 
 
+def plain_tree(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
+    """Return probabilities of a tree of depth 5 on the columns."""
+    rows, target = (np.ascontiguousarray(part) for part in train)
+    fitted = DecisionTreeClassifier(max_depth=5, random_state=seed % 2**31)
+    fitted.fit(rows.astype(np.float32), target, check_input=False)
+    return fitted.predict_proba(np.ascontiguousarray(X, dtype=np.float32), check_input=False)[:, 1]
+
+
 def tree(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
     """Return probabilities of a tree of depth 5 on random features."""
-    fitted = DecisionTreeClassifier(max_depth=5, random_state=seed)
-    fitted.fit(_layer(train[0], seed, FEATURES), train[1])
-    return fitted.predict_proba(_layer(X, seed, FEATURES))[:, 1]
+    layers = [_layer(rows, seed, FEATURES) for rows in (train[0], X)]
+    return plain_tree((layers[0], train[1]), layers[1], seed)
 
 
-def plain_ridge(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
-    """Return predictions of a ridge regression, which uses no seed."""
-    return Ridge(alpha=1.0).fit(*train).predict(X)
+def _plain_ridge(train: Train, X: np.ndarray, alpha: float) -> np.ndarray:
+    rows, target = train
+    middle, level = rows.mean(axis=0), target.mean()
+    centered = rows - middle
+    gram = centered.T @ centered + alpha * np.eye(rows.shape[1])
+    return level + (X - middle) @ np.linalg.solve(gram, centered.T @ (target - level))
 
 
 def ridge(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
     """Return predictions of a ridge regression on random features."""
     layers = [_layer(rows, seed, FEATURES) for rows in (train[0], X)]
-    return plain_ridge((layers[0], train[1]), layers[1], seed)
+    return _plain_ridge((layers[0], train[1]), layers[1], alpha=1.0)
 
 
 def stable(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
     """Return predictions of a ridge regression on many random features and the columns."""
     layers = [np.hstack([rows, 0.1 * _layer(rows, seed, MANY_FEATURES)]) for rows in (train[0], X)]
-    return Ridge(alpha=10.0).fit(layers[0], train[1]).predict(layers[1])
+    return _plain_ridge((layers[0], train[1]), layers[1], alpha=10.0)
 
 
 def logistic(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
-    """Return probabilities of a logistic regression, which uses no seed."""
-    return LogisticRegression().fit(*train).predict_proba(X)[:, 1]
+    """Return probabilities of a logistic regression with a penalty, which uses no seed."""
+    rows, new = (np.column_stack([np.ones(len(part)), part]) for part in (train[0], X))
+    penalty = np.diag([0.0] + [1.0] * (rows.shape[1] - 1))
+    weights = np.zeros(rows.shape[1])
+    for _ in range(STEPS):
+        p = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (p - train[1]) + penalty @ weights
+        weights -= np.linalg.solve((rows * (p * (1 - p))[:, None]).T @ rows + penalty, slope)
+    return 1 / (1 + np.exp(-new @ weights))
 
 
-def plain_tree(train: Train, X: np.ndarray, seed: int) -> np.ndarray:
-    """Return probabilities of a tree of depth 5 on the columns."""
-    fitted = DecisionTreeClassifier(max_depth=5, random_state=seed).fit(*train)
-    return fitted.predict_proba(X)[:, 1]
+# -- metrics --------------------------------------------------------------------------------
+
+
+@cache
+def _block_of(items: int, blocks: int) -> np.ndarray:
+    return np.random.default_rng(SEED).permutation(items) % min(items, blocks)
+
+
+def _area(p: np.ndarray, target: np.ndarray, block: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Return the AUC without the items of each block; ``rest`` tells which blocks are in."""
+    up = target > 0.5
+    higher = (p[up][:, None] > p[~up]) + 0.5 * (p[up][:, None] == p[~up])
+    ups, downs = (rest[:, block[side]].astype(float) for side in (up, ~up))
+    return ((ups @ higher) * downs).sum(axis=1) / (ups.sum(axis=1) * downs.sum(axis=1))
+
+
+def _f1(p: np.ndarray, target: np.ndarray, block: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Return the macro-F1 without the items of each block."""
+    cell = 4 * block + 2 * (target > 0.5) + (p > 0.5)
+    counts = np.bincount(cell, minlength=4 * rest.shape[1]).reshape(-1, 4)
+    left = rest @ counts
+    wrong = left[:, 1] + left[:, 2]
+    with np.errstate(invalid="ignore"):
+        each = [2 * left[:, at] / (2 * left[:, at] + wrong) for at in (0, 3)]
+    return np.asarray(np.nanmean(each, axis=0))
+
+
+def item_values(
+    metric: str, p: np.ndarray, target: np.ndarray, folds: int
+) -> tuple[np.ndarray, float]:
+    """Return what the items of one of so many folds add to the score, and the score.
+
+    Higher is better. AUC and macro-F1 have the pseudo-values of a jackknife over blocks of items.
+    """
+    if metric == "acc":
+        right = ((p > 0.5) == (target > 0.5)).astype(float)
+        return right, float(right.mean())
+    if metric == "rmse":
+        errors = (p - target) ** 2
+        return -errors, -float(np.sqrt(errors.mean()))
+    block = _block_of(len(p), max(2, -(-UNITS // folds)))
+    count = int(block.max()) + 1
+    rest = np.vstack([~np.eye(count, dtype=bool), np.ones(count, dtype=bool)])
+    *without, whole = {"auc": _area, "f1_macro": _f1}[metric](p, target, block, rest)
+    return count * whole - (count - 1) * np.array(without), float(whole)
+
+
+# -- boards ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,25 +156,34 @@ class Design:
     folds: int
     seeds: int = 1
 
+    @property
+    def ratio(self) -> float:
+        """The ratio n_test / n_train."""
+        return 1 / (max(self.folds, 5) - 1)
+
     def splits(self, rng: np.random.Generator, rows: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the number of the repeat and the test rows of each fold."""
+        """Yield the number of the repeat, and which rows are test rows, of each fold."""
         for repeat in range(self.repeats):
-            parts = np.array_split(rng.permutation(rows), max(self.folds, 5))
-            yield from ((repeat, part) for part in parts[: self.folds])
+            fold_of = rng.permutation(rows) % max(self.folds, 5)
+            yield from ((repeat, fold_of == fold) for fold in range(self.folds))
 
 
-DESIGNS = {"5 folds": Design(1, 5), "10 × 5 folds": Design(10, 5), "3 seeds": Design(1, 1, 3)}
+DESIGNS = {"5 folds": Design(1, 5), "10 x 5 folds": Design(10, 5), "3 seeds": Design(1, 1, 3)}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Models on a table: a learner, metrics, the number of models and of rows, and the null."""
+    """Models on a table: a learner, metrics, the number of models and of rows, and the null.
+
+    ``effect`` is the weight of the column that every second model lacks.
+    """
 
     learner: Learner
     metrics: tuple[str, ...]
     models: int
     rows: int = 1000
     null: str = "seeds"
+    effect: float = 0.0
 
     @property
     def is_regression(self) -> bool:
@@ -115,92 +195,176 @@ class Setting:
         X = rng.normal(size=(self.rows, blocks, COLUMNS // (2 if blocks > 1 else 1)))
         signal = X[:, :, :4].sum(axis=2) + X[:, :, 0] * X[:, :, 1]
         target = signal.sum(axis=1) / np.sqrt(blocks) + rng.normal(0, 2, self.rows)
+        if self.effect:
+            target += self.effect * X[:, 0, -1]
         target = target if self.is_regression else (target > 0).astype(float)
-        if self.null == "power":  # the second model lacks a column
-            shown = np.arange(COLUMNS) != 1
-            return [X[:, 0], X[:, 0][:, shown]], target
-        return [X[:, m % blocks] for m in range(self.models)], target
+        fewer = X.shape[2] - 1 if self.effect else X.shape[2]
+        views = [X[:, m % blocks] for m in range(self.models)]
+        return [view[:, :fewer] if m % 2 else view for m, view in enumerate(views)], target
+
+    @property
+    def different(self) -> np.ndarray:
+        """Which pairs of models are in question: all of a null, else those that differ."""
+        one, other = np.triu_indices(self.models, 1)
+        return (one + other) % 2 == 1 if self.effect else one < other
 
 
-def _predictions(setting: Setting, values: np.ndarray, target: np.ndarray) -> Predictions:
-    if setting.is_regression:
-        return Predictions(values, target)
-    p = np.clip(values, 0.0, 1.0)
-    labels = np.where(np.stack([p > 0.5, target > 0.5]), *CLASSES[::-1])
-    kinds = {"answers": "classes", "truths": "classes", "classes": CLASSES}
-    return Predictions(labels[0], labels[1], probabilities=np.column_stack([1 - p, p]), **kinds)
+@dataclass(frozen=True)
+class Board:
+    """What a test needs of a metric: item values, those of the first seed alone, fold scores."""
+
+    values: np.ndarray
+    seeds: list[SeedNoise]
+    scores: np.ndarray
+    alone: np.ndarray
 
 
-def simulate(rng: np.random.Generator, setting: Setting, design: Design) -> list[list[list]]:
-    """Return the predictions of models × seeds × folds, with the repeat of each fold."""
+def simulate(rng: np.random.Generator, setting: Setting, design: Design) -> dict[str, Board]:
+    """Return a board of models with known truth for each metric."""
     tables, target = setting.table(rng)
     splits = list(design.splits(rng, setting.rows))
-    made: list[list[list]] = []
-    for X in tables:
-        made.append([])
-        for _ in range(design.seeds):
-            made[-1].append([])
-            for repeat, test in splits:
-                train = np.setdiff1d(np.arange(setting.rows), test)
-                seed = int(rng.integers(2**31))
-                values = setting.learner((X[train], target[train]), X[test], seed)
-                predictions = _predictions(setting, values, target[test])
-                made[-1][-1].append((repeat, predictions))
+    shape = (len(tables), design.seeds)
+    made: dict[str, np.ndarray] = {m: np.empty((*shape, len(splits))) for m in setting.metrics}
+    items: dict[str, list[np.ndarray]] = {metric: [] for metric in setting.metrics}
+    for at, (repeat, test) in enumerate(splits):
+        rows: dict[str, list[np.ndarray]] = {metric: [] for metric in setting.metrics}
+        for place in np.ndindex(*shape):
+            X, seed = tables[place[0]], int(rng.integers(2**31))
+            p = setting.learner((X[~test], target[~test]), X[test], seed)
+            p = p if setting.is_regression else np.clip(p, 0.0, 1.0)
+            for metric in setting.metrics:
+                values, made[metric][(*place, at)] = item_values(
+                    metric, p, target[test], design.folds
+                )
+                rows[metric].append(values)
+        if repeat == 0:
+            for metric, parts in rows.items():
+                items[metric].append(np.reshape(parts, (*shape, -1)))
+    return {m: _board(np.concatenate(items[m], axis=-1), made[m]) for m in setting.metrics}
+
+
+def _board(values: np.ndarray, scores: np.ndarray) -> Board:
+    seeds = [SeedNoise.of(each) for each in values]
+    return Board(values.mean(axis=1), seeds, scores.mean(axis=1), values[:, 0])
+
+
+def measure(board: Board, metric: str, design: Design) -> tuple[Separation, Separation]:
+    """Return the test of every pair: of a leaderboard, and on the items of the first seed alone."""
+    right = is_accuracy(metric)
+    repeats = [fold // design.folds for fold in range(board.scores.shape[1])]
+    fits = Fits(board.scores, repeats, design.ratio)
+    items = _items(board.values, board.seeds, right and design.seeds == 1)
+    alone = _items(board.alone, [SeedNoise()] * len(board.alone), right)
+    return separate_pairs(items, fits, metric), separate_pairs(alone, _once(board, metric), metric)
+
+
+def _once(board: Board, metric: str, baseline: int | None = None) -> Fits:
+    """Return the scores of the first seed on all items; of a baseline the mean over seeds."""
+    values = [board.values[m] if m == baseline else row for m, row in enumerate(board.alone)]
+    means = np.mean(values, axis=1, keepdims=True)
+    return Fits(-np.sqrt(-means) if metric == "rmse" else means, [0], 0.25)
+
+
+def gate_tests(board: Board, metric: str, design: Design) -> list[tuple[Separation, Separation]]:
+    """Return what gates test if either of two models is the new one, and the same as fitted.
+
+    Both were fitted on the same folds; or the baseline with several seeds, the new one with one.
+    """
+    tested, as_fitted = measure(board, metric, design)
+    if design.seeds == 1:
+        return [(tested, as_fitted)] * 2
+    found = []
+    for new in (0, 1):
+        values, seeds = board.values.copy(), list(board.seeds)
+        values[new], seeds[new] = board.alone[new], SeedNoise()
+        items = _items(values, as_retrained(seeds), False)
+        once = _once(board, metric, 1 - new)
+        found.append((separate_pairs(items, once, metric), as_fitted))
+    return found
+
+
+def false_alarms(board: Board, metric: str, design: Design) -> list[float]:
+    """Return how often a gate between two equal models fails, and how often as fitted."""
+    both = gate_tests(board, metric, design)
+    failed = [
+        [decide([test.mean_difference(new, 1 - new)], MARGIN).outcome == FAILED for test in tests]
+        for new, tests in enumerate(both)
+    ]
+    return np.mean(failed, axis=0).tolist()
+
+
+def _items(values: np.ndarray, seeds: list[SeedNoise], right: bool) -> ItemValues:
+    models, units = values.shape
+    names = [str(m) for m in range(models)]
+    counts = {"items": units, "independent": units}
+    return ItemValues(names, values, **counts, is_right=right, seeds=seeds)
+
+
+def boards(
+    setting: Setting, design: Design, number: int, keep: Path | None = None
+) -> list[dict[str, Board]]:
+    """Return simulated boards, those of a folder if they were simulated before."""
+    facts = (setting.learner.__name__, setting.models, setting.rows, setting.null, setting.effect)
+    parts = [*facts, *setting.metrics, *vars(design).values(), number]
+    path = keep / ("-".join(map(str, parts)) + ".pickle") if keep else None
+    if path and path.is_file():
+        return list(pickle.loads(path.read_bytes()))
+    seeds = ([board, setting.models] for board in range(number))
+    made = [simulate(np.random.default_rng(seed), setting, design) for seed in seeds]
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pickle.dumps(made))
     return made
 
 
-def measure(made: list[list[list]], metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return p of every pair: by the test of a leaderboard, and on the items as fitted."""
-    values, seeds, scores = [], [], []
-    sign = 1 if get_metric(metric).higher_is_better else -1
-    for model in made:
-        first = [[fold for repeat, fold in own if repeat == 0] for own in model]
-        of_seeds = np.array([contributions(metric, folds) for folds in first])
-        values.append(of_seeds.mean(axis=0))
-        seeds.append(SeedNoise.of(of_seeds))
-        by_seed = [[score(metric, fold)[0] for _, fold in own] for own in model]
-        scores.append(sign * np.mean(by_seed, axis=0))
-    repeats = [repeat for repeat, _ in made[0][0]]
-    folds = repeats.count(0)
-    ratio = 1 / (folds - 1) if folds > 1 else 0.25
-    right = is_accuracy(metric) and len(made[0]) == 1
-    names, table = [str(m) for m in range(len(made))], np.array(values)
-    items = ItemValues(names, table, items=table.shape[1], is_right=right, seeds=seeds)
-    tested = separate_pairs(items, Fits(np.array(scores), repeats, ratio), metric)
-    alone = np.array([contributions(metric, [f for r, f in m[0] if r == 0]) for m in made])
-    return tested.p, max_t(alone, centered=not is_accuracy(metric))
+def shares(
+    setting: Setting, design: Design, metric: str, made: list[dict[str, Board]]
+) -> dict[str, str]:
+    """Return how often models are separated: by the test of a leaderboard, and as fitted.
 
-
-def run(setting: Setting, design: Design, boards: int) -> Iterator[dict[str, object]]:
-    """Yield for each metric how often any two models are separated."""
-    found: dict[str, list[tuple[bool, bool]]] = {metric: [] for metric in setting.metrics}
-    for board in range(boards):
-        made = simulate(np.random.default_rng([board, setting.models]), setting, design)
-        for metric in setting.metrics:
-            both = measure(made, metric)
-            found[metric].append(tuple(bool((p < LEVEL).any()) for p in both))
-    for metric, rows in found.items():
-        decided, as_fitted = np.mean(rows, axis=0)
-        yield {"metric": metric, "separated": f"{decided:.3f}", "as fitted": f"{as_fitted:.3f}"}
+    Of a null, the share of boards with any pair, and of gates between two models that fail; of
+    different models, the share of these pairs.
+    """
+    one, other = np.triu_indices(setting.models, 1)
+    found = []
+    for board in made:
+        both = measure(board[metric], metric, design)
+        apart = [(test.p[one, other] < LEVEL)[setting.different] for test in both]
+        row = [each.mean() if setting.effect else each.any() for each in apart]
+        gates = setting.models == 2 and not setting.effect
+        found.append(row + (false_alarms(board[metric], metric, design) if gates else []))
+    names = ["separated", "as fitted", "gate", "gate, as fitted"]
+    numbers = {name: f"{n:.3f}" for name, n in zip(names, np.mean(found, axis=0), strict=False)}
+    if setting.effect:
+        numbers["share"] = f"{float(numbers['separated']) / float(numbers['as fitted']):.2f}"
+    return numbers
 
 
 CLASSIFIED = ("acc", "auc", "f1_macro")
 
 
-def settings(which: str) -> Iterator[tuple[str, Setting]]:
+def settings(which: str, models: int, design: Design) -> Iterator[tuple[str, Setting]]:
+    """Yield names and settings of a null, or of the power.
+
+    With many fits, of eight models or ten repeats, tables are smaller.
+    """
+    many = design.repeats > 1 or models > 2
+    rows = 300 if many else 1000
     if which == "seeds":
-        for models in (2, 8):
-            yield "tree on random features", Setting(tree, CLASSIFIED, models)
-            yield "ridge on random features", Setting(ridge, ("rmse",), models)
-            yield "stable ridge", Setting(stable, ("rmse",), models)
-            yield "stable ridge, classes", Setting(stable, CLASSIFIED, models)
-    elif which == "blocks":
-        for rows in (300, 1000):
-            yield f"logistic, {rows} rows", Setting(logistic, CLASSIFIED, 2, rows, which)
-            yield f"tree, {rows} rows", Setting(plain_tree, CLASSIFIED, 2, rows, which)
-    else:
-        yield "logistic, a column less", Setting(logistic, CLASSIFIED, 2, 1000, which)
-        yield "ridge, a column less", Setting(plain_ridge, ("rmse",), 2, 1000, which)
+        yield "tree on random features", Setting(tree, CLASSIFIED, models, rows)
+        yield "ridge on random features", Setting(ridge, ("rmse",), models, rows)
+        yield "stable ridge", Setting(stable, ("rmse",), models, rows)
+        yield "stable ridge, classes", Setting(stable, CLASSIFIED, models, rows)
+    elif which == "blocks" and models == 2 and design.folds > 1:
+        for rows in (300,) if many else (300, 1000):
+            yield "logistic", Setting(logistic, CLASSIFIED, 2, rows, which)
+            yield "tree", Setting(plain_tree, CLASSIFIED, 2, rows, which)
+    elif which == "power":
+        if models == 2 and design.folds > 1:
+            for effect in (0.7, 1.0):
+                yield "logistic", Setting(logistic, CLASSIFIED, 2, 1000, which, effect)
+        for effect in (0.3, 0.4) if models == 2 or design.repeats == 1 else ():
+            yield "stable ridge", Setting(stable, ("rmse",), models, 1000, which, effect)
 
 
 def main() -> None:
@@ -208,15 +372,22 @@ def main() -> None:
     parser.add_argument("--boards", type=int, default=300)
     parser.add_argument("--only", choices=["seeds", "blocks", "power"])
     parser.add_argument("--design", choices=list(DESIGNS))
+    parser.add_argument("--models", type=int, choices=[2, 8])
+    parser.add_argument("--keep", type=Path, help="folder of simulated boards")
     given = parser.parse_args()
-    print("| null | learner | models | design | metric | separated | as fitted |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    heads = ["separated", "as fitted", "share", "gate", "gate, as fitted"]
+    columns = ["what", "learner", "models", "rows", "design", "metric", *heads]
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     for which in [given.only] if given.only else ["seeds", "blocks", "power"]:
-        for name, setting in settings(which):
+        for models in [given.models] if given.models else (2, 8):
             for design in [given.design] if given.design else DESIGNS:
-                for row in run(setting, DESIGNS[design], given.boards):
-                    cells = [which, name, setting.models, design, *row.values()]
-                    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+                for name, setting in settings(which, models, DESIGNS[design]):
+                    made = boards(setting, DESIGNS[design], given.boards, given.keep)
+                    for metric in setting.metrics:
+                        row = shares(setting, DESIGNS[design], metric, made)
+                        cells = [which, name, models, setting.rows, design, metric]
+                        cells += [row.get(head, "") for head in heads]
+                        print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 if __name__ == "__main__":

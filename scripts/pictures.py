@@ -16,7 +16,7 @@ PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 #: what is run, unless it is there from an earlier time
 RUNS = {
     "quickstart": ["quickstart"],
-    "tabeb": ["tabeb", "-f", "0", "--max-rows", "2000"],
+    "tabeb": ["tabeb", "--only-fold", "0", "--max-rows", "2000"],
     "taco": ["taco", "-t", "taco-adult", "--max-rows", "3000"],
 }
 #: of each picture its kind, the runs it is drawn from, and what is chosen of them

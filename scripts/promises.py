@@ -62,10 +62,16 @@ def table_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def migration_lines(migration: dict[str, Any]) -> Iterator[str]:
-    """Return their quick start and the same code with Karat's imports."""
+    """Return their quick start and the same code with Karat's imports; docs tests run neither."""
     language = migration.get("language", "py")
-    for title, key in (("Their quick start:", "theirs"), ("With Karat:", "ours")):
-        yield from ("", title, "", f"```{language}", migration[key].rstrip(), "```")
+    theirs = f"is {'a command' if language == 'sh' else 'code'} of another system"
+    parts = (
+        ("Their quick start:", "theirs", theirs),
+        ("With Karat:", "ours", "needs files of another system"),
+    )
+    for title, key, reason in parts:
+        yield from ("", title, "", f"<!-- not run: {reason} -->")
+        yield from (f"```{language}", migration[key].rstrip(), "```")
 
 
 def rendered(page: str, promises: dict[str, Any]) -> str:

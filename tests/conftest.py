@@ -148,7 +148,8 @@ def _task_maker(name: str, load: Callable[..., Dataset], *metrics: str) -> Calla
     given = {"metrics": list(metrics), "split": {"use": "kfold", "folds": 2}}
 
     def make(name: str = name, data: str = name, **changes: Any) -> Task:
-        return Task(name, load(name=data), **{**given, **changes})
+        dataset = load(name=data).with_drawn_by("name")  # two names: two ways to draw the folds
+        return Task(name, dataset, **{**given, **changes})
 
     return make
 

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +28,64 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+#: why a block of commands or code is not run, as the comment above it says
+REASONS = {
+    "is a command of another system",
+    "is code of another system",
+    "needs a cluster",
+    "needs a large file of vectors",
+    "needs a running server",  # tests/serve sends these requests
+    "needs a server of embeddings",
+    "needs an optional library",
+    "needs files of another system",
+    "needs files of the reader",
+    "the output of a command",
+}
+BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]*) -->\n)? *```(\w*)[^\n]*\n(.*?)^ *```", re.M | re.S)
+#: the beginning of a line that is a command
+COMMAND = re.compile(
+    r" *(?:\$ )?(?:karat [a-z]|python[0-9.]* \S|pip |make [a-z]|git clone|curl |docker |dask |uv )"
+)
+
+
+class Block(NamedTuple):
+    """A fenced block of a page: the reason why it is not run, its language and its text."""
+
+    reason: str
+    language: str
+    text: str
+
+
+def all_blocks(page: Path) -> list[Block]:
+    return [Block(*match.groups(default="")) for match in BLOCK.finditer(page.read_text("utf-8"))]
+
+
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    """Return the blocks of a language that are not marked as not run."""
+    every = all_blocks(page)
+    return [block.text for block in every if block.language == language and not block.reason]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_what_is_not_run_says_why(page):
+    """Commands in blocks of another language than console, and code other than python."""
+    for block in all_blocks(page):
+        assert not block.reason or block.reason in REASONS, block
+        is_run = block.language in ("console", "python", "pycon", "yaml", "toml", "json")
+        has_command = any(map(COMMAND.match, block.text.splitlines()))
+        is_code = block.language in ("bash", "sh", "py")
+        if is_code or (has_command and not is_run):
+            assert block.reason or is_listing(block), block.text
+
+
+def is_listing(block: Block) -> bool:
+    """Whether a text is the output of a command that names another: its first line is none."""
+    lines = block.text.splitlines()
+    return block.language == "text" and not COMMAND.match(lines[0])
+
+
+def test_every_reason_is_used():
+    assert {block.reason for page in PAGES for block in all_blocks(page)} - {""} == REASONS
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
@@ -95,9 +152,9 @@ def test_commands_of_the_docs_parse(line):
 NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     "is run by test_site.py": (6, ("karat * landing/*",)),
     "installs, builds or sets something": (
-        48,
+        54,
         (
-            *("pip install*", "make *", ".venv/bin/python *", "python benchmarks/*", "curl *"),
+            *("pip install*", "make *", ".venv/bin/*", "python benchmarks/*", "curl *"),
             *("gunzip *", "export *", "hf download *", "git clone *"),
         ),
     ),
@@ -117,7 +174,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "downloads data": (
-        40,
+        41,
         (
             *("karat run nodes *", "karat run geval *", "karat geval *", "karat run sentences*"),
             *(
@@ -130,6 +187,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
             *("karat run taco-encoders*", "karat run quickstart -m * -t adult*"),
             *("karat run bitext *", "karat run shift *"),
             "karat run quickstart -m random-forest -t penguins *",
+            "karat run quickstart -m onehot -m random-forest -m dummy",
         ),
     ),
     "reads a run of another example or of earlier": (
@@ -251,8 +309,12 @@ def runnable(page: Path) -> list[str]:
     return lines
 
 
+#: test_readme.py runs those of the README, with nothing but the core
+SHOWN = [page for page in PAGES if page.name != "README.md"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in SHOWN if runnable(p)], ids=lambda p: p.name)
 def test_commands_of_a_page_run(
     page, files_of_readers, tmp_path, monkeypatch, cli, script, clean_registry
 ):

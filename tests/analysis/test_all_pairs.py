@@ -300,3 +300,19 @@ def test_common_tasks_of_a_pair_have_one_count():
     assert (verdict["margin"]["tasks"], verdict["margin"]["failed"]) == (7, 1)
     texts = [line["text"] for line in verdict["lines"] if line["what"] == "margin"]
     assert "7 common tasks and 1 on which one failed" in texts[0]
+
+
+def test_two_suites_are_compared_over_what_is_common():
+    forest = {f"t{i}": {"forest": [0.9, 0.8]} for i in range(9)}
+    churn = {"churn": {"forest": [0.9, 0.8, 0.85], "dummy": [0.5, 0.4, 0.5]}}
+    found = compare_all(score_table({**forest, **churn}))
+    assert found.models == ["forest", "dummy"]
+    assert found.pairs["tasks"].tolist() == [1]
+
+
+def test_models_that_share_no_task_are_named():
+    apart = score_table({"t": {"forest": [0.9, 0.8]}, "u": {"dummy": [0.5, 0.4]}})
+    with pytest.raises(DataError, match="forest, dummy share no task"):
+        compare_all(apart)
+    with pytest.raises(DataError, match="got forest"):
+        compare_all(score_table({"t": {"forest": [0.9, 0.8]}}))

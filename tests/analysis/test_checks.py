@@ -382,6 +382,10 @@ def test_one_task_on_other_data(made):
     runs = [made("a", [0.5]), made("b", [0.6], task={"fingerprint": "123456789"})]
     (message,) = messages(runs, "KRT405")
     assert "t, t [123456]" in message
+    targets = [{"about": {"table": {"target": name}}, "fingerprint": name} for name in "xy"]
+    runs = [made(name, [0.5], task=task) for name, task in zip("ab", targets, strict=True)]
+    assert messages(runs, "KRT405") == []
+    runs = [made("a", [0.5]), made("b", [0.6], task={"fingerprint": "123456789"})]
     assert messages([runs[0], made("b", [0.6], task={"fingerprint": "abcdef12"})], "KRT405") == []
 
 

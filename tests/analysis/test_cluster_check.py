@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,9 @@ from karat.analysis.cluster_check import (
     design_effect,
     is_scale,
     strongest_cluster,
+    task_cluster,
 )
+from karat.core.predictions import Predictions
 
 from ..cluster_data import run_users
 
@@ -88,3 +92,24 @@ def test_the_check_names_the_column_and_says_by_how_much(tmp_path):
     assert "--cluster" in found.advice
     run_users(tmp_path / "grouped", group="user")
     assert not [e for e in karat.check_runs(tmp_path / "grouped") if e.code == "KRT306"]
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_items_of_ranked_lists_are_not_reported(monkeypatch, ranked):
+    """A query is the unit of its list already, so its items may be answered alike."""
+    query, keys = np.repeat([f"q{n}" for n in range(20)], 10), np.arange(200).astype(str)
+    right = {"one": query < "q15", "other": np.repeat([True, False] * 10, 10)}
+
+    def answers(side, task):
+        texts = np.where(right[side.model], "yes", "no")
+        rank = np.where(right[side.model], 1.0, 5.0)
+        lists = {"group": query, "rank": rank, "candidates": np.full(200, 5)} if ranked else {}
+        return {0: Predictions(texts, np.full(200, "yes"), "classes", "classes", key=keys, **lists)}
+
+    monkeypatch.setattr("karat.analysis.cluster_check.first_repeat", answers)
+    run = SimpleNamespace(items=lambda task: pd.DataFrame({"query": query}, index=keys))
+    tasks = {"t": {"kind": "classification"}}
+    sides = [SimpleNamespace(model=model, run=run, tasks=tasks) for model in right]
+    found = task_cluster(sides, "t", "acc")
+    assert (found is None) == ranked
+    assert ranked or (found.column, found.clusters) == ("query", 20)

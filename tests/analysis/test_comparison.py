@@ -138,13 +138,33 @@ def test_the_test_over_tasks_is_that_of_the_letters_or_wilcoxons(tmp_path):
         ),
         (-0.001, 0.0005, 8, ["do not differ"]),
         # a test over tasks needs six of them
-        (0.05, 0.01, 3, ["on these 3 tasks", "one is better on", "at least 6"]),
-        (0.0, 0.01, 3, ["on these 3 tasks", "no difference shown on", "at least 6"]),
+        (0.05, 0.01, 3, ["over these 3 tasks", "one is better on", "at least 6"]),
+        (0.0, 0.01, 3, ["over these 3 tasks", "no difference shown on", "at least 6"]),
     ],
 )
 def test_the_sentence(tmp_path, shift, rope, tasks, words):
     found = compare(many_tasks(tmp_path, shift, tasks), "one", "other", rope=rope)
     assert [word for word in words if word not in found.sentence] == []
+
+
+def test_the_mean_over_two_to_five_tasks_is_that_of_the_leaderboard():
+    scores = {
+        "t0": {"one": [0.9, 0.8, 0.85, 0.9], "other": [0.7, 0.75, 0.7, 0.72]},
+        "t1": ("rmse", {"one": [2.0, 2.1, 1.9, 2.2], "other": [2.1, 2.0, 2.0, 2.1]}),
+        "t2": {"one": [0.5], "other": [0.4]},  # one fold is not tested
+    }
+    table = score_table(scores)
+    found = compare(table, "one", "other")
+    row = leaderboard(table).attrs["these_tasks"]["models"][1]
+    numbers = [found.overall.gain, found.overall.gain_low, found.overall.gain_high]
+    assert numbers == pytest.approx([-row["difference"], -row["high"], -row["low"]])
+    assert found.overall.p == pytest.approx(row["p"]) and row["tested"] == 2
+    assert found.overall.test == "t over these tasks, Bonferroni"
+    for words in ("on average over these 2 tasks", "not tested on t2"):
+        assert words in found.sentence
+    assert "over these 2 tasks; t over these tasks" in repr(found)
+    alone = compare(table[table["task"] == "t2"], "one", "other")
+    assert np.isnan(alone.overall.p)
 
 
 def test_swapping_sides_mirrors_everything(tmp_path):
@@ -167,7 +187,8 @@ def test_swapping_sides_mirrors_everything(tmp_path):
     for name, mirror in (("wins", "losses"), ("better", "worse"), ("ties", "ties")):
         assert mine[name] == theirs[mirror]
     assert mine["p_wilcoxon"] == theirs["p_wilcoxon"]
-    assert np.isnan([mine["p"], theirs["p"]]).all()  # four tasks are too few
+    assert mine["p"] == theirs["p"] < 1
+    assert mine["gain_low"] == pytest.approx(-theirs["gain_high"])
     assert mine["p_better"] == pytest.approx(theirs["p_worse"], abs=1e-3)
     for name in ("gain", "rank_biserial", "cohens_d"):
         assert mine[name] == pytest.approx(-theirs[name])

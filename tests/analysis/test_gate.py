@@ -194,8 +194,8 @@ def suite():
 
 
 def test_a_model_is_run_as_the_baseline_was(tmp_path, suite):
-    about = {"only": ["t", "u"], "seed": 7, "folds": [0, 1], "output": tmp_path / "base"}
-    (base,) = karat.evaluate("onehot", suite, **about)
+    about = {"only": ["t", "u"], "seed": 7, "folds": 3, "only_folds": [0, 1]}
+    (base,) = karat.evaluate("onehot", suite, output=tmp_path / "base", **about)
     run = karat.NewRuns(suite=suite, output=tmp_path / "new")
     found = karat.gate("onehot", base, run=run)
     assert list(found.tasks["task"]) == ["t", "u"] and found.difference == 0
@@ -333,3 +333,21 @@ def test_one_fold_without_predictions_cannot_be_calibrated(tmp_path):
     several = write_run(tmp_path / "s", "m", {"t": [0.80, 0.82, 0.81, 0.79, 0.78]})
     rates = calibrate_gate(several.folder, simulations=100)
     assert "unrelated" in rates.noise and len(rates.rates) == 4
+
+
+def test_the_model_that_both_folders_have_is_compared(tmp_path, cli):
+    for folder, models in (("base", "ab"), ("new", "bc"), ("more", "abc"), ("others", "cd")):
+        for place, model in enumerate(models):
+            write_run(tmp_path / folder, model, {"t": [0.8 + place / 100, 0.9]})
+    base = tmp_path / "base"
+    found = gate(tmp_path / "new", base)
+    assert found.new.startswith("b (") and found.baseline.startswith("b (")
+    with pytest.raises(DefinitionError, match="a, b; name one with --model"):
+        gate(tmp_path / "more", base)
+    assert gate(tmp_path / "more", base, model="a").new.startswith("a (")
+    with pytest.raises(DefinitionError, match="none of them"):
+        gate(tmp_path / "others", base)
+    with pytest.raises(DefinitionError, match='no run of "x"'):
+        gate(tmp_path / "more", base, model="x")
+    done = cli("gate", tmp_path / "more", "--against", base, "-m", "a", "--format", "json")
+    assert json.loads(done.out)["new"].startswith("a (")

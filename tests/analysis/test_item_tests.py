@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +11,20 @@ from scipy import stats
 
 import karat
 from karat.analysis import item_tests
-from karat.analysis.item_tests import Separation, deciding, fold_separation, item_separation
+from karat.analysis.item_tests import (
+    Fits,
+    Separation,
+    deciding,
+    fold_separation,
+    item_separation,
+    separate_pairs,
+)
+from karat.analysis.stored_items import ItemValues
+from karat.reporting.formats import render
+from karat.reporting.page import make_task_tests
+from karat.results.load import gather_scores, make_cells
 from karat.results.run import Run
+from karat.stats.learner_tests import SeedNoise
 from karat.stats.paired_items import mcnemar
 from karat.stats.paired_tests import detectable_difference, needed_pairs
 
@@ -49,6 +63,67 @@ def stored(tmp_path_factory) -> list[Run]:
         signs = [(-1) ** i * (-1 if i % 120 < missed // 2 else 1) for i in range(240)]
         models[name] = {q: [s, rng.normal(0, 0.01)] for q, s in zip(names, signs, strict=True)}
     return karat.evaluate(models, task, output=tmp_path_factory.mktemp("stored"))
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory) -> list[Run]:
+    """Four models on five folds of 200 questions, of which two are almost as good."""
+    names = [f"q{i}" for i in range(200)]
+    frame = pd.DataFrame({"item": names, "y": ["a", "b"] * 100})
+    data = karat.Dataset.from_columns(frame, ["item"], "y", name="five", modality="entity")
+    split = {"use": "kfold", "folds": 5}
+    task = karat.Task("five", data, split=split, metrics=["acc"])
+    signs, models = np.array([1.0, -1.0] * 100), {}
+    for place, (name, noise) in enumerate({"w": 0.5, "x": 0.6, "y": 0.9, "z": 1.6}.items()):
+        values = signs + noise * np.random.default_rng(place).normal(size=200)
+        models[name] = {q: [v, 0.0] for q, v in zip(names, values, strict=True)}
+    return karat.evaluate(models, task, output=tmp_path_factory.mktemp("crossed"))
+
+
+@pytest.mark.parametrize("models", [2, 4])
+def test_the_p_of_a_pair_is_one_number_everywhere(crossed, models):
+    """In ``compare``, the page's data, all pairs, and the letters of the leaderboard's JSON."""
+    runs = crossed[:models]
+    given = gather_scores(runs)
+    cells = make_cells(given, given.chosen({}))
+    (page,) = make_task_tests(given, cells, np.arange(models))
+    pairs = karat.compare_all(runs).pairs.set_index(["first", "second"])["p"]
+    rows = json.loads(render(karat.leaderboard(runs), "json"))
+    letters = {row["model"]: set(row["tie"]) for row in rows}
+    for (one, other), p in pairs.items():
+        (compared,) = karat.compare(runs, one, other).tasks["p"]
+        places = cells.models.index(one), cells.models.index(other)
+        assert page["p"][places] == compared
+        # of several models, p is corrected for all pairs
+        assert p == compared if models == 2 else p >= compared
+        assert (p < 0.05) == (not letters[one] & letters[other])
+    assert len({p < 0.05 for p in pairs}) == (1 if models == 2 else 2)
+
+
+def test_the_interval_beside_a_verdict_agrees_with_the_letters(crossed):
+    """Also where the test is an exact one, and several pairs are corrected."""
+    outside = 0
+    for models in (crossed, crossed[:2], crossed[1:3], crossed[2:]):
+        board = karat.leaderboard(models)
+        margin, ties = board.attrs["separation"]["margin"], board["tie"]
+        different = not set(ties[margin["first"]]) & set(ties[margin["second"]])
+        assert different == (margin["low"] > 0) and margin["low"] <= margin["gain"]
+        outside += different
+    assert 0 < outside < 4
+
+
+def test_no_interval_contradicts_its_p():
+    rng = np.random.default_rng(3)
+    for models in (2, 5):
+        for _ in range(30):
+            values = (rng.random((models, 60)) < rng.uniform(0.6, 0.8, (models, 1))).astype(float)
+            names = [str(m) for m in range(models)]
+            items = ItemValues(names, values, items=60, is_right=True, seeds=[SeedNoise()] * models)
+            fits = Fits(values.mean(axis=1, keepdims=True), [0], 0.25)
+            found = separate_pairs(items, fits, "acc")
+            for one, other in zip(*np.triu_indices(models, 1), strict=True):
+                low, high = found.interval(one, other)
+                assert (low <= 0 <= high) == (found.p[one, other] >= 0.05)
 
 
 def test_one_hold_out_separates_what_clearly_differs(stored):

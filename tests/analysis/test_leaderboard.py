@@ -163,7 +163,10 @@ def test_unknown_names_raise(options, words):
 
 def test_dimensions_and_common_costs_come_from_the_runs(tmp_path):
     runs = karat.evaluate(
-        ["onehot", "random", "dummy"], ["diabetes", "wine-clusters"], folds=[0], output=tmp_path
+        ["onehot", "random", "dummy"],
+        ["diabetes", "wine-clusters"],
+        only_folds=[0],
+        output=tmp_path,
     )
     board = leaderboard(runs, columns=["costs", "pareto"])
     widths = {run.model: [r.get("dimensions") for r in run.records()] for run in runs}

@@ -8,8 +8,9 @@ from scipy import stats
 
 import karat
 from karat.analysis.score_intervals import cluster_half_width, half_widths
+from karat.results.load import gather_scores
 
-from ..cluster_data import run_users
+from ..cluster_data import Says, run_users, users_table
 
 
 def test_half_widths_by_hand():
@@ -33,3 +34,36 @@ def test_a_column_gives_a_single_fold_an_interval(tmp_path):
     half = stats.t.ppf(0.975, 23) * spread / np.sqrt(24)
     assert found["score_low"] == pytest.approx(21 / 24 - half)
     assert found["score_high"] == 1.0  # the limit of accuracy
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_declared_groups_that_folds_divide_are_the_unit(tmp_path, grouped):
+    """Without an option: an interval over folds would not show how much groups vary."""
+    frame = users_table().drop(columns="part")
+    data = karat.Dataset.from_table(frame, "y", name="users", group="user")
+    split = {"use": "kfold", "folds": 5, "grouped": grouped}
+    runs = karat.evaluate(
+        {"a": Says("a"), "b": Says("b")},
+        karat.Task("users", data, metrics=["acc"], split=split),
+        output=tmp_path,
+    )
+    found = karat.leaderboard(runs, by="task").loc[("users", "b")]
+    scores = gather_scores(runs).scores
+    folds = scores.loc[(scores["model"] == "b") & (scores["metric"] == "acc"), "value"]
+    over_folds = float(half_widths(folds.to_numpy()[None])[0])
+    half = over_folds if grouped else over_users(8, 28)
+    assert len(folds) == 5 and abs(over_folds - over_users(8, 28)) > 0.01
+    assert found["score_low"] == pytest.approx(found["score"] - half)
+    by_column = karat.leaderboard(runs, by="task", cluster="group").loc[("users", "b")]
+    assert by_column["score_low"] == pytest.approx(found["score"] - over_users(8, 28))
+
+
+def test_declared_groups_give_a_single_fold_an_interval(tmp_path):
+    found = karat.leaderboard(run_users(tmp_path, group="user"), by="task").loc[("users", "a")]
+    assert found["score_low"] == pytest.approx(21 / 24 - over_users(3, 24))
+
+
+def over_users(wrong: int, users: int) -> float:
+    """Return half of the interval over users, of whom some are all wrong."""
+    spread = np.std([1] * (users - wrong) + [0] * wrong, ddof=1)
+    return float(stats.t.ppf(0.975, users - 1) * spread / np.sqrt(users))

@@ -34,7 +34,7 @@ TASKS = ["breast-cancer", "diabetes"]
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory):
     output = tmp_path_factory.mktemp("honest")
-    options = {"only": TASKS, "folds": [0, 1], "output": output, "items": False}
+    options = {"only": TASKS, "only_folds": [0, 1], "output": output, "items": False}
     karat.evaluate(["onehot", "ordinal", "dummy"], "quickstart", **options)
     return output
 
@@ -133,7 +133,7 @@ def test_predictions_that_the_model_does_not_give(copied):
 def test_predictions_within_the_noise_of_seeds_are_accepted(tmp_path):
     """Another library may draw other random numbers: a forest of another seed is honest."""
     forest = RandomForestRegressor(20)
-    suite = {"only": "diabetes", "folds": [0], "output": tmp_path, "items": False}
+    suite = {"only": "diabetes", "only_folds": [0], "output": tmp_path, "items": False}
     (run,) = karat.evaluate({"forest": forest}, "quickstart", **suite)
     reference = _Reference(run, forest, None, Catalog())
     other = reference.run_again("diabetes", 0, seed=777).clean
@@ -200,7 +200,7 @@ def test_a_copy_under_another_name(copied, honest):
 
 
 def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_path):
-    options = {"only": "diabetes", "folds": [0, 1], "output": tmp_path, "items": False}
+    options = {"only": "diabetes", "only_folds": [0, 1], "output": tmp_path, "items": False}
     (run,) = karat.evaluate("ordinal", "quickstart", **options)
     edit(run.folder / "run.json", model="mine")
     for path in (run.folder / "jobs").glob("*.json"):
@@ -214,7 +214,7 @@ def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_
 
 def test_a_possible_copy_is_run_again_first(tmp_path, monkeypatch):
     # onehot and ordinal are the same on diabetes, and differ on penguins
-    options = {"only": ["diabetes", "penguins"], "folds": [0, 1], "output": tmp_path}
+    options = {"only": ["diabetes", "penguins"], "only_folds": [0, 1], "output": tmp_path}
     runs = karat.evaluate(["onehot", "ordinal"], "quickstart", items=False, **options)
     monkeypatch.setattr(_Work, "_most_surprising", lambda self, records: ("penguins", 0))
     found = verify(runs[0], against=[tmp_path], seed=0, jobs=1)
@@ -262,7 +262,7 @@ def test_times_that_repeat_or_precede_the_run(copied):
 def test_cpu_times_that_no_processor_has(tmp_path, monkeypatch):
     monkeypatch.setattr("karat.analysis.verification.FEWEST_SECONDS", 0.0)
     monkeypatch.setattr("karat.analysis.verification.GPU", ())
-    suite = {"only": "diabetes", "folds": [0, 1], "output": tmp_path, "items": False}
+    suite = {"only": "diabetes", "only_folds": [0, 1], "output": tmp_path, "items": False}
     (run,) = karat.evaluate("ridge", "quickstart", **suite)
     assert not verify(run, seed=0).refused
     for path in (run.folder / "jobs").glob("*.json"):
@@ -279,7 +279,7 @@ def corrupted(tmp_path):
     (task,) = (task for task in karat.suite("quickstart") if task.name == "diabetes")
     task = dataclasses.replace(task, corruptions={"noise_gaussian": (0.5, 1.0)})
     suite = karat.Suite("quickstart", (task,))
-    (run,) = karat.evaluate("ridge", suite, folds=[0, 1, 2], output=tmp_path, items=False)
+    (run,) = karat.evaluate("ridge", suite, only_folds=[0, 1, 2], output=tmp_path, items=False)
     return run, suite
 
 
@@ -305,7 +305,9 @@ def test_predictions_that_are_declared_as_not_stored(corrupted):
     # the task keeps predictions on clean data only: the score on corrupted data is compared
     (task,) = (dataclasses.replace(task, keep_predictions="clean") for task in suite)
     own = karat.Suite("quickstart", (task,))
-    (run,) = karat.evaluate("ridge", own, folds=[0], output=run.folder.parent / "b", items=False)
+    (run,) = karat.evaluate(
+        "ridge", own, only_folds=[0], output=run.folder.parent / "b", items=False
+    )
     assert not verify(run, suite=own, seed=0).refused
     path = run.folder / "jobs" / "diabetes.0.json"
     views = json.loads(path.read_text())["views"]

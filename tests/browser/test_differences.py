@@ -1,7 +1,10 @@
 """The picture of the verdict: differences to the first model over these tasks."""
 
+import numpy as np
 import pytest
+from scipy import stats
 
+from karat.analysis.comparison import compare
 from karat.reporting.page import make_bundle
 
 from ..score_data import score_table
@@ -47,6 +50,69 @@ def test_the_numbers_are_a_table_and_the_limit_is_said_once(shown):
     assert shown.run(said) == 1
 
 
-def test_a_selection_of_tasks_hides_the_picture(shown):
-    shown.run("Karat.choose([0, 1])")
+@pytest.fixture(scope="module")
+def table():
+    """Return scores of four models on seven tasks; one skips three of them, two are often equal."""
+    rng, scores = np.random.default_rng(0), {}
+    for t in range(7):
+        easy = rng.normal(0.7, 0.02, 5)
+        models = {
+            "a": easy,
+            "b": easy if t < 3 else easy - 0.01,
+            "c": easy - rng.normal(0.2, 0.01, 5),
+        }
+        models["d"] = easy + rng.normal(0.12 if t == 1 else -0.05, 0.02, 5)
+        scores[f"t{t}"] = {name: models[name] for name in models if name != "d" or t < 4}
+    return score_table(scores, kind={f"t{t}": "odd" if t == 1 else "even" for t in range(7)})
+
+
+@pytest.mark.parametrize("tasks", [[0, 1, 2], [1, 4], [3], [0, 1, 2, 3, 6]])
+def test_a_selection_of_tasks_shows_what_python_says_of_them(
+    browser, table, write_page, tmp_path, tasks
+):
+    whole = make_bundle(table)
+    browser.open(write_page(whole, tmp_path / "whole.html"))
+    browser.run("Karat.choose(arguments[0])", tasks)
+    browser.until("return Karat.ranking.ready")
+    part = make_bundle(table[table["task"].isin([f"t{t}" for t in tasks])])
+    names = [model["name"] for model in whole["models"]]
+    letters = {model["name"]: model["tie"] for model in part["models"]}
+    assert dict(zip(names, browser.run("return Karat.ranking.tie"), strict=True)) == letters
+    verdict = part["verdict"][0]
+    rows = {row["model"]: row for row in browser.run("return Karat.ranking.facts.models")}
+    for row in verdict["these_tasks"]["models"]:
+        shown = rows[names.index(part["models"][row["model"]]["name"])]
+        for one, other in zip([shown, *shown["by_task"]], [row, *row["by_task"]], strict=True):
+            numbers = [[x[key] for key in ("difference", "low", "high", "p")] for x in (one, other)]
+            found, expected = np.array(numbers, dtype=float)
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+            assert one["verdict"] == other["verdict"]
+    texts = {line["what"]: line["text"] for line in verdict["lines"]}
+    assert browser.texts(".verdict .limit") == [texts["limit"]]
+    if len(tasks) > 1:
+        assert browser.texts(".verdict .answer") == [texts["answer"]]
+        below = [texts[name] for name in ("margin", "tasks") if name in texts]
+        assert browser.texts(".verdict dd") == below
+        two = compare(table[table["task"].isin([f"t{t}" for t in tasks])], "a", "c").overall
+        script = "return Karat.meanDifference(Karat.ranking, arguments[0], arguments[1])"
+        mean = browser.run(script, names.index("a"), names.index("c"))
+        found = [mean[key] for key in ("difference", "low", "high", "p")]
+        assert found == pytest.approx([two.gain, two.gain_low, two.gain_high, two.p], rel=1e-3)
+    assert browser.count("#figure-answer .first") == 1
+    assert not browser.console_messages()
+
+
+def test_a_selection_without_tests_names_the_command_that_makes_them(shown):
+    shown.run("Karat.set({common: '1'})")
+    shown.until("return Karat.ranking.ready")
+    (text,) = shown.texts(".verdict .answer")
+    assert text.endswith("karat leaderboard RUNS --by task --common makes them.")
     assert shown.run("return document.querySelector('.differences').hidden")
+
+
+def test_quantiles_and_tails_of_t_are_those_of_scipy(shown):
+    script = "return [Karat.student.exceeded(arguments[0], arguments[1]), arguments[1]]"
+    for freedom in (1, 2.5, 7.3, 120.4, 31000.7):
+        for chance in (0.025, 1e-5):
+            value, _ = shown.run(script, chance, freedom)
+            assert value == pytest.approx(stats.t.isf(chance, freedom), rel=1e-8)

@@ -18,7 +18,6 @@ from karat.analysis.comparison import compare
 from karat.core.formatting import format_p, rounded
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.reporting.page import make_bundle
-from karat.stats.paired_tests import holm
 from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns
 
@@ -140,19 +139,20 @@ def test_quantiles_are_those_of_scipy(opened):
         assert found == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-9)
 
 
-def test_one_chosen_task_has_the_letters_of_its_tests(opened, full):
-    bundle_p = "Karat.data.tests.by_task = Karat.data.tasks.map(() => ({p: arguments[0]}))"
+def test_one_chosen_task_has_the_letters_of_its_test(opened, full):
     models = len(full["models"])
-    raw = np.where(np.eye(models, dtype=bool), np.nan, 0.5)
-    raw[0, 1:] = raw[1:, 0] = 0.0001
-    opened.run(bundle_p, [[None if np.isnan(p) else p for p in row] for row in raw.tolist()])
+    p = np.where(np.eye(models, dtype=bool), np.nan, 0.5)
+    p[0, 1:] = p[1:, 0] = 0.0001
+    taking = [m for m, state in enumerate(full["states"][2]) if state in ".f"]
+    pairs = [[a, b, 0.1, 0.01, 4, p[a, b]] for a in taking for b in taking if a < b]
+    test = {"test": "t", "why": "", "claim": "learners", "step": 0, "pairs": pairs}
+    script = "Karat.data.tests.differences = Karat.data.tasks.map(() => arguments[0])"
+    opened.run(script, test)
     opened.run("Karat.choose([2])")
     opened.until("return Karat.ranking.ready")
-    taking = [m for m, state in enumerate(full["states"][2]) if state in ".f"]
-    one, other = np.triu_indices(len(taking), 1)
-    p = np.full((models, models), np.nan)
-    first, second = np.array(taking)[one], np.array(taking)[other]
-    p[first, second] = p[second, first] = holm(raw[first, second])
+    p[[m for m in range(models) if m not in taking]] = np.nan
+    p[:, [m for m in range(models) if m not in taking]] = np.nan
+    np.fill_diagonal(p, 1.0)
     rank = chosen_ranks(full, [2]).each[:, 0]
     top = rank_bounds(rank, p)[2]
     assert set(opened.run("return Karat.ranking.low")) == {None}

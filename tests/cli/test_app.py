@@ -38,7 +38,7 @@ suites:
   mine: {tasks: [halves, again], models: [onehot]}
   with-texts: {tasks: [halves, texts]}
 constraints:
-  one: {folds: 1}
+  one: {max_folds: 1}
 """
 MODELS = """
     import os, time
@@ -121,7 +121,8 @@ def test_inspect_says_how_a_file_is_read(cli, here):
         code, out, _ = cli("inspect", "eu.csv")
     assert code == 0
     printed = " ".join(str(each.message) for each in caught)
-    assert '";"' in printed and '"x"' in printed and '"day"' in printed
+    assert '";"' in printed and "decimal commas" in printed and '"day"' in printed
+    assert cli("show", "eu.csv").out == out
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
     assert rows["x"][:4] == ["numbers", "1", "1", "1.5"]
     assert rows["day"][:3] == ["dates", "0", "2"]
@@ -186,7 +187,7 @@ def test_quiet_and_verbose(cli, here):
 
 def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
     monkeypatch.setattr("karat.execution.workers.available_cores", lambda: 1)
-    chosen = ("-t", "again", "-f", 0, "-f", 3, "--seed", 7, "--max-rows", 15)
+    chosen = ("-t", "again", "--only-fold", 0, "--only-fold", 3, "--seed", 7, "--max-rows", 15)
     assert "seed 7 · 1 worker" in cli("run", "mine", *DEFINED, *chosen).err
     (run,) = (Run.open(path) for path in Path("results").iterdir())
     assert [(r["task"], r["fold"], r["seed"]) for r in run.records()] == [
@@ -194,6 +195,23 @@ def test_tasks_folds_rows_and_seed_can_be_chosen(cli, here, monkeypatch):
         ("again", 3, 10),
     ]
     assert run.records()[0]["train_questions"] + run.records()[0]["questions"] == 15
+
+
+def test_the_number_of_folds_and_metrics_can_be_chosen(cli, here):
+    options = ("--folds", 4, "--metric", "f1,acc", "--metric", "logloss", "-w", 0)
+    assert cli("run", "mine", *DEFINED, "-t", "again", *options).code == 0
+    (run,) = (Run.open(path) for path in Path("results").iterdir())
+    table = run.scores()
+    assert sorted(set(table["fold"])) == [0, 1, 2, 3]
+    assert list(dict.fromkeys(table["metric"])) == ["f1", "acc", "logloss"]
+
+
+@pytest.mark.parametrize("option", ["--fold", "-f"])
+def test_which_folds_and_how_many_are_not_confused(cli, here, option):
+    code, _, err = cli("run", "mine", *DEFINED, option, 1)
+    assert code == 2 and option in err
+    code, _, err = cli("run", "mine", *DEFINED, "--folds", 1)
+    assert code == 2 and "only_folds=1" in err
 
 
 def test_more_dimensions_than_an_encoder_is_known_to_have_are_exit_code_2(cli, here):
@@ -290,17 +308,20 @@ def test_a_vector_file_whose_names_match_nothing_is_exit_code_1(cli, here):
         f"suites:\n  p: {{tasks: [places], models: [random, words]}}\n"
     )
     for named in (("-m", "v.txt"), ("-m", "v.txt", "-m", "random"), ()):
-        result = cli("run", "p", "--define", "places.yaml", "-f", 0, "-w", 0, *named)
+        result = cli("run", "p", "--define", "places.yaml", "--only-fold", 0, "-w", 0, *named)
         assert result.code == 1
         text = " ".join(result.out.split())
         assert "KRT107" in text and "prefix, case and underscores" in text
         for i in range(3):
             assert f'"http://x.org/City_{i}"' in text and f'"city {i}"' in text
-    assert cli("run", "p", "--define", "places.yaml", "-f", 0, "-m", "random", "-w", 0).code == 0
+    assert (
+        cli("run", "p", "--define", "places.yaml", "--only-fold", 0, "-m", "random", "-w", 0).code
+        == 0
+    )
 
 
 def test_resume_runs_what_is_left(cli, here):
-    cli("run", "mine", *DEFINED, "-t", "halves", "-f", 0, "-w", 1)
+    cli("run", "mine", *DEFINED, "-t", "halves", "--only-fold", 0, "-w", 1)
     result = cli("run", "mine", *DEFINED, "-w", 1, "--resume", "-v")
     assert "10 jobs, 9 left" in result.err and "9 of 9" in result.err
     assert len(list(Path("results").iterdir())) == 1
@@ -385,6 +406,8 @@ def test_status_and_lint_in_every_format(cli, here, shape):
 
 
 class Broken:
+    takes = ("table", "text")
+
     def transform(self, items):
         raise ValueError("out of order")
 
@@ -398,7 +421,7 @@ def results(tmp_path_factory):
     tasks = [Task(data.name, data, metrics=["acc", "logloss"]) for data in (halves, texts)]
     models = {"onehot": "onehot", "dummy": "dummy", "broken": Broken()}
     output = tmp_path_factory.mktemp("results")
-    evaluate(models, tasks, output=output, folds=0, cache=False)
+    evaluate(models, tasks, output=output, only_folds=0, cache=False)
     return output
 
 

@@ -37,7 +37,7 @@ def test_summaries_of_commands_fit_their_line(verb):
     [
         (["runn"], "runn"),
         (["run"], "SUITE"),
-        (["run", "quickstart", "--fold", "x"], "integer"),
+        (["run", "quickstart", "--only-fold", "x"], "integer"),
         (["run", "quickstart", "--sed", "1"], "--sed"),
         (["run", "quickstart", "--retry-failed"], "--resume"),
         (["list", "model"], "'model'"),

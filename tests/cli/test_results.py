@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 import karat
+from karat.errors import DataError, DefinitionError
 
-from ..cluster_data import run_users
+from ..cluster_data import run_users, users_table
 from ..score_data import write_run
 
 
@@ -22,7 +23,7 @@ from ..score_data import write_run
 def results(tmp_path_factory):
     output = tmp_path_factory.mktemp("runs")
     models = ["onehot", "dummy", "random"]
-    karat.evaluate(models, ["diabetes", "wine-clusters"], folds=[0, 1], output=output)
+    karat.evaluate(models, ["diabetes", "wine-clusters"], only_folds=[0, 1], output=output)
     return output
 
 
@@ -73,7 +74,7 @@ ROWS = TACO + "adult,classification,clean,0.0,rf,AUC,0.75\n"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> karat.Run:
     output = tmp_path_factory.mktemp("runs")
-    (run,) = karat.evaluate("dummy", ["diabetes"], folds=[0, 1], output=output)
+    (run,) = karat.evaluate("dummy", ["diabetes"], only_folds=[0, 1], output=output)
     return run
 
 
@@ -156,7 +157,7 @@ def test_import_of_unreadable_files(cli, tmp_path):
 
 def test_verify_accepts_and_refuses(results, cli, tmp_path):
     (run,) = karat.evaluate(
-        "onehot", "quickstart", only="diabetes", folds=[0], output=tmp_path, items=False
+        "onehot", "quickstart", only="diabetes", only_folds=[0], output=tmp_path, items=False
     )
     code, out, err = cli("verify", tmp_path, "--jobs", "1", "--seed", "5", "--against", results)
     assert (code, err) == (0, "") and "Verified." in out and "1 job, sample seed 5" in out
@@ -215,7 +216,7 @@ def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
 
     monkeypatch.setattr(publishing, "check_tracker", lambda name: None)
     monkeypatch.setitem(publishing._CLIENTS, "wandb", refuse)
-    command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-f", "0", "-w", "0")
+    command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "--only-fold", "0", "-w", "0")
     code, out, err = cli(*command, "-o", tmp_path / "out", "--track", "wandb")
     assert code == 1 and "no route" in err and "dummy" in out
     (run,) = karat.open_runs(tmp_path / "out")
@@ -235,6 +236,12 @@ def test_the_next_task_needs_19_tasks(results, cli, tmp_path):
     assert (code, out) == (2, "")
     assert err.count("error: ") == 1 and len(err.splitlines()) == 1
     assert "needs at least 19 tasks, and there are 2 tasks" in err
+    write_run(tmp_path / "five", "a", {f"t{t}": [0.9] for t in range(5)})
+    write_run(tmp_path / "five", "b", {f"t{t}": [0.8] for t in range(5)})
+    code, _, err = cli("leaderboard", tmp_path / "five", "--next")
+    assert code == 2 and "there are 5 tasks" in err and len(err.splitlines()) == 1
+    with pytest.raises(DataError, match="there are 5 tasks"):
+        karat.next_task(tmp_path / "five")
     for model, score in (("a", 0.9), ("b", 0.8)):
         write_run(tmp_path / "many", model, {f"t{t}": [score] for t in range(19)})
     code, out, err = cli("leaderboard", tmp_path / "many", "--next", "--format", "json")
@@ -262,6 +269,9 @@ def test_a_cluster_column_is_the_unit_of_compare_and_leaderboard(users, cli):
     assert groups["tasks"][0]["p"] > 0.05 and groups["tasks"][0]["clusters"] == 24
     assert any("Items are assumed independent" in note for note in rows["notes"])
     assert 'The unit is the cluster "user": 24 clusters of 240 items.' in groups["notes"]
+    for options, unit in (([], "assumed independent"), (["--cluster", "user"], "24 clusters of")):
+        every = json.loads(cli("compare", users, "--format", "json", *options).out)
+        assert any(unit in note for note in every["notes"])
     letters = [
         frame(cli("leaderboard", users, "--format", "csv", *options).out)["tie"].tolist()
         for options in ([], ["--cluster", "user"])
@@ -305,6 +315,53 @@ def test_a_wrong_cluster_column_is_one_clear_message(users, cli, command, column
     assert (code, out) == (2, "") and len(err.strip().splitlines()) == 1
     wanted = 'no column "usr" is kept' if column == "usr" else '"same" has one value in users'
     assert wanted in err
+
+
+def test_bad_input_is_one_message_and_changes_no_finished_run(cli, tmp_path):
+    table, folder = tmp_path / "users.csv", tmp_path / "results"
+    users_table().drop(columns="part").to_csv(table, index=False)
+    run = ("run", table, "--target", "y", "-m", "dummy", "-w", "0", "-q", "-o", folder)
+    assert cli(*run, "--only-fold", "0").code == 0
+    before = contents(folder)
+    for options, message in {
+        ("--group", "nobody"): '"nobody" is not a column',
+        ("--group", "same"): "1 group is too few for 5 folds",
+        ("--seeds", "0"): "seeds must be an integer from 1 to 1000, got 0",
+    }.items():
+        for more in ((), ("--resume",)):
+            code, out, err = cli(*run, *options, *more)
+            assert (code, out) == (2, "") and len(err.splitlines()) == 1 and message in err
+    for options in (("--next",), ("--cluster", "same"), ("--cluster", "nobody")):
+        code, out, err = cli("leaderboard", folder, *options)
+        assert (code, out) == (2, "") and len(err.splitlines()) == 1
+    assert contents(folder) == before and len(before) > 3
+
+
+def contents(folder):
+    """Return the bytes of all files below a folder."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_bad_input_in_python(users, tmp_path):
+    data = karat.Dataset.from_table(users_table().drop(columns="part"), "y", name="users")
+    task = karat.Task("users", data, metrics=["acc"])
+    with pytest.raises(DefinitionError, match="seeds must be an integer from 1 to 1000, got 0"):
+        karat.evaluate({"dummy": "dummy"}, task, seeds=0, output=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(DataError, match='"nobody" is not a column'):
+        karat.Dataset.from_table(users_table(), "y", name="users", group="nobody")
+    a, b = (next(users.glob(f"{name}.*")) for name in "ab")
+    for ask in (
+        lambda column: karat.leaderboard(users, cluster=column),
+        lambda column: karat.compare(users, "a", "b", cluster=column),
+        lambda column: karat.compare_slices(users, "a", "b", cluster=column),
+        lambda column: karat.cheapest(users, "seconds", cluster=column),
+        lambda column: karat.gate(b, a, cluster=column),
+    ):
+        with pytest.raises(DefinitionError, match='"same" has one value in users'):
+            ask("same")
+        with pytest.raises(DefinitionError, match='no column "nobody" is kept'):
+            ask("nobody")
 
 
 def test_a_cluster_column_does_not_fit_every_question(users, cli):

@@ -280,7 +280,7 @@ def test_an_abstract_model_or_task_cannot_be_used(here):
 
 def own(answers, name="mine.csv"):
     """Write a table with these answers in the column y, and return its name."""
-    rows = [f"{i},{'ab'[i % 2]},{answer}" for i, answer in enumerate(answers)]
+    rows = [f"{i % 9},{'ab'[i % 2]},{answer}" for i, answer in enumerate(answers)]
     Path(name).write_text("\n".join(["x,z,y", *rows, ""]))
     return name
 

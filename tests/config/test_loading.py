@@ -20,8 +20,8 @@ def plugin(tmp_path, monkeypatch):
     package = tmp_path / "site" / "karat_plugin"
     (package / "deep").mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    (package / "more.yaml").write_text("constraints: {of-plugin: {folds: 3}}")
-    (package / "deep" / "more.yaml").write_text("constraints: {of-deep: {folds: 4}}")
+    (package / "more.yaml").write_text("constraints: {of-plugin: {max_folds: 3}}")
+    (package / "deep" / "more.yaml").write_text("constraints: {of-deep: {max_folds: 4}}")
     monkeypatch.syspath_prepend(str(package.parent))
 
     def install(*values):
@@ -53,7 +53,7 @@ def test_files_of_installed_packages(plugin):
         ("karat_plugin/more.yaml", package),
         ("karat_plugin/deep/more.yaml", package / "deep"),
     ]
-    assert Definitions.load().get("constraints", "of-plugin")["folds"] == 3
+    assert Definitions.load().get("constraints", "of-plugin")["max_folds"] == 3
 
 
 def test_a_broken_installed_package_is_named(plugin):
@@ -68,10 +68,10 @@ def test_a_broken_installed_package_is_named(plugin):
 
 def test_entries_of_installed_packages_are_checked_on_first_use(plugin):
     package = plugin("karat_plugin:more.yaml")
-    (package / "more.yaml").write_text("constraints: {of-plugin: {fold: 3}}")
+    (package / "more.yaml").write_text("constraints: {of-plugin: {folds: 3}}")
     definitions = Definitions.load()
     for check in (lambda: definitions.get("constraints", "of-plugin"), definitions.validate_all):
-        with pytest.raises(DefinitionError, match='of-plugin.fold: .*"folds"'):
+        with pytest.raises(DefinitionError, match='of-plugin.folds: .*"max_folds"'):
             check()
 
 
@@ -103,7 +103,7 @@ models:
 suites:
   mine: {tasks: [churn], models: [letters]}
 constraints:
-  brief: {folds: 1}
+  brief: {max_folds: 1}
 """
 
 
@@ -181,30 +181,33 @@ def test_shapes(reports, text, place, word):
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "a:b", "-m", ".x", "a\\\\b", "a\\n", "a "])
 def test_invalid_names(mistakes, name):
-    (message,) = mistakes(f'constraints: {{"{name}": {{folds: 1}}}}')
+    (message,) = mistakes(f'constraints: {{"{name}": {{max_folds: 1}}}}')
     assert "name must not" in message
 
 
 def test_names_with_dots_and_empty_files_and_sections(load):
-    assert load("constraints: {v1.5 small: {folds: 1}}").names("constraints") == ["v1.5 small"]
+    assert load("constraints: {v1.5 small: {max_folds: 1}}").names("constraints") == ["v1.5 small"]
     assert load(a="", b="tasks:\nmodels: {}\n").names("tasks") == []
 
 
 def test_a_name_is_defined_once(mistakes):
-    texts = {"a": "constraints:\n  c: {folds: 1}\n", "b": "\nconstraints:\n\n  c: {folds: 2}\n"}
+    texts = {
+        "a": "constraints:\n  c: {max_folds: 1}\n",
+        "b": "\nconstraints:\n\n  c: {max_folds: 2}\n",
+    }
     (message,) = mistakes(**texts)
     assert message.startswith("b.yaml:4: constraints.c: ") and "(a.yaml:2)" in message
 
 
 def test_a_user_cannot_override_a_built_in_entry(mistakes, load, monkeypatch):
     supplied = SourceFile("karat/config/builtin/constraints.yaml", Path("/lib"), supplied=True)
-    content = b"constraints:\n  test: {folds: 2}\n"
+    content = b"constraints:\n  test: {max_folds: 2}\n"
     monkeypatch.setattr(loading, "builtin_files", lambda: ([(supplied, content)], []))
-    (message,) = mistakes("constraints: {test: {folds: 1}}")
+    (message,) = mistakes("constraints: {test: {max_folds: 1}}")
     assert message.startswith("my.yaml:1: constraints.test: ")
     assert "(karat/config/builtin/constraints.yaml:2)" in message
     mine = load("constraints: {mine: {extends: test, max_rows: 5}}")
-    assert mine.get("constraints", "mine")["folds"] == 2
+    assert mine.get("constraints", "mine")["max_folds"] == 2
     assert mine.folder("constraints", "test") == Path("/lib")
 
 
@@ -323,17 +326,17 @@ def test_values_are_inherited_and_merged(load):
 
 def test_a_parent_may_be_in_another_file_and_further_down(load):
     definitions = load(
-        a="constraints: {c: {extends: b, folds: 1}}",
+        a="constraints: {c: {extends: b, max_folds: 1}}",
         b="constraints: {b: {extends: z, max_rows: 2}, z: {description: far}}",
     )
     found = definitions.get("constraints", "c")
-    assert (found["folds"], found["max_rows"], found["description"]) == (1, 2, "far")
+    assert (found["max_folds"], found["max_rows"], found["description"]) == (1, 2, "far")
 
 
 def test_later_parents_override_earlier_ones_and_null_clears(load):
     text = """
 constraints:
-  a: {folds: 1, max_rows: 1, description: a}
+  a: {max_folds: 1, max_rows: 1, description: a}
   b: {max_rows: 2, description: b}
   c: {extends: [a, b], description: c}
   d: {extends: [b, a]}
@@ -344,7 +347,7 @@ tasks:
 """
     definitions = load(text)
     found = definitions.get("constraints", "c")
-    assert (found["folds"], found["max_rows"], found["description"]) == (1, 2, "c")
+    assert (found["max_folds"], found["max_rows"], found["description"]) == (1, 2, "c")
     assert definitions.get("constraints", "d")["max_rows"] == 1
     assert definitions.get("constraints", "diamond")["description"] == "a"
     cleared = definitions.get("tasks", "b")
@@ -354,7 +357,7 @@ tasks:
 def test_a_missing_parent(reports):
     text = TASKS + "  churn:\n    extends: knd\n    metrcs: [acc]\n"
     reports(text, ("5: tasks.churn.extends", '"kind"'), ("6: tasks.churn.metrcs", '"metrics"'))
-    text = "constraints: {a: {folds: 1}}\nsuites:\n  b: {extends: a}\n"
+    text = "constraints: {a: {max_folds: 1}}\nsuites:\n  b: {extends: a}\n"
     reports(text, ("3: suites.b.extends", '"a"'))
 
 
@@ -364,10 +367,10 @@ constraints:
   far: {extends: a}
   a: {extends: b}
   b: {extends: [c]}
-  c: {extends: a, fold: 1}
+  c: {extends: a, folds: 1}
 """
     circle = ("6: constraints.c.extends", "a -> b -> c -> a")
-    reports(text, circle, ("6: constraints.c.fold", '"folds"'))
+    reports(text, circle, ("6: constraints.c.folds", '"max_folds"'))
     reports("constraints: {a: {extends: a}}", ("1: constraints.a.extends", "a -> a"))
 
 
@@ -393,20 +396,22 @@ def test_an_inherited_mistake_is_reported_once(reports):
 constraints:
   child: {extends: parent}
   parent:
-    fold: 3
+    folds: 3
   other: {extends: parent}
 """
-    reports(text, ("5: constraints.parent.fold", '"folds"'))
+    reports(text, ("5: constraints.parent.folds", '"max_folds"'))
 
 
 def chain(numbers):
-    entries = [f"  c{i}: {{extends: c{i - 1}}}\n" if i else "  c0: {folds: 7}\n" for i in numbers]
+    entries = [
+        f"  c{i}: {{extends: c{i - 1}}}\n" if i else "  c0: {max_folds: 7}\n" for i in numbers
+    ]
     return "constraints:\n" + "".join(entries)
 
 
 def test_long_chains(load, mistakes):
-    assert load(chain(range(100))).get("constraints", "c99")["folds"] == 7
-    assert load(chain(reversed(range(100)))).get("constraints", "c99")["folds"] == 7
+    assert load(chain(range(100))).get("constraints", "c99")["max_folds"] == 7
+    assert load(chain(reversed(range(100)))).get("constraints", "c99")["max_folds"] == 7
     for numbers in (range(3000), reversed(range(3000))):
         assert "more than 100" in mistakes(chain(numbers))[0]
 
@@ -460,7 +465,7 @@ def test_braces(load, reports):
     assert titles(load(task("a{n}", "{n: [1]}", "'{{n}} {n} {{{n}}}'"))) == {"a1": "{n} 1 {1}"}
     definitions = load("constraints: {c: {description: 'BibTeX {x} {{y}} {'}}")
     assert definitions.get("constraints", "c")["description"] == "BibTeX {x} {{y}} {"
-    reports('constraints: {"c{n}": {folds: 1}}', ("1: constraints.c{n}", "braces"))
+    reports('constraints: {"c{n}": {max_folds: 1}}', ("1: constraints.c{n}", "braces"))
 
 
 def test_generated_entries_can_extend_and_be_extended(load):
@@ -482,11 +487,11 @@ constraints:
     for_each:
       - {n: 1}
       - {n: 2}
-    folds: "{n}"
+    max_folds: "{n}"
     description: "{n} folds"
 """
     origins = load(text).origins("constraints", "c2")
-    assert origins == {("folds",): "my.yaml:6", ("description",): "my.yaml:8"}
+    assert origins == {("max_folds",): "my.yaml:6", ("description",): "my.yaml:8"}
 
 
 #: 900 entries, each with a list of 900 values

@@ -54,7 +54,7 @@ def test_a_task_and_its_defaults():
         "dataset": "d",
         "metrics": ["acc"],
         **dict.fromkeys(("ask", "probe", "split", "kind", "max_rows", "title", "description")),
-        **dict.fromkeys(("usual", "called", "refuse", "folds", "positive")),
+        **dict.fromkeys(("usual", "called", "refuse", "folds", "max_folds", "positive")),
         **dict.fromkeys(("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")),
         "missing": "ignore",
         "corruptions": {},
@@ -78,7 +78,7 @@ def test_suites_and_constraints():
     empty = {"left_out": {}, "models": [], "title": None, "description": None}
     assert values("suites", "tasks: [a, b]") == {"tasks": ["a", "b"], **empty}
     limits = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus", "min_vol_size_mb")
-    keys = ("folds", "max_rows", *limits, "description")
+    keys = ("max_folds", "max_rows", *limits, "description")
     assert values("constraints", "{}") == dict.fromkeys(keys)
 
 
@@ -155,9 +155,9 @@ NOISE = f"{{{{{TASK}, corruptions: {{{{noise: {{}}}}}}}}}}"
         ("tasks", "{dataset: a, metrics: [b, c, b]}", ("metrics", 2), "duplicate"),
         ("suites", "{tasks: [b, c, c]}", ("tasks", 2), "duplicate"),
         ("tasks", f"{{{TASK}, max_rows: 0}}", ("max_rows",), "> 0"),
-        ("constraints", "{folds: 1.0}", ("folds",), "integer"),
-        ("constraints", "{folds: true}", ("folds",), "integer"),
-        ("constraints", "{folds: '2'}", ("folds",), '"2"'),
+        ("constraints", "{max_folds: 1.0}", ("max_folds",), "integer"),
+        ("constraints", "{max_folds: true}", ("max_folds",), "integer"),
+        ("constraints", "{max_folds: '2'}", ("max_folds",), '"2"'),
         ("tasks", NOISE.format("[0.1, -0.1]"), ("corruptions", "noise", 1), ">= 0"),
         ("tasks", NOISE.format("[.nan]"), ("corruptions", "noise", 0), "finite"),
         ("tasks", NOISE.format("0.1"), ("corruptions", "noise"), "list"),

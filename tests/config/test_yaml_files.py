@@ -115,9 +115,9 @@ def test_lists_of_mappings_and_long_lines(load):
         "reader: table       # default",
         "modality: table     # default",
     ]
-    definitions = load(f"constraints: {{c: {{folds: 3, description: {'long ' * 20}}}}}")
+    definitions = load(f"constraints: {{c: {{max_folds: 3, description: {'long ' * 20}}}}}")
     first, second = definitions.show("constraints", "c").splitlines()
-    assert first == "folds: 3   # my.yaml:1"
+    assert first == "max_folds: 3   # my.yaml:1"
     assert second.endswith("long   # my.yaml:1")
 
 

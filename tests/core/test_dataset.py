@@ -60,7 +60,7 @@ def test_a_table_is_one_question_per_row():
     assert data.group.tolist() == ["p", "p", "q", "q"]
     assert data.part.tolist() == ["train", "train", "test", "test"]
     assert data.about == {"by": "us"}
-    assert repr(data) == "<Dataset churn: 4 questions about 4 table items, 2 classes>"
+    assert repr(data) == "<Dataset churn: 4 rows, 1 feature, 2 classes>"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_labels_survive(labels, classes):
         (TABLE[:0], {"target": "churn"}, "is empty: 0 rows, 5 columns"),
         (TABLE[:1], {"target": "churn"}, 'only one class, "yes"'),
         (TABLE.assign(churn=None), {"target": "churn"}, "missing in 4 of 4 rows"),
-        (TABLE.assign(who=None), {"target": "churn", "group": "who"}, "group of question 0"),
+        (TABLE.assign(who=None), {"target": "churn", "group": "who"}, "group of row 0"),
         (TABLE, {"target": "churn", "kind": "regression"}, '"yes"'),
         (TABLE, {"target": "churn", "kind": "classificaton"}, 'Did you mean "classification"?'),
         (pd.concat([TABLE, TABLE], axis=1), {"target": "churn"}, 'duplicate column "age"'),

@@ -192,7 +192,7 @@ def test_labels_become_text_and_nothing_else(values, texts):
 @pytest.mark.parametrize(
     ("made", "word"),
     [
-        (lambda: Predictions([1, 2], [1]), "2 answers"),
+        (lambda: Predictions([1, 2], [1]), "2 predictions"),
         (lambda: Predictions(["x"], [1]), "predictions must be numbers"),
         (lambda: Predictions([[1.0]], [1]), "predictions .*2"),
         (lambda: Predictions(["a"], ["a"], "labels"), '"labels"'),

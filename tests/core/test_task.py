@@ -78,6 +78,13 @@ def test_a_mistake_is_one_message(wrong, word):
     assert word in str(caught.value)
 
 
+def test_a_number_of_folds_is_not_a_list_of_folds():
+    assert Task("t", "d", folds=10).folds == 10
+    for wrong, word in (([0], r"only_folds=\[0\] runs these"), (1, "only_folds=1"), (2.0, "2.0")):
+        with pytest.raises(DefinitionError, match=word):
+            Task("t", "d", folds=wrong)
+
+
 def test_a_suite_is_a_named_list_of_tasks():
     tasks = [Task("one", DATA), Task("two", "adult")]
     suite = Suite("mine", tasks, models=["onehot"])

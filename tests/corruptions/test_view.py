@@ -73,6 +73,9 @@ def test_doses_and_names_by_hand():
     assert parse_composition("a+b@0.5+a") == [("a", 1.0), ("b", 0.5), ("a", 1.0)]
     assert parse_composition(" a@0.2 + b ") == [("a", 0.2), ("b", 1.0)]
     assert parse_composition("") == []
+    for dose in ("1_0", "nan", "inf", "true", ""):
+        with pytest.raises(DefinitionError, match="not valid"):
+            parse_composition(f"a@{dose}+b")
     assert View("a@0.2+b@0.1", 0.5).parts() == [("a", 0.1), ("b", 0.05)]
     assert View("a@0.2+b@0.1", 1.0).name == "a@0.2+b@0.1"
     assert View("a@0.2+b@0.1", 0.5).name == "a@0.2+b@0.1@0.5"

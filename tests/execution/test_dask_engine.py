@@ -235,10 +235,10 @@ def test_limits_end_jobs_and_not_dask_workers(cluster, models, two_classes, word
     for hungry, seconds, wanted in ((False, 5, "timeout"), (True, 900, "memory")):
         task = two_classes(max_runtime_seconds=seconds, max_mem_size_mb=600)
         model = {"forever": models.Forever(hungry)}
-        (run,) = karat.evaluate(model, task, folds=0, **options)
+        (run,) = karat.evaluate(model, task, only_folds=0, **options)
         assert [record["status"] for record in run.records()] == [wanted]
     # a file of vectors lies here and not there: its vectors are sent
-    (run,) = karat.evaluate(str(vectors), words(max_mem_size_mb=1000), folds=0, **options)
+    (run,) = karat.evaluate(str(vectors), words(max_mem_size_mb=1000), only_folds=0, **options)
     (file,) = run.records()
     assert (file["status"], file["dimensions"]) == ("ok", 2)
     assert [process.poll() for process in cluster.processes] == [None] * 3

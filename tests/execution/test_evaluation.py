@@ -10,13 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import DataError, DefinitionError, JobsFailed, KaratWarning
-from karat.execution.evaluation import find_models_and_suite, find_suite, make_options, plan_suite
+from karat.execution.evaluation import (
+    find_models_and_suite,
+    find_suite,
+    make_options,
+    plan_suite,
+    worker_count,
+)
 from karat.execution.runner import Options
 from karat.models.model import StatelessEncoder
 from karat.models.tabular_encoders import OneHotTable
@@ -110,7 +116,8 @@ def test_options_have_defaults_and_short_forms(tmp_path):
     assert make_options({}) == Options()
     assert make_options({"output": str(tmp_path)}).output == tmp_path
     assert make_options({"only": "penguins"}).only == ["penguins"]
-    assert make_options({"folds": 3}).folds == [3]
+    assert make_options({"only_folds": 3}).only_folds == [3]
+    assert make_options({"folds": 3}).folds == 3
 
 
 @pytest.mark.parametrize(
@@ -128,7 +135,14 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"seeds": 2.5}, "2.5"),
         ({"seeds": "3"}, "'3'"),
         ({"max_rows": 1}, "max_rows"),
-        ({"folds": [0, "1"]}, "folds"),
+        ({"only_folds": [0, "1"]}, "only_folds"),
+        ({"folds": [0, 1]}, r"only_folds=\[0, 1\] runs these"),
+        ({"folds": 0}, "only_folds=0 runs this one"),
+        ({"folds": 1}, "only_folds=1 runs this one"),
+        ({"folds": 2.5}, "an integer >= 2, got 2.5"),
+        ({"folds": True}, "got True"),
+        ({"retry_failed": True}, "retry_failed requires resume"),
+        ({"lease": 7.0}, "lease requires claim"),
         ({"inference": [0]}, "inference"),
         ({"engine": "ray"}, "'ray'"),
         ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler .*--engine dask"),
@@ -149,6 +163,80 @@ def test_evaluate_documents_every_option_with_its_default():
         assert parameters[name].default == (str(default) if name == "output" else default)
     for name, parameter in parameters.items():
         assert f"\n{name} : " in text and parameter.kind is not parameter.VAR_KEYWORD
+
+
+# -- data instead of tasks ------------------------------------------------------------------
+
+
+def frame_of(rows=40):
+    x = np.random.default_rng(2).normal(size=rows)
+    return pd.DataFrame({"x": x, "z": x[::-1], "label": np.where(x > 0, "up", "down")})
+
+
+def test_a_frame_arrays_and_a_file_give_equal_scores_whatever_its_name(tmp_path):
+    frame = frame_of()
+    for name in ("one", "two"):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    given = [
+        (frame, "label"),
+        (frame[["x", "z"]].to_numpy(), frame["label"]),
+        (tmp_path / "one.csv", "label"),
+        (str(tmp_path / "two.csv"), "label"),
+    ]
+    options = {"folds": 4, "metrics": ["f1", "neg_log_loss"], "output": tmp_path / "results"}
+    tables = [
+        karat.evaluate({"m": LogisticRegression()}, rows, target, **options)[0].scores()
+        for rows, target in given
+    ]
+    assert all(len(table) == 8 and table["value"].notna().all() for table in tables)
+    assert len({tuple(table["value"].round(12)) for table in tables}) == 1
+
+
+def test_other_targets_are_drawn_in_another_way(tmp_path):
+    frame = frame_of()
+    other = frame.assign(label=frame["label"].to_numpy()[::-1])
+    rows = [
+        planned([karat.Task("t", karat.Dataset.from_table(table, "label"))]).tasks[0].facts["split"]
+        for table in (frame, frame.drop(columns="z"), other)
+    ]
+    assert rows[0]["rows"] == rows[1]["rows"] != rows[2]["rows"]
+
+
+def test_a_regressor_makes_whole_numbers_a_regression(tmp_path):
+    X, y = np.arange(12.0)[:, None], np.arange(12) % 3
+    (run,) = karat.evaluate({"m": Ridge()}, X, y, folds=2, output=tmp_path)
+    assert {"rmse"} <= set(run.scores()["metric"])
+    (run,) = karat.evaluate({"m": LogisticRegression()}, X, y, folds=2, output=tmp_path)
+    assert {"acc"} <= set(run.scores()["metric"])
+
+
+@pytest.mark.parametrize(
+    "models, tasks, more, word",
+    [
+        ("dummy", frame_of(), {}, "x, z, label"),
+        ("dummy", ["adult"], {"target": "y"}, "target has no effect"),
+        ("dummy", "adult", {"groups": "g", "sample_weight": "w"}, "groups and sample_weight have"),
+        ("dummy", "quickstart", {"cv": 3}, '"quickstart" has folds of its own'),
+        ("dummy", ["penguins"], {"cv": 3}, '"penguins"'),
+        ("dummy", frame_of(), {"target": "label", "seeds": 2}, "seeds=2 has no effect"),
+        ("dummy", frame_of(), {"target": "label", "budget": 1.0}, "budget has no effect"),
+        ("dummy", frame_of(), {"target": "label", "folds": [0]}, "only_folds"),
+        ("dummy", frame_of(), {"target": "label", "workers": 2, "n_jobs": 2}, "remove one"),
+        ("dummy", frame_of(), {"target": "label", "n_jobs": 0}, "n_jobs"),
+        ("dummy", (frame_of(), frame_of()), {"target": "label", "folds": 3}, "folds=3 has no"),
+        ("dummy", (frame_of(), frame_of()), {"target": "label", "cv": 3}, "train and a test part"),
+        ("dummy", "no.csv", {"target": "y", "groups": [1]}, "name of a column"),
+    ],
+)
+def test_an_option_without_effect_is_an_error(models, tasks, more, word, tmp_path):
+    with pytest.raises(DefinitionError, match=word):
+        karat.evaluate(models, tasks, output=tmp_path, **more)
+    assert not list(tmp_path.iterdir())
+
+
+def test_n_jobs_counts_cores_as_scikit_learn_does(monkeypatch):
+    monkeypatch.setattr("karat.execution.evaluation.available_cores", lambda: 8)
+    assert [worker_count(0, n) for n in (None, 1, 3, -1, -2, -100)] == [0, 1, 3, 8, 7, 1]
 
 
 # -- planning -------------------------------------------------------------------------------

@@ -298,8 +298,8 @@ facts = {"killed": 0, "exact": [], "double": 0}
 _, longest = start(output + "-whole", None)
 for round in range(2):
     for part in range(1, shards + 1):
-        # CPU time does not depend on the load; the first shard ends, so that there is a plan
-        moment = draw.uniform(0.05, 0.6) * longest if round or part > 1 else None
+        # a shard is about a quarter of the jobs; the first one ends, so that there is a plan
+        moment = draw.uniform(0.02, 0.25) * longest if round or part > 1 else None
         options = {"shard": f"{part}/{shards}", "resume": True}
         facts["killed"] += start(output, moment, **options)[0]
     found = karat.gather(output, output + "-gathered")
@@ -312,7 +312,7 @@ found = karat.gather(output, output + "-gathered")
 facts["complete"], facts["double"] = found.is_complete, len(found.double)
 
 for kill in range(4):
-    moment = draw.uniform(0.1, 0.8) * longest if kill < 3 else None
+    moment = draw.uniform(0.02, 0.4) * longest if kill < 3 else None
     for claim in Path(output + "-claims").glob("*.[0-9]"):
         os.utime(claim, (1, 1))  # the lease of the killed shard expires
     facts["killed"] += start(output + "-claimed", moment, claim=output + "-claims")[0]

@@ -364,7 +364,9 @@ def test_lone_surrogates_of_a_model_become_escapes(two_classes, tmp_path, worker
             return items
 
     model = adapt(Odd(), "odd")
-    (run,) = karat.evaluate([model], [two_classes()], output=tmp_path, workers=workers, folds=[0])
+    (run,) = karat.evaluate(
+        [model], [two_classes()], output=tmp_path, workers=workers, only_folds=[0]
+    )
     (record,) = run.records()
     assert (record["status"], record["info"]) == ("failed", "ValueError: raised \\udc81")
     text = run.log(record).read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.data.query_generators import partial_rows
-from karat.errors import DefinitionError, MissingExtra, Unavailable
+from karat.errors import DefinitionError, KaratWarning, MissingExtra, Unavailable
 from karat.execution.plan import PlannedTask, decline_reason, job_spec, make_plan, pick_tasks
 from karat.models.adapters import adapt
 from karat.models.model import Model
@@ -181,11 +181,35 @@ def test_the_heads_of_a_fold_are_consecutive(two_classes, line):
 def test_folds_can_be_chosen_or_limited(two_classes):
     task = two_classes(split={"use": "kfold", "folds": 5, "repeats": 2})
     assert plan([task]).tasks[0].folds == tuple(range(10))
-    assert plan([task], folds=[3, 0, 3]).tasks[0].folds == (0, 3)
+    assert plan([task], only_folds=[3, 0, 3]).tasks[0].folds == (0, 3)
     assert plan([task], max_folds=2).tasks[0].folds == (0, 1)
     assert plan([task]).tasks[0].repeats == (0,) * 5 + (1,) * 5
-    (message,) = mistakes([task], folds=[1, 10])
+    (message,) = mistakes([task], only_folds=[1, 10])
     assert "fold 10" in message and "0 to 9" in message
+
+
+def test_a_number_of_folds_sets_the_split_everywhere(two_classes):
+    task = two_classes(split={"use": "kfold", "repeats": 2})
+    for found in (plan([task], folds=3), plan([dataclasses.replace(task, folds=3)])):
+        assert found.tasks[0].folds == tuple(range(6))
+        assert found.tasks[0].task.split["folds"] == 3
+    written = plan([two_classes(split={"use": "kfold", "repeats": 2, "folds": 3})])
+    assert written.tasks[0].asked == found.tasks[0].asked
+    # it is not cut by a constraint; a number of the call replaces that of the task
+    assert plan([dataclasses.replace(task, folds=3)], max_folds=2).tasks[0].folds == tuple(range(6))
+    assert len(plan([dataclasses.replace(task, folds=3)], folds=4).tasks[0].folds) == 8
+    assert plan([dataclasses.replace(task, max_folds=1)]).tasks[0].folds == (0,)
+
+
+@pytest.mark.parametrize("split", ["holdout", "all", {"use": "fixed", "test": [0]}])
+def test_a_number_of_folds_without_effect_is_a_mistake(two_classes, split):
+    (message,) = mistakes([two_classes(split=split, folds=3)])
+    assert "folds=3 has no effect" in message and "halves" in message
+    (message,) = mistakes([two_classes(split=split)], folds=3)
+    assert "folds=3 has no effect: halves has a split" in message
+    with pytest.warns(KaratWarning, match="no effect on other:"):
+        found = plan([two_classes(), two_classes("other", split=split)], folds=3)
+    assert len(found.tasks[0].folds) == 3
 
 
 def test_rows_are_limited_alike_for_tasks_on_one_dataset(two_classes):

@@ -142,7 +142,9 @@ def rows(nasty, tmp_path_factory):
         for seconds, names in ((3, ENDLESS), (900, WANTED.keys() - ENDLESS)):
             limited = task(max_runtime_seconds=seconds, max_mem_size_mb=900, cores=1)
             models = {name: getattr(nasty, name)() for name in sorted(names)}
-            runs += karat.evaluate(models, [limited], output=place / "out", workers=2, folds=[0])
+            runs += karat.evaluate(
+                models, [limited], output=place / "out", workers=2, only_folds=[0]
+            )
     found = {run.model: run.records() for run in runs}
     return found, (place / "pids").read_text().split()
 
@@ -188,7 +190,7 @@ def test_a_limit_of_the_task_replaces_that_of_the_constraint(nasty, tmp_path):
     define.write_text(
         "constraints:\n  quick: {max_runtime_seconds: 0.3, description: Little time.}\n"
     )
-    given = {"define": define, "constraint": "quick", "output": tmp_path / "out", "folds": [0]}
+    given = {"define": define, "constraint": "quick", "output": tmp_path / "out", "only_folds": [0]}
     (run,) = karat.evaluate({"spin": nasty.Spin()}, [task()], **given)
     assert run.records()[0]["status"] == "timeout"
     assert "0.3 s" in run.records()[0]["info"]
@@ -216,7 +218,7 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
         "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
         "data = karat.Dataset.from_table(frame, target='y', name='line', kind='regression')\n"
         "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
-        "(run,) = karat.evaluate({'slow': slow}, [task], folds=[0])\n"
+        "(run,) = karat.evaluate({'slow': slow}, [task], only_folds=[0])\n"
         "print(run.records()[0]['status'])\n"
     )
     done = script(tmp_path / "slow.py", cwd=tmp_path)

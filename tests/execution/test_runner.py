@@ -423,7 +423,7 @@ def test_failed_jobs_are_run_again_only_on_request(two_classes, models, tmp_path
 
 
 def test_more_tasks_and_folds_are_added_to_the_run(two_classes, line, tmp_path):
-    (first,) = karat.evaluate(OneHotTable(), [two_classes()], output=tmp_path, folds=[1])
+    (first,) = karat.evaluate(OneHotTable(), [two_classes()], output=tmp_path, only_folds=[1])
     jobs, (run,) = resumed(OneHotTable(), [two_classes(), line()], output=tmp_path)
     assert run.folder == first.folder
     assert [job[1:] for job in jobs] == [("halves", 0), ("line", 0), ("line", 1)]

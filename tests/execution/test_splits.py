@@ -132,7 +132,7 @@ def test_more_repeats_do_not_change_the_first_ones():
         {"use": "holdout", "train_rows": 16, "repeats": 3},
     ],
 )
-def test_folds_depend_on_the_seed_and_the_dataset_name(how):
+def test_folds_depend_on_the_seed_and_the_targets_or_the_name(how):
     data = classes(LABELS)
     first = split(data, how, 11)
     before = np.random.get_state()
@@ -142,8 +142,11 @@ def test_folds_depend_on_the_seed_and_the_dataset_name(how):
     assert same(first, split(data, how, 11))
     np.random.set_state(before)
     assert not same(first, split(data, how, 12))
-    # another data set of the same size is not cut at the same places
-    assert not same(first, split(classes(LABELS, name="other"), how, 11))
+    # another data set of the same size is not cut at the same places, but a renamed one is
+    assert not same(first, split(classes(LABELS[::-1]), how, 11))
+    assert same(first, split(classes(LABELS, name="other"), how, 11))
+    named, other = (classes(LABELS, name=name).with_drawn_by("name") for name in ("toy", "other"))
+    assert not same(split(named, how, 11), split(other, how, 11))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_folds_depend_on_the_seed_and_the_dataset_name(how):
         (classes(LABELS), {"folds": True}, "True"),
         (classes(LABELS), {"repeats": 0}, "repeats"),
         (classes(LABELS), {"fold": 3}, '"folds"'),
-        (classes(LABELS), {"folds": 61}, "60 questions"),
+        (classes(LABELS), {"folds": 61}, "60 rows"),
         (classes(LABELS), {"folds": 31}, "class"),
         (classes(LABELS, GROUPS), {"folds": 16}, "15 groups"),
         (numbers(20), {"stratified": True}, "stratified"),

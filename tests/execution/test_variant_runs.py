@@ -144,7 +144,7 @@ def test_heads_get_the_stored_numbers_in_training_and_in_test(tmp_path, words, c
             return np.array(["A"] * len(X))
 
     task = words(probe={"use": "trained", "head": "recorder", "scale": "plain"})
-    karat.evaluate({"e": Letters()}, task, output=tmp_path, precision=["binary"], folds=0)
+    karat.evaluate({"e": Letters()}, task, output=tmp_path, precision=["binary"], only_folds=0)
     assert [each.tolist() for each in seen[2:]] == [[-1.0, 1.0]] * 2
     assert all(len(each) > 2 for each in seen[:2])
 
@@ -293,7 +293,7 @@ def test_wrong_options_exit_with_2(tmp_path, cli, options, word):
 def test_the_options_of_the_command_line(tmp_path, cli):
     given = ["-m", "onehot", "-m", "dummy", "--dimensions", "2,3", "--precision", "int8,binary"]
     code, out, _ = cli(
-        "run", "diabetes", *given, "-f", 0, "-w", 0, "-o", tmp_path, "--format", "json"
+        "run", "diabetes", *given, "--only-fold", 0, "-w", 0, "-o", tmp_path, "--format", "json"
     )
     names = {"onehot", "dummy", *(f"onehot@{d}d-{p}" for d in (2, 3) for p in ("int8", "binary"))}
     assert code == 0 and {row["model"] for row in json.loads(out)} == names

@@ -247,6 +247,8 @@ def test_vectors_of_columns_are_cached_by_content(monkeypatch, tmp_path):
             file.write(f"{len(columns)}\n")
         return [[float(len(column)), float(hash(str(column.iloc[0])) % 7)] for column in columns]
 
+    sizes.cache = True  # as it reads nothing else; without it, nothing is kept between runs
+
     def runs(tables):
         data = karat.Dataset.from_tables(tables, types, name="cached")
         task = karat.Task("cached", data, metrics=["acc"])

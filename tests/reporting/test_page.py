@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -341,11 +342,15 @@ KEYS = {
     *("scores", "spread", "folds", "states", "tests", "curves", "robustness", "learning"),
     *("details", "failures", "maps", "cards", "checks", "runs", "cut"),
     *("groups", "verdict", "partial", "cheapest"),
+    "where",  # the folder of the runs, as commands on the page name it
 }
+#: ``differences`` is what each task shows about each pair, for a selection of a few tasks
+TESTS = {"procedure", "friedman", "why", "cliques", "pairs", "by_task", "differences", "groups"}
 MODEL = {
     *("name", "model", "run", "suite", "constraint", "stamp", "seed", "rank", "low", "high", "tie"),
     *("few", "seconds", "memory_mb", "dimensions", "failed", "declined", "elo", "borda", "wins"),
     *("command", "pareto", "top"),
+    "place",  # orders models of equal rank as a leaderboard of the selected tasks does
 }
 TASK = {
     "name",
@@ -369,6 +374,27 @@ def tidy(models, tasks, folds=1, seed=0, missing=0.0):
     return table[rng.random(len(table)) >= missing]
 
 
+def check_differences(found):
+    """Check the tests of single tasks: one row for each pair of models that both take the task."""
+    assert set(found["tests"]) == TESTS
+    assert len(found["tests"]["differences"]) == len(found["tasks"])
+    takers = [[m for m, sign in enumerate(states) if sign in ".f"] for states in found["states"]]
+    whole = sum(math.comb(len(taking), 2) for taking in takers) <= module.MAX_DIFFERENCES
+    for taking, test in zip(takers, found["tests"]["differences"], strict=True):
+        if len(taking) < 2 or not whole:
+            assert test is None
+            continue
+        assert set(test) == {"test", "why", "claim", "step", "pairs"}
+        assert bool(test["test"]) != bool(test["why"])
+        assert [row[:2] for row in test["pairs"]] == [
+            [a, b] for a, b in itertools.combinations(taking, 2)
+        ]
+        for _, _, _gain, error, freedom, p in test["pairs"]:
+            assert p is None or (0 <= p <= 1 and test["test"])
+            assert error is None or error >= 0
+            assert freedom is None or freedom >= 0
+
+
 def check_shape(found):
     """Check what the scripts rely on: keys, lengths of lists, no NaN."""
     assert set(found) == KEYS
@@ -389,6 +415,9 @@ def check_shape(found):
         )
         assert set(group["tasks"]) <= set(range(tasks))
         assert {verdict["winner"], verdict["next"]} <= {None, *group["models"]}
+    check_differences(found)
+    assert sorted(model["place"] for model in found["models"]) == list(range(models))
+    assert isinstance(found["where"], str)
     places = [each["model"] for part in ("failures", "maps", "runs") for each in found[part]]
     assert all(0 <= place < models for place in places)
     assert all(0 <= int(task) < tasks for task in found["details"])
@@ -450,6 +479,8 @@ def test_the_order_of_runs_changes_nothing(make_run):
     scores = {"a": [0.9, 0.8], "b": [0.5, 0.6], "c": [0.2, 0.1]}
     runs = [make_run(name, {"t": own, "u": own[:1]}) for name, own in scores.items()]
     assert make_bundle(runs) == make_bundle(runs[::-1]) == make_bundle(runs)
+    equal = [make_run(name, {"t": [0.5, 0.6], "u": [0.4]}) for name in "xyz"]
+    assert make_bundle(equal) == make_bundle(equal[::-1])
 
 
 AMLB = """\
@@ -639,7 +670,7 @@ def test_many_tasks_have_the_same_tests_everywhere(repeats):
     found = make_bundle(table)
     assert found["tests"]["procedure"] == "max-T over tasks"
     check_pairs(table, found)
-    drawn = plots.tested(plots.PlotData(table, None, "worst").compared)
+    drawn = plots.tested(plots.PlotData(table, None, "worst"))
     expected = np.array(found["tests"]["pairs"]["p"], dtype=float)
     names = [model["name"] for model in found["models"]]
     places = [names.index(name) for name in drawn.models]

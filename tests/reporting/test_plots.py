@@ -59,7 +59,7 @@ def runs(tmp_path_factory):
     output = tmp_path_factory.mktemp("runs")
     models = ["onehot", "dummy", "random"]
     return karat.evaluate(
-        models, ["diabetes", "penguins", "breast-cancer"], folds=[0, 1], output=output
+        models, ["diabetes", "penguins", "breast-cancer"], only_folds=[0, 1], output=output
     )
 
 
@@ -95,7 +95,23 @@ def test_models_with_too_few_tasks_are_gray():
     gray = matplotlib.colors.to_rgba(FAINT)
     # it is the first of its only task
     assert [tuple(c) == gray for c in colors] == [True] + [False] * 4
-    assert "too few tasks" in " ".join(texts(picture.to_bytes("svg")))
+    assert "ranked on few tasks" in " ".join(texts(picture.to_bytes("svg")))
+
+
+def test_on_a_few_tasks_board_and_cd_show_what_these_tasks_show():
+    rows = table(tasks=3, folds=8)
+    board = leaderboard(rows)
+    picture = draw("board", rows)
+    axes = picture.figure.axes[0]
+    points = np.asarray(axes.collections[1].get_offsets())
+    assert points[:, 0] == pytest.approx(board["difference"].to_numpy())
+    assert row_names(axes.child_axes[0]) == list(board["tie"]) and set(board["tie"]) != {""}
+    for kind in ("board", "cd"):
+        written = " ".join(texts(draw(kind, rows).to_bytes("svg")))
+        assert "on average over these tasks (t over these tasks, Bonferroni" in written
+        assert "needs at least 6 tasks" in written and "not tested" not in written
+    found = differences.tested(PlotData(rows, None, "worst"))
+    assert found.tests.letters == tuple(board["tie"])
 
 
 def test_a_heat_map_has_the_scores_of_the_table_and_the_colours_of_its_ranks():
@@ -145,7 +161,7 @@ def test_cd_has_the_mean_ranks_of_the_leaderboard():
     turned = {f"{rank:.2f}  {name}" for name, rank in board["rank"].items()}
     written = {text.get_text() for text in picture.figure.axes[0].texts}
     assert len(written) == 6 and written <= expected | turned
-    found = differences.tested(PlotData(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst"))
     assert found.models == list(board.index)
     assert found.ranks == pytest.approx(board["rank"].to_numpy())
 
@@ -153,14 +169,14 @@ def test_cd_has_the_mean_ranks_of_the_leaderboard():
 def test_cd_has_the_ranks_of_a_leaderboard_with_missing_cells():
     rows = table(6, tasks=12, folds=1)
     rows = rows[(rows["model"] != "m0") | ~rows["task"].isin(["t0", "t1", "t2"])]
-    found = differences.tested(PlotData(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst"))
     assert found.ranks.tolist() == leaderboard(rows)["rank"].tolist()
     assert found.tests.ranks.tolist() == found.ranks.tolist()
 
 
 def test_bars_join_the_cliques_that_tests_leave_together():
     rows = table(6, tasks=10, folds=1, seed=1)
-    found = differences.tested(PlotData(rows, None, "worst").compared)
+    found = differences.tested(PlotData(rows, None, "worst"))
     for clique in found.cliques:
         p = found.tests.pairs[np.ix_(clique, clique)]
         assert (p >= 0.05).all()
@@ -183,7 +199,7 @@ def test_cd_ranks_equal_the_leaderboard_with_missing_scores(rule):
     rows = rows[(rng.random(len(rows)) > 0.1) | (rows["task"] < "t3")].copy()
     rows.loc[(rows["task"] == "t1") & (rows["model"] == "m5"), "value"] = np.nan
     rows.loc[rows["task"] == "t0", "value"] = 0.5
-    found = differences.tested(PlotData(rows, None, rule).compared)
+    found = differences.tested(PlotData(rows, None, rule))
     board = leaderboard(rows, missing=rule)
     assert found.ranks == pytest.approx(board.loc[found.models, "rank"].to_numpy())
     assert found.ranks == pytest.approx(found.tests.ranks, abs=1e-9)

@@ -41,6 +41,12 @@ def test_empty_and_infinite_cells_are_missing(cell):
     assert number(cell) is None
 
 
+@pytest.mark.parametrize("cell", ["1_0", "true", "٣", "0x1"])
+def test_cells_are_numbers_of_the_one_pattern(cell):
+    with pytest.raises(ValueError, match=cell):
+        number(cell)
+
+
 def test_cells_are_read_with_their_line(tmp_path):
     path = tmp_path / "results.csv"
     path.write_text("task,fold,acc\niris,0,0.5\niris,one,high\n")

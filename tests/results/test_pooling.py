@@ -261,6 +261,21 @@ def test_models_without_a_common_seed_have_a_column_each(make):
     assert board["rank"].isna().all()
 
 
+def test_two_targets_of_a_table_file_are_two_tasks(make):
+    def of(target, data):
+        return {"about": {"table": {"file": "t.csv", "target": target}}, "fingerprint": data}
+
+    runs = [
+        make("a", {"t": [0.1]}, task=of("x", "1")),
+        make("a", {"t": [0.2]}, task=of("y", "2")),
+        make("b", {"t": [0.3]}, task=of("y", "2")),
+    ]
+    assert leaderboard(runs).attrs["tasks"] == ["t-x", "t-y"]
+    assert leaderboard(runs[1:]).attrs["tasks"] == ["t"]
+    changed = make("b", {"t": [0.3]}, task=of("y", "3"))
+    assert len(leaderboard([*runs, changed]).attrs["tasks"]) == 3
+
+
 def test_questions_of_a_run_are_named_after_its_tasks(make):
     run = make("a", {"t": [0.1], "u": [0.2]})
     assert {name: each.label for name, each in name_questions([run])[0].items()} == {

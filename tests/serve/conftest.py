@@ -42,7 +42,7 @@ suites:
   mine: {tasks: [halves, again], models: [onehot]}
 constraints:
   small: {max_runtime_seconds: 9000, max_mem_size_mb: 4096, cores: 1}
-  endless: {folds: 1}
+  endless: {max_folds: 1}
 """
 GATE = """
     import os, pathlib, time

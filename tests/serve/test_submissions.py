@@ -468,7 +468,7 @@ def test_an_error_of_karat_run_is_shown(web, tools, monkeypatch):
     monkeypatch.setattr(submissions, "run_arguments", lambda *_: ["run", "--nonsense"])
     data = ended(web, start(web, suite="halves", models=["dummy"]), tools)
     assert (data["status"], data["code"]) == ("failed", 2)
-    assert "No such option '--nonsense'" in data["output"]
+    assert "there is no option --nonsense." in data["output"]
 
 
 # -- what can be evaluated -------------------------------------------------------------------
@@ -541,7 +541,7 @@ def test_arguments_of_karat_run(tmp_path):
         *("run", f"--output={tmp_path}", "--constraint=small", "--workers=2", "--seed=7"),
         *("--resume", "--retry-failed", "--quiet", f"--define={Path.cwd() / 'my.yaml'}"),
         *("--model=onehot", f"--model=a.txt={uploads.vectors / 'a.txt'}", "--task=halves"),
-        *("--fold=0", "--fold=1", "--", "mine"),
+        *("--only-fold=0", "--only-fold=1", "--", "mine"),
     ]
 
 

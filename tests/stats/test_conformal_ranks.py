@@ -86,32 +86,44 @@ def test_exchangeable_tasks_are_covered_at_least_nominally(seed, tasks, models, 
 @given(seed=st.integers(0, 10_000), models=st.integers(2, 5))
 def test_alike_tasks_are_covered_at_least_nominally_over_classes(seed, models):
     rng = np.random.default_rng(seed)
-    classes = np.repeat(["a", "b"], 25)
+    classes, facts = np.repeat(["a", "b"], 25), np.repeat([[0.0, 1.0], [1.0, 0.0]], 25, axis=0)
     skill = rng.normal(0, 1, (models, 2)).repeat(25, axis=1)
     noise = np.where(classes == "a", 0.2, 2.0)
     ranks = ranks_of(skill + rng.normal(0, 1, (models, 50)) * noise)
     hits = np.zeros(models)
     for t in range(50):
         others = np.arange(50) != t
-        low, high = alike_rank_bounds(ranks[:, others], classes[others], classes[t])
+        low, high = alike_rank_bounds(ranks[:, others], facts[others], facts[t])
         hits += (low <= ranks[:, t]) & (ranks[:, t] <= high)
     assert (hits / 50 >= 0.9 - 1e-12).all()
 
 
 def test_alike_tasks_narrow_the_interval_where_a_model_changes_its_place():
     rng = np.random.default_rng(0)
-    classes = np.repeat(["a", "b"], 30)
+    facts = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
     scores = rng.normal(0, 0.3, (6, 60)) + np.arange(6)[:, None]
     scores[0, :30] += 6  # the worst of b is the best of a
     ranks = ranks_of(scores)
     low, high = next_rank_bounds(ranks)
     assert (low[0], high[0]) == (1, 6)
-    low, high = alike_rank_bounds(ranks, classes, "a")
+    low, high = alike_rank_bounds(ranks, facts, facts[0])
     assert (low[0], high[0]) == (1, 1)
-    low, high = alike_rank_bounds(ranks, classes, "b")
+    low, high = alike_rank_bounds(ranks, facts, facts[-1])
     assert (low[0], high[0]) == (6, 6)
-    few = np.repeat(["a", "b"], [45, 15])
-    assert np.isnan(alike_rank_bounds(ranks, few, "b")).all()
+    few = np.repeat([[0.0], [1.0]], [45, 15], axis=0)
+    assert np.isnan(alike_rank_bounds(ranks, few, few[-1])).all()
+
+
+def test_alike_tasks_have_their_own_spread():
+    """Ranks vary in one class only: its interval is wide, that of the other narrow."""
+    rng = np.random.default_rng(1)
+    facts = np.repeat([[0.0], [1.0]], 40, axis=0)
+    scores = rng.normal(0, 1, (8, 80)) * np.where(facts[:, 0] == 0, 0.2, 3) + np.arange(8)[:, None]
+    ranks = ranks_of(scores)
+    low, high = next_rank_bounds(ranks)
+    steady, unsteady = (alike_rank_bounds(ranks, facts, facts[t]) for t in (0, -1))
+    assert np.mean(steady[1] - steady[0]) < 0.6 * np.mean(high - low)
+    assert np.mean(unsteady[1] - unsteady[0]) >= np.mean(high - low)
 
 
 def test_skipped_tasks_do_not_break_the_coverage():

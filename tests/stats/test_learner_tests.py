@@ -15,6 +15,7 @@ from karat.stats.learner_tests import (
     noise_of_folds,
     noise_of_seeds,
     wider,
+    with_shared_rows,
 )
 
 
@@ -33,10 +34,16 @@ def test_folds_of_several_repeats_share_rows():
     assert noise.variance[0] == pytest.approx(6.0 * (1 / 8 + 0.25)) and noise.freedom[0] == 7
 
 
-def test_p_is_that_of_a_t_test_with_two_more_degrees_of_freedom():
-    noise = FitNoise(np.array([0.04, 0.0]), np.array([4.0, 4.0]))
-    p = noise.p_values(np.array([0.6, 0.6]))
-    assert p[0] == pytest.approx(2 * stats.t.sf(3.0, 6)) and np.isnan(p[1])
+def test_items_add_degrees_of_freedom_as_they_explain_the_variance():
+    noise = FitNoise(np.array([0.04, 0.04, 0.0]), np.array([4.0, 4.0, 4.0]))
+    p = noise.p_values(np.array([0.6, 0.6, 0.6]), np.array([0.04, 0.01, 0.04]))
+    assert p[:2] == pytest.approx(2 * stats.t.sf(3.0, [7, 4.75])) and np.isnan(p[2])
+
+
+def test_items_of_learners_have_a_quarter_more_variance():
+    z = np.array([0.0, 1.0, 2.5])
+    p = with_shared_rows(2 * stats.norm.sf(z))
+    assert p == pytest.approx(2 * stats.norm.sf(z / np.sqrt(1.25)))
 
 
 def test_seeds_add_what_the_items_do_not_show():
@@ -88,27 +95,38 @@ def test_the_wider_interval_decides():
         FitNoise(np.array([0.2, 4.0, np.nan]), np.array([4.0, 4.0, np.nan])),
     )
     error, freedom = wider(of_items, 101, noise)
-    assert error.tolist() == [1.0, 2.0, 1.0] and freedom.tolist() == [100.0, 6.0, 100.0]
+    assert error.tolist() == [np.sqrt(1.25), 2.0, 1.0] and freedom.tolist() == [100.0, 4.75, 100.0]
 
 
-@pytest.mark.parametrize("training", [0.0, 0.5, 1.0, 2.0, 4.0])
+def separated(folds: np.ndarray) -> tuple[float, float]:
+    """Return how often boards × folds are separated, and by their items, of variance 1, alone."""
+    means, of_items = folds.mean(axis=1), np.ones(len(folds))
+    noise = noise_of_folds(folds, [0] * folds.shape[1], ratio=0.25)
+    items = 2 * stats.norm.sf(np.abs(means))
+    p = np.maximum(with_shared_rows(items), noise.p_values(means, of_items))
+    return float(np.mean(p < 0.05)), float(np.mean(items < 0.05))
+
+
+@pytest.mark.parametrize("training", [0.0, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_two_equal_learners_are_rarely_separated(training):
     """Item noise of variance 1, and training noise of this variance, on five folds."""
     rng = np.random.default_rng(5)
-    boards = 4000
-    folds = rng.normal(0, np.sqrt(5 * (1 + training)), (boards, 5))
-    by_fits = noise_of_folds(folds, [0] * 5, ratio=0.25).p_values(folds.mean(axis=1))
-    by_items = 2 * stats.norm.sf(np.abs(folds.mean(axis=1)))
-    false = np.mean(np.maximum(by_fits, by_items) < 0.05)
-    assert false <= 0.075
-    if training >= 1:  # the test on items alone
-        assert np.mean(by_items < 0.05) > 0.15
+    false, by_items = separated(rng.normal(0, np.sqrt(5 * (1 + training)), (8000, 5)))
+    assert false <= 0.065
+    if training >= 1:
+        assert by_items > 0.15
 
 
-def test_stable_learners_keep_two_thirds_of_the_power():
+def test_training_rows_that_folds_share_rarely_separate():
+    """No difference between folds shows that both models have been lucky with their rows."""
+    rng = np.random.default_rng(7)
+    folds = rng.normal(0, np.sqrt(5), (8000, 5)) + rng.normal(0, np.sqrt(0.7), (8000, 1))
+    false, by_items = separated(folds)
+    assert false <= 0.07 < 0.11 < by_items
+
+
+@pytest.mark.parametrize(("difference", "share"), [(1.96, 0.58), (2.8, 0.72)])
+def test_stable_learners_keep_most_of_the_power(difference, share):
     rng = np.random.default_rng(6)
-    folds = rng.normal(1.96, np.sqrt(5), (8000, 5))
-    by_fits = noise_of_folds(folds, [0] * 5, ratio=0.25).p_values(folds.mean(axis=1))
-    by_items = 2 * stats.norm.sf(np.abs(folds.mean(axis=1)))
-    power = np.mean(np.maximum(by_fits, by_items) < 0.05)
-    assert power >= 0.64 * np.mean(by_items < 0.05)
+    power, by_items = separated(rng.normal(difference, np.sqrt(5), (8000, 5)))
+    assert power >= share * by_items

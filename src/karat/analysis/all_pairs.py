@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,10 @@ from karat.analysis.item_tests import Separation
 from karat.analysis.leaderboard import TaskTests, connected, enough_tasks, find_these_tasks
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.core.formatting import count, records, write_tables
+from karat.core.metric_names import recorded_metric
+from karat.core.notebook import displayed
 from karat.errors import DataError, DefinitionError, did_you_mean
-from karat.results.clusters import cluster_scores
+from karat.results.clusters import cluster_scores, unit_notes
 from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
 from karat.results.pooling import DOT
 from karat.results.run import Run
@@ -93,6 +94,7 @@ class ManyModels:
     letters: tuple[str, ...] = ()
 
 
+@displayed("sentence", "pairs", "notes")
 @dataclass(frozen=True, eq=False)
 class AllPairs:
     """Many models, each pair of them compared.
@@ -175,9 +177,6 @@ class AllPairs:
         ]
         tables = {"pairs": self.pairs, "models": ranks.iloc[self.many.order]}
         return write_tables(folder, "all", tables)
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(self.sentence)}</p>{self.pairs.to_html(index=False)}"
 
 
 def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> AllPairs:
@@ -358,32 +357,44 @@ def compare_all(
     chosen = given.metrics
     if metric is not None:
         rows = given.scores
-        measured = dict.fromkeys(rows.loc[rows["metric"] == metric, "task"])
-        chosen = choose_metric(metric, measured, rows["metric"])
+        name = recorded_metric(metric, rows["metric"])
+        chosen = choose_metric(name, rows["task"][rows["metric"] == name], rows["metric"])
     cells = make_cells(given, chosen)
     notes: list[str] = []
     if models:
         cells = _named(cells, models)
     cells = _largest_group(given, cells, notes)
     compared = apply_missing_rule(cells, RULES[0]).by_name()
-    few = ranked_on_few(compared.takes) | ~compared.takes.any(axis=1)
+    few = _takes_few(compared.takes, cells.models)
     if few.any():
         names = ", ".join(np.array(cells.models, dtype=object)[few])
         notes.append(f"Left out for too few tasks: {names}.")
     values = pd.DataFrame(scale_scores(compared), index=cells.models, columns=compared.tasks)[~few]
-    separation = separate_models(given, compared, chosen, test)
-    separation = replace(separation, p=separation.p[np.ix_(~few, ~few)])
+    tests = TaskTests(given, chosen)
+    tested = separate_models(compared, tests, test)
+    separation = replace(tested, p=tested.p[np.ix_(~few, ~few)])
     mean = mean_ranks(rank_each(compared.values, compared.takes))[~few]
     found = _all_pairs(values.dropna(axis=1, how="all"), mean, separation)
-    found = replace(found, pairs=_count_failed(found, compared, ~few))
     notes.append("Differences are on a scale on which each task's best model is 1, its worst 0.")
+    notes += [*_missing_notes(found), *_unit_notes(tests)]
+    pairs = _count_failed(found, compared, ~few)
+    return replace(found, pairs=pairs, notes=notes)
+
+
+def _missing_notes(found: AllPairs) -> list[str]:
     missing = int(found.values.isna().to_numpy().sum())
-    if missing:
-        notes.append(
-            f"{missing} of {found.values.size} scores are missing: a pair is tested on the tasks "
-            f"that both have; {found.many.omnibus} tests all models with those that each task has."
-        )
-    return replace(found, notes=notes)
+    if not missing:
+        return []
+    return [
+        f"{missing} of {found.values.size} scores are missing: a pair is tested on the tasks "
+        f"that both have; {found.many.omnibus} tests all models with those that each task has."
+    ]
+
+
+def _unit_notes(tests: TaskTests) -> list[str]:
+    """Return what the unit of the tests on items was, if any were made."""
+    on_items = {task: (own.clusters, own.items) for task, own in tests.made.items() if own.items}
+    return unit_notes(on_items, tests.given.cluster)
 
 
 def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
@@ -395,19 +406,36 @@ def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
     return cells.only(first.tasks, first.models) if others else cells
 
 
-def separate_models(
-    given: Gathered, compared: RankedScores, metrics: Mapping[str, str], test: str = "max-t"
-) -> Separation:
+def _takes_few(takes: np.ndarray, models: Sequence[str]) -> np.ndarray:
+    """Return which models take too few tasks to be compared; raise if no two share a task.
+
+    If only one model takes enough, as one with the runs of two suites, the shared tasks count.
+    """
+    shared = takes[:, takes.sum(axis=0) > 1]
+    if not shared.size:
+        names = ", ".join(models)
+        what = f"{names} share no task" if len(models) > 1 else f"got {names or 'none'}"
+        raise DataError(
+            f"a comparison needs at least 2 models with a common task, {what}. Run them on the "
+            f"same suite into one folder."
+        )
+    few = ranked_on_few(takes) | ~takes.any(axis=1)
+    if (~few).sum() > 1:
+        return few
+    return ranked_on_few(shared) | ~shared.any(axis=1)
+
+
+def separate_models(compared: RankedScores, tests: TaskTests, test: str = "max-t") -> Separation:
     """Return which models differ: over tasks, on a few tasks, or on a single one.
 
     On two to five tasks the means over these tasks are tested, as for a leaderboard's letters.
-    ``compared`` has its tasks sorted by name; ``metrics`` are those of each task.
+    ``compared`` has its tasks sorted by name; ``tests`` are those of each task.
     """
     contested = np.flatnonzero(compared.takes.sum(axis=0) > 1)
     if len(contested) == 1:
-        return TaskTests(given, metrics).of(compared, int(contested[0]))
+        return tests.of(compared, int(contested[0]))
     if test == "max-t" and len(contested) and not enough_tasks(compared.takes[:, contested]):
-        these = find_these_tasks(compared, TaskTests(given, metrics))
+        these = find_these_tasks(compared, tests)
         if these is not None:
             return Separation(these.p, these.test, these.why)
     return separate(scale_scores(compared), rank_each(compared.values, compared.takes), test)

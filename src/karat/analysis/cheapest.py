@@ -35,6 +35,7 @@ from karat.core.formatting import (
     signed,
     write_tables,
 )
+from karat.core.metric_names import recorded_metric
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import (
     FAILED,
@@ -486,8 +487,9 @@ class ModelDifferences:
         if self.metric is None:
             return self.given.chosen({})
         scores = self.given.scores
-        tasks = dict.fromkeys(scores.loc[scores["metric"] == self.metric, "task"])
-        return choose_metric(self.metric, tasks, scores["metric"])
+        metric = recorded_metric(self.metric, scores["metric"])
+        tasks = dict.fromkeys(scores.loc[scores["metric"] == metric, "task"])
+        return choose_metric(metric, tasks, scores["metric"])
 
     def _against(self, reference: str) -> dict[str, _Against]:
         if reference not in self._known:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from itertools import chain
@@ -32,6 +32,7 @@ from karat.analysis.score_matrix import RULES as MISSING_RULES
 from karat.analysis.score_matrix import ModelGroup, RankedScores, apply_missing_rule, check_rule
 from karat.analysis.skipped_tasks import TaskLevels
 from karat.core.formatting import count
+from karat.core.notebook import table_html
 from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
@@ -45,6 +46,7 @@ from karat.results.load import (
     gather_scores,
     make_cells,
 )
+from karat.results.pooling import table_target
 from karat.results.run import Run
 from karat.results.selection import pooled_sides
 from karat.stats.paired_tests import ALPHA, corrected_t
@@ -78,6 +80,9 @@ class Finding:
     message: str
     advice: str
 
+    def __repr__(self) -> str:
+        return f"{self.code} {self.level}: {self.message}"
+
 
 class Findings(list[Finding]):
     """Findings, the most severe first.
@@ -91,6 +96,13 @@ class Findings(list[Finding]):
     def __init__(self, found: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None):
         super().__init__(found)
         self.silenced: Counter[str] = Counter(silenced or {})
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) or "no findings"
+
+    def _repr_html_(self) -> str:
+        shown = pd.DataFrame([asdict(finding) for finding in self])
+        return table_html(shown) if len(shown) else "<p>no findings</p>"
 
 
 @dataclass(frozen=True)
@@ -524,8 +536,8 @@ def _entities(facts: Facts) -> Iterator[Hit]:
     for task, shared, tested, what in facts.counted("entities"):
         if shared >= LEAKED * tested and facts.probe(task) not in UNTRAINED:
             yield Hit(
-                f"{shared / tested:.0%} of the test questions of {task} share their {what} with a "
-                f"training question ({shared:,} of {tested:,}).",
+                f"{shared / tested:.0%} of the test rows of {task} share their {what} with a "
+                f"training row ({shared:,} of {tested:,}).",
                 task=task,
             )
 
@@ -1120,11 +1132,12 @@ def _by(facts: Facts, name: str) -> tuple[dict[str, list[str]], str]:
     "Run all models again on one version of the data.",
 )
 def _other_data(facts: Facts) -> Iterator[Hit]:
-    found: dict[str, dict[str, str]] = {}
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for label, task in facts.tasks.items():
         if task.get("fingerprint"):
-            found.setdefault(str(task.get("name")), {}).setdefault(str(task["fingerprint"]), label)
-    for name, labels in found.items():
+            key = (str(task.get("name")), table_target(task))
+            found.setdefault(key, {}).setdefault(str(task["fingerprint"]), label)
+    for (name, _), labels in found.items():
         if len(labels) > 1:
             yield Hit(
                 f"{name} was run on {len(labels)} versions of its data, compared separately: "

@@ -19,6 +19,7 @@ from karat.analysis.items import item_losses
 from karat.analysis.stored_items import first_repeat
 from karat.core.predictions import Predictions
 from karat.errors import DataError, KaratError
+from karat.metrics.metric import get_metric
 from karat.results.clusters import (
     FEWEST_CLUSTERS,
     column_labels,
@@ -197,7 +198,8 @@ def is_scale(values: np.ndarray, labels: np.ndarray) -> bool:
 def task_cluster(sides: Sequence[Side], task: str, metric: str) -> ClusterEffect | None:
     """Return the column by which the differences of two models belong together, or None.
 
-    None also if the data declare groups, or items or predictions are not stored.
+    None also if the data declare groups, if ranked lists or groups have a score of their own, or
+    if items or predictions are not stored.
     """
     try:
         items = sides[0].run.items(task)
@@ -210,7 +212,9 @@ def _of_predictions(
     sides: Sequence[Side], task: str, metric: str, items: pd.DataFrame
 ) -> ClusterEffect | None:
     folds = [list(first_repeat(side, task).values()) for side in sides]
-    if declared_groups(folds[0], by_group=False) is not None:
+    # ranked lists, and groups that have a score, are the unit already
+    by_group = get_metric(metric).by_group or any(fold.rank is not None for fold in folds[0])
+    if by_group or declared_groups(folds[0], by_group) is not None:
         return None
     kind = str(sides[0].tasks[task].get("kind", ""))
     losses = [pd.concat([_losses(fold, kind, metric) for fold in own]) for own in folds]

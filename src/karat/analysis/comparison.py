@@ -22,11 +22,21 @@ from karat.analysis.item_tests import (
     CORRECTED,
     LEARNERS,
     ItemTest,
+    Separation,
     compare_predictions,
+    fold_separation,
 )
 from karat.analysis.leaderboard import fold_ratios
 from karat.analysis.score_matrix import significant
-from karat.analysis.these_tasks import BETTER, OPEN, OTHER_TASKS, UNTESTED, WORSE
+from karat.analysis.these_tasks import (
+    BETTER,
+    OPEN,
+    OTHER_TASKS,
+    UNTESTED,
+    WORSE,
+    TheseTasks,
+    these_tasks,
+)
 from karat.analysis.these_tasks import EQUAL as EQUAL_SCORES
 from karat.core.formatting import (
     chance,
@@ -40,6 +50,7 @@ from karat.core.formatting import (
     signed,
     write_tables,
 )
+from karat.core.metric_names import recorded_metric
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import is_ratio as is_ratio
@@ -197,6 +208,7 @@ def _of_table(table: Any, first: str, second: str, metric: str | None) -> Pairin
     tasks = dict.fromkeys(rows["task"])
     chosen = {task: given.metrics[task] for task in tasks}
     if metric is not None:
+        metric = recorded_metric(metric, rows["metric"])
         measured = dict.fromkeys(rows.loc[rows["metric"] == metric, "task"])
         chosen = choose_metric(metric, measured, given.scores["metric"])
     notes = _without(metric, [task for task in tasks if task not in chosen])
@@ -253,10 +265,10 @@ class _RunPairing:
         names = {task: self._metrics(match) for task, match in matches.items()}
         chosen = {task: next(iter(known)) for task, known in names.items() if known}
         if self.metric is not None:
+            recorded = [name for several in names.values() for name in several]
+            self.metric = recorded_metric(self.metric, recorded)
             measured = [task for task, known in names.items() if self.metric in known]
-            chosen = choose_metric(
-                self.metric, measured, [n for each in names.values() for n in each]
-            )
+            chosen = choose_metric(self.metric, measured, recorded)
         self.notes += _without(self.metric, [task for task in names if task not in chosen])
         found = [self._task(matches[task], name) for task, name in chosen.items()]
         notes = list(dict.fromkeys(self.notes))
@@ -393,12 +405,13 @@ class Overall:
         Number of tasks on which the first is significantly better or worse (corrected p < 0.05),
         on which there is no significant difference, and which could not be tested.
     gain, gain_low, gain_high
-        Mean gain of the first over tasks, and its 95 % t interval over tasks.
+        Mean gain of the first over tasks, and its 95 % t interval over tasks; with two to five
+        tasks over those that were tested, and the interval holds for these tasks.
     within
         Share of tasks whose gain is within the ROPE.
     p, test
-        The test over tasks and its name, by default that of the leaderboard's letters; NaN with
-        fewer than six tasks.
+        The test over tasks and its name, by default that of the leaderboard's letters; with two to
+        five tasks that of the mean gain over these tasks, and NaN with a single one.
     p_wilcoxon
         Wilcoxon's signed-rank test of the gains.
     p_better, p_equal, p_worse
@@ -567,7 +580,7 @@ def compare(
     notes += unit_notes(
         {found.tasks[t].task: (e.clusters, e.items) for t, e in tests.items()}, cluster or ""
     )
-    overall = _overall(table, rope, test)
+    overall = _overall(table, rope, test, _test_these_tasks(found, tests))
     return Comparison(found.first, found.second, table, overall, rope, notes)
 
 
@@ -654,13 +667,40 @@ def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]
 # -- over all tasks -------------------------------------------------------------------------
 
 
-def _overall(table: pd.DataFrame, rope: float, test: str) -> Overall:
+def _test_these_tasks(found: Pairing, by_items: Mapping[int, ItemTest]) -> TheseTasks | None:
+    """Return what two to five tasks show, as the leaderboard has it; None with fewer or more."""
+    compared = [t for t, paired in enumerate(found.tasks) if paired.compared]
+    if not 1 < len(compared) < FEWEST:
+        return None
+    tests = [_task_separation(found.tasks[t], by_items.get(t)) for t in compared]
+    names = [found.tasks[t].task for t in compared]
+    takes = np.ones((2, len(compared)), dtype=bool)
+    return these_tasks([found.first, found.second], names, takes, tests)
+
+
+def _task_separation(paired: Paired, test: ItemTest | None) -> Separation:
+    """Return the test that decides on a task as that of all pairs of two models."""
+    if test is None:
+        sign = 1 if paired.higher else -1
+        scores = sign * np.array([paired.first, paired.second])
+        return fold_separation(scores, paired.ratio, paired.metric)
+    mean, sides = test.difference, np.array([[0.0, 1.0], [-1.0, 0.0]])
+    return Separation(
+        np.where(sides == 0, 1.0, test.p),
+        test.test,
+        claim=test.claim,
+        difference=sides * mean.mean,
+        error=np.abs(sides) * mean.error,
+        freedom=np.full((2, 2), mean.freedom),
+        step=mean.step,
+    )
+
+
+def _overall(table: pd.DataFrame, rope: float, test: str, these: TheseTasks | None) -> Overall:
     compared = table[table["folds"] > 0]
     gain = compared["gain"].to_numpy(dtype=float)
     differs, tested = compared["better"] != "", compared["p"].notna()
-    low, high = gain_interval(gain)
     ranks, chances = wilcoxon(gain), signed_rank(gain, rope)
-    decided = separate(np.stack([gain, np.zeros(len(gain))]), test=test)
     return Overall(
         tasks=len(compared),
         of=int(((table["first_folds"] > 0) | (table["second_folds"] > 0)).sum()),
@@ -671,12 +711,8 @@ def _overall(table: pd.DataFrame, rope: float, test: str) -> Overall:
         worse=int((differs & (gain < 0)).sum()),
         not_significant=int((tested & ~differs).sum()),
         untested=int((~tested).sum()),
-        gain=float(gain.mean()) if len(gain) else np.nan,
-        gain_low=low,
-        gain_high=high,
+        **(_mean_of_tasks(gain, test) if these is None else _mean_of_these(these)),
         within=float((np.abs(gain) <= rope + EQUAL).mean()) if len(gain) else np.nan,
-        p=float(decided.p[0, 1]),
-        test=decided.test or TESTS[test],
         p_wilcoxon=float(ranks.p) if len(gain) > 1 else np.nan,
         p_better=float(chances.better),
         p_equal=float(chances.equal),
@@ -685,6 +721,21 @@ def _overall(table: pd.DataFrame, rope: float, test: str) -> Overall:
         superiority=float(superiority(gain)),
         cohens_d=float(cohens_d(gain)),
     )
+
+
+def _mean_of_tasks(gain: np.ndarray, test: str) -> dict[str, Any]:
+    """Return the mean gain with its interval over tasks, and the test over tasks."""
+    decided = separate(np.stack([gain, np.zeros(len(gain))]), test=test)
+    low, high = gain_interval(gain)
+    facts = {"gain": float(mean_of(gain)), "gain_low": low, "gain_high": high}
+    return {**facts, "p": float(decided.p[0, 1]), "test": decided.test or TESTS[test]}
+
+
+def _mean_of_these(these: TheseTasks) -> dict[str, Any]:
+    """Return the mean gain of the first of two models over these tasks, and its test."""
+    low, high = (float(end[0, 1]) for end in these.bounds)
+    facts = {"gain": float(these.mean.gain[0, 1]), "gain_low": low, "gain_high": high}
+    return {**facts, "p": float(these.p[0, 1]), "test": these.test}
 
 
 def gain_interval(gain: np.ndarray) -> tuple[float, float]:
@@ -813,10 +864,10 @@ def _tests_of(row: pd.Series) -> str:
 
 
 def _few_tasks(found: Comparison) -> str:
-    """Return on which of two to five tasks the first model is better, worse, or not told apart."""
+    """Return what two to five tasks show on average and on each of them."""
     if found.overall.untested == found.overall.tasks:
         return _counts(found)
-    both = f"{found.first} and {found.second}"
+    mean = _mean_of_few(found)
     compared = [row for _, row in found.tasks[found.tasks["folds"] > 0].iterrows()]
     words = {
         BETTER: f"{found.first} is better on",
@@ -832,7 +883,23 @@ def _few_tasks(found: Comparison) -> str:
             parts.append(f"{word} {len(rows)}")
         elif rows:
             parts.append(f"{word} {', '.join(_task_difference(row, verdict) for row in rows)}")
-    return f"{both} on these {len(compared)} tasks: {'; '.join(parts)}"
+    return f"{mean}: {'; '.join(parts)}"
+
+
+def _mean_of_few(found: Comparison) -> str:
+    """Return what the mean over two to five tasks shows."""
+    o, first, second = found.overall, found.first, found.second
+    over = f"over these {o.tasks - o.untested} tasks"
+    mean = f"{interval(o.gain, o.gain_low, o.gain_high)}, p {format_p(o.p)}"
+    if not o.wins + o.losses:
+        return f"{first} and {second} have equal scores {over.replace('over', 'on')}"
+    if o.p < ALPHA:
+        first, second = (first, second) if o.gain > 0 else (second, first)
+        return f"{first} is better than {second} on average {over} ({mean})"
+    if -found.rope <= o.gain_low and o.gain_high <= found.rope:
+        within = f"are the same within {found.rope:g} on average {over}"
+        return f"{first} and {second} {within} ({mean})"
+    return f"{first} and {second}: no difference shown on average {over} ({mean})"
 
 
 def _verdict_on_task(row: pd.Series, first: str) -> str:
@@ -890,6 +957,8 @@ def task_table(found: Comparison) -> pd.DataFrame:
 
 def _tests(o: Overall) -> str:
     """Return the p of the test over tasks, and of Wilcoxon's test if it is another."""
+    if o.tasks < FEWEST:
+        return f"{o.test}, p {format_p(o.p)}" if o.test else "not tested"
     other = f", Wilcoxon p {format_p(o.p_wilcoxon)}" if o.test == TESTS["max-t"] else ""
     return f"{o.test} p {format_p(o.p)}{other}"
 
@@ -904,8 +973,11 @@ def overall_lines(found: Comparison) -> list[str]:
     line += f"{UNDECIDED} on {o.not_significant}"
     lines = [line + (f", {o.untested} not tested" if o.untested else "")]
     if o.tasks > 1:
+        tested = o.tasks - o.untested
+        over = f" over these {count(tested, 'task')}" if 0 < tested and o.tasks < FEWEST else ""
+        mean = f"{interval(o.gain, o.gain_low, o.gain_high)}{over}"
         lines += [
-            f"mean gain {interval(o.gain, o.gain_low, o.gain_high)}; {_tests(o)}; {_inside(found)}",
+            f"mean gain {mean}; {_tests(o)}; {_inside(found)}",
             f"P(better) {chance(o.p_better)}, P(equal within {found.rope:g}) {chance(o.p_equal)}, "
             f"P(worse) {chance(o.p_worse)}",
             f"effect: rank-biserial {signed(o.rank_biserial)}, probability of superiority "

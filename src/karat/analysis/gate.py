@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -44,6 +44,7 @@ from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
 from karat.core.files import write_atomic
 from karat.core.formatting import count, format_p, interval, records, rounded
+from karat.core.notebook import displayed
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -242,6 +243,7 @@ def _differences(gains: np.ndarray) -> np.ndarray:
     return np.asarray(gains[0] - gains[0][order])
 
 
+@displayed("sentence", "rates")
 @dataclass(frozen=True, eq=False)
 class GateRates:
     """The error rates of a gate against a baseline, by simulation.
@@ -561,6 +563,29 @@ def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
     return [run for run in runs if run.model == chosen]
 
 
+def _paired_models(
+    new: tuple[Any, Sequence[Run]], baseline: tuple[Any, Sequence[Run]], model: str | None
+) -> tuple[list[Run], list[Run]]:
+    """Return the runs of a new model and of its baseline, each with the folder it is from.
+
+    Of folders with several models it is ``model``, else the only one that both have.
+    """
+    names, others = ({run.model for run in runs} for _, runs in (new, baseline))
+    if model is not None and model not in names:
+        raise DefinitionError(
+            f'{new[0]} has no run of "{model}".{did_you_mean(model, sorted(names))}'
+        )
+    common = sorted(names & others)
+    if model is None and len(names) > 1 and len(common) != 1:
+        raise DefinitionError(
+            f"{new[0]} has runs of {len(names)} models ({', '.join(sorted(names))}), and "
+            f"{baseline[0]} of {', '.join(common) or 'none of them'}; name one with --model "
+            f"(model=), or pass its run folder."
+        )
+    chosen = model or (next(iter(names)) if len(names) == 1 else common[0])
+    return _one_model(new[1], chosen, new[0]), _one_model(baseline[1], chosen, baseline[0])
+
+
 def _scored_tasks(sides: Sequence[Side]) -> list[str]:
     return [task for side in sides for task in side.tasks if side.state(task) == OK]
 
@@ -618,7 +643,8 @@ class NewRuns:
                 only=tasks[start:end],
                 seed=about.get("seed", 42),
                 constraint=about.get("constraint", "default"),
-                folds=same,
+                folds=_number_of_folds(about, tasks),
+                only_folds=same,
                 resume=start > 0,
                 output=self.output,
                 workers=self.workers,
@@ -628,9 +654,18 @@ class NewRuns:
             yield made, end
 
 
+def _number_of_folds(about: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
+    """Return the number of folds of the tasks of a run, if it is the same for all."""
+    splits = [task.get("split") or {} for task in about["tasks"] if task["name"] in tasks]
+    numbers = {split.get("folds") for split in splits}
+    number = numbers.pop() if len(numbers) == 1 else None
+    return number if isinstance(number, int) else None
+
+
 # -- the answer -----------------------------------------------------------------------------
 
 
+@displayed("sentence", "tasks", "notes")
 @dataclass(frozen=True, eq=False)
 class Gate:
     """Whether a new model may replace a baseline.
@@ -730,6 +765,7 @@ def gate(
     tasks: str | Sequence[str] = (),
     run: NewRuns | None = None,
     cluster: str | None = None,
+    model: str | None = None,
 ) -> Gate:
     """Test whether a new model is not worse than a baseline by a margin or more.
 
@@ -754,6 +790,8 @@ def gate(
     cluster
         A column kept with the items, such as an author: items with the same value belong together,
         and tests on items treat these clusters as the unit. Default: the declared groups.
+    model
+        The model to compare, of folders with runs of several. Default: the only one in common.
 
     Returns
     -------
@@ -765,7 +803,7 @@ def gate(
     DataError
         If folders hold no runs, or no task of the baseline has a score.
     DefinitionError
-        If a folder has runs of several models, or a task is unknown.
+        If folders have runs of several models and no single one in common, or a task is unknown.
     """
     check_margin(margin)
     stored = _stored_runs(baseline)
@@ -778,10 +816,9 @@ def gate(
     if _is_stored(new, how.define):
         if how.suite is not None:
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
-        fresh = _one_model(_stored_runs(new), None, new)
-        base = _one_model(stored, fresh[0].model, baseline)
+        fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
-    base = _one_model(stored, str(new), baseline)
+    base = _one_model(stored, model or str(new), baseline)
     scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
     wanted = [name for name in chosen if name in scored]
     if not wanted:
@@ -866,8 +903,11 @@ class _Evidence:
 
     @cached_property
     def tests(self) -> dict[str, ItemTest]:
-        """The test of each task whose items can be tested."""
-        found = {p.task: item_test(p) for p in self.compared}
+        """The test of each task whose items can be tested.
+
+        Of a baseline with several seeds, a new model that was fitted once may be another fit.
+        """
+        found = {p.task: item_test(p, retrained=True) for p in self.compared}
         return {task: test for task, test in found.items() if test is not None}
 
     @cached_property

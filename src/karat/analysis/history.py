@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from karat.core.formatting import write_tables
+from karat.core.formatting import count, write_tables
+from karat.core.notebook import displayed
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
@@ -58,6 +58,7 @@ _REASONS = {
 }
 
 
+@displayed("sentence", "ranks", "notes")
 @dataclass(frozen=True, eq=False)
 class History:
     """A run against others.
@@ -89,9 +90,10 @@ class History:
     notes: list[str]
     common: bool = False
 
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"{self.ranks.to_html(index=False)}<ul>{notes}</ul>"
+    @property
+    def sentence(self) -> str:
+        """What was compared."""
+        return f"{self.run.folder.name} compared with {count(len(self.others), 'earlier run')}."
 
     def to_csv(self, folder: str | Path) -> list[Path]:
         """Write ``history_values.csv`` and ``history_ranks.csv``, and return the files."""

@@ -27,11 +27,21 @@ from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric, is_ratio, metric_range
 from karat.results.load import Gathered, gather_scores
 from karat.results.selection import Side
-from karat.stats.learner_tests import FitNoise, moderated, noise_of_folds, noise_of_seeds, wider
+from karat.stats.learner_tests import (
+    SHARED_ROWS,
+    FitNoise,
+    SeedNoise,
+    moderated,
+    noise_of_folds,
+    noise_of_seeds,
+    wider,
+    with_shared_rows,
+)
 from karat.stats.paired_items import PairSums, max_t, pair_p
 from karat.stats.paired_tests import (
     CONFIDENCE,
     MeanDifference,
+    agreeing,
     corrected_t,
     fold_ratio,
     holm,
@@ -127,6 +137,8 @@ class Separation:
 
     def placed(self, places: Sequence[int] | np.ndarray, models: int) -> Separation:
         """Return the same test in tables of more models, at these places."""
+        if np.array_equal(places, np.arange(models)):
+            return self
         at = np.ix_(np.asarray(places), np.asarray(places))
         tables: dict[str, Any] = {}
         for name in ("p", "raw", "difference", "error", "freedom"):
@@ -145,6 +157,18 @@ class Separation:
         freedom = self.freedom[one, other]
         return MeanDifference(float(difference), float(error), float(freedom), self.step)
 
+    def interval(self, one: int, other: int) -> tuple[float, float]:
+        """Return the 95 % interval of a difference, with Bonferroni's correction for all pairs.
+
+        It contains 0 if and only if the p of the pair is at least 0.05.
+        """
+        gain = replace(self.mean_difference(one, other), step=0.0)
+        pairs = np.triu_indices(len(self.p), 1)
+        tested = max(int(np.isfinite(self.p[pairs]).sum()), 1)
+        low, high = gain.interval(1 - (1 - CONFIDENCE) / tested)
+        half = float(agreeing(gain.mean, (high - low) / 2, self.p[one, other]))
+        return gain.mean - half, gain.mean + half
+
 
 # -- all pairs of a task --------------------------------------------------------------------
 
@@ -159,8 +183,8 @@ def separate_pairs(
 
     A difference counts if neither the noise of items nor that of training explains it: the larger
     p of both. More than two models are corrected for all pairs by step-down max-T over items, in
-    which the statistic of a pair is at most what the fits of all models allow; p is never below
-    that of the two models by themselves.
+    which the statistic of a pair is at most what the fits of all models, and the training rows that
+    they share, allow; p is never below that of the two models by themselves.
     """
     models, units = items.values.shape
     one, other = pairs = np.triu_indices(models, 1)
@@ -171,12 +195,14 @@ def separate_pairs(
     apart = np.where(sums.equal[:, None], 0.0, fits.scores[one] - fits.scores[other])
     noise, difference = _fit_noise(items, fits, apart, scale), mean_of(apart)
     raw = pair_p(items.values, items.is_right)
-    raw[pairs] = raw[pairs[::-1]] = np.fmax(raw[pairs], _by_fits(noise, difference))
+    alone = np.where(noise.seen, with_shared_rows(raw[pairs]), raw[pairs])
+    raw[pairs] = raw[pairs[::-1]] = np.fmax(alone, _by_fits(noise, difference, of_items))
     several, p = corrected and models > 2, raw
     if several:
-        limits = -scipy.special.ndtri(_by_fits(moderated(noise, of_items, models), difference) / 2)
+        common = moderated(noise, of_items, models).with_shared_rows(of_items)
+        limits = _limits(_by_fits(common, difference, of_items), noise, sums)
         p = np.fmax(raw, max_t(items.values, centered=not items.is_right, limits=limits))
-    claim = LEARNERS if np.isfinite(noise.variance).any() else AS_FITTED
+    claim = LEARNERS if noise.seen.any() else AS_FITTED
     unit = _gain_unit(metric, scores, pairs)
     error, freedom = wider(of_items, units, noise)
     return Separation(
@@ -191,9 +217,15 @@ def separate_pairs(
     )
 
 
-def _by_fits(noise: FitNoise, difference: np.ndarray) -> np.ndarray:
+def _limits(by_fits: np.ndarray, noise: FitNoise, sums: PairSums) -> np.ndarray:
+    """Return the largest statistics that fits, and the training rows they share, allow."""
+    largest = np.where(noise.seen, sums.studentized / np.sqrt(1 + SHARED_ROWS), np.nan)
+    return np.asarray(np.fmin(-scipy.special.ndtri(by_fits / 2), largest))
+
+
+def _by_fits(noise: FitNoise, difference: np.ndarray, of_items: np.ndarray) -> np.ndarray:
     """Return p of the fits; NaN where they say nothing, as about equal models."""
-    return np.where(difference == 0, np.nan, noise.p_values(difference))
+    return np.where(difference == 0, np.nan, noise.p_values(difference, of_items))
 
 
 def _fit_noise(items: ItemValues, fits: Fits, apart: np.ndarray, scale: np.ndarray) -> FitNoise:
@@ -238,9 +270,15 @@ def _tables(
     for name, values in {"difference": difference, "error": error, "freedom": freedom}.items():
         table = np.zeros((models, models))
         table[pairs] = values
-        table[pairs[::-1]] = -values if name == "difference" else values
-        tables[name] = table
+        tables[name] = table - table.T if name == "difference" else table + table.T
     return tables
+
+
+def _p_table(pairs: Pairs, models: int, values: np.ndarray) -> np.ndarray:
+    """Return p of pairs as a table of models × models with 1 on the diagonal."""
+    table = np.zeros((models, models))
+    table[pairs] = values
+    return np.asarray(table + table.T + np.eye(models))
 
 
 def _test_name(items: ItemValues, fits: Fits, claim: str, several: bool) -> str:
@@ -271,11 +309,12 @@ class ItemTest:
     difference: MeanDifference
 
 
-def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
+def compare_predictions(paired: Paired, common: bool = False, retrained: bool = False) -> ItemTest:
     """Return the test of a task's stored predictions of two models.
 
     All items that both were scored on are used; with ``common`` only those that both can answer.
-    Only the first repeat of a cross-validation is used, so that no item counts twice. Raises a
+    Only the first repeat of a cross-validation is used, so that no item counts twice. With
+    ``retrained``, a model that was fitted once varies as much as a fit of the other one. Raises a
     ``KaratError`` if predictions cannot be read or are not about one question each.
     """
     sign = 1 if paired.higher else -1
@@ -285,13 +324,27 @@ def compare_predictions(paired: Paired, common: bool = False) -> ItemTest:
         [repeats.get(fold, 0) for fold, _ in paired.units],
         paired.ratio,
     )
-    tested = separate_pairs(paired_item_values(paired, common), fits, paired.metric)
+    items = paired_item_values(paired, common)
+    if retrained:
+        items = replace(items, seeds=as_retrained(items.seeds))
+    tested = separate_pairs(items, fits, paired.metric)
     found = tested.mean_difference(0, 1)
     unit = _gain_unit(paired.metric, mean_of(fits.scores), (np.array([0]), np.array([1])))[0]
     half = float(scipy.special.stdtrit(found.freedom, (1 + CONFIDENCE) / 2) * found.error * unit)
     middle = float(np.mean(paired.first)) - float(np.mean(paired.second))
+    half = float(agreeing(middle, half, tested.p[0, 1]))
     about = (tested.items, tested.clusters, tested.claim, found)
     return ItemTest(tested.test, middle - half, middle + half, float(tested.p[0, 1]), *about)
+
+
+def as_retrained(seeds: Sequence[SeedNoise]) -> list[SeedNoise]:
+    """Return the noise of two models, of which one that was fitted once is like a fit of the other.
+
+    >>> as_retrained([SeedNoise(), SeedNoise(2.0, 0.5, 2)])[0]
+    SeedNoise(variance=6.0, of_items=1.5, freedom=2)
+    """
+    one, other = seeds
+    return [one if one.freedom else other.of_one, other if other.freedom else one.of_one]
 
 
 def paired_item_values(paired: Paired, common: bool = False) -> ItemValues:
@@ -386,25 +439,22 @@ def fold_separation(values: np.ndarray, ratio: float, metric: str = "") -> Separ
     >>> fold_separation(np.array([[0.9], [0.1]]), ratio=0.25).why
     'one fold'
     """
-    p = np.eye(len(values))
-    one, other = np.triu_indices(len(values), 1)
+    one, other = pairs = np.triu_indices(len(values), 1)
     if values.shape[1] < 2:
-        p[one, other] = p[other, one] = np.nan
-        return Separation(p, why="one fold")
+        nothing = np.where(np.eye(len(values), dtype=bool), 1.0, np.nan)
+        return Separation(nothing, why="one fold")
     lost = np.isnan(values)
     worst = np.where(lost, np.inf, values).min(axis=0)
     filled = np.where(lost, np.where(np.isfinite(worst), worst, 0.0), values)
     with np.errstate(invalid="ignore"):
         tested = corrected_t(subtract(filled[one], filled[other]), ratio)
-    raw = p.copy()
-    raw[one, other] = raw[other, one] = tested.p
-    p[one, other] = p[other, one] = holm(tested.p)
+    raw, p = (_p_table(pairs, len(values), each) for each in (tested.p, holm(tested.p)))
     if len(one) and np.isnan(tested.p).all():
         return Separation(p, why="no spread over folds")
-    unit = _gain_unit(metric, filled.mean(axis=1), (one, other))
+    unit = _gain_unit(metric, filled.mean(axis=1), pairs)
     # equal models have no error
     error = np.where(tested.p == 1.0, np.nan_to_num(tested.error), tested.error)
-    tables = _tables((one, other), tested.mean / unit, error / unit, tested.folds - 1.0)
+    tables = _tables(pairs, tested.mean / unit, error / unit, tested.folds - 1.0)
     return Separation(p, CORRECTED, claim=LEARNERS, raw=raw, **tables)
 
 

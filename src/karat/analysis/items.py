@@ -15,6 +15,7 @@ import pandas as pd
 
 from karat.analysis.comparison import Paired, pair
 from karat.core.formatting import format_answer, plain, records, rounded, short, write_tables
+from karat.core.notebook import displayed
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -261,6 +262,7 @@ def _own_items(run: Run, task: str) -> TaskItems:
 # -- flips ----------------------------------------------------------------------------------
 
 
+@displayed("sentences", "items", "notes", text=False)
 @dataclass(frozen=True, eq=False)
 class ItemComparison:
     """The items on which one of two models is better.

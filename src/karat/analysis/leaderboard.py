@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -258,10 +259,21 @@ class TaskTests:
         task = compared.tasks[t]
         if (task, names) not in self.known:
             stored = self.given if len(self.given.jobs) <= MAX_JOBS else pd.DataFrame()
-            about, ratio = (task, self.metrics[task]), fold_ratios(self.given, [task])[0]
-            found = separate_task(stored, about, names, compared.values[t][taking], ratio)
+            about, values = (task, self.metrics[task]), compared.values[t][taking]
+            found = separate_task(stored, about, names, values, self._ratios[task])
             self.known[task, names] = found
         return self.known[task, names].placed(np.flatnonzero(taking), len(taking))
+
+    @cached_property
+    def _ratios(self) -> dict[str, float]:
+        """n_test / n_train of the folds of each task."""
+        tasks = list(self.metrics)
+        return dict(zip(tasks, fold_ratios(self.given, tasks), strict=True))
+
+    @property
+    def made(self) -> dict[str, Separation]:
+        """The tests made so far, by task."""
+        return {task: tested for (task, _), tested in self.known.items()}
 
 
 def find_these_tasks(compared: RankedScores, tests: TaskTests) -> TheseTasks | None:
@@ -316,13 +328,16 @@ def separation(compared: RankedScores, tests: TaskTests) -> dict[str, Any]:
 
 
 def _margin(compared: RankedScores, tested: Separation) -> dict[str, Any]:
-    """Return the gain of the best model of a task over the next one, with its 95 % interval."""
+    """Return the gain of the best model of a task over the next one, with its 95 % interval.
+
+    The interval agrees with the letters, which are corrected for all pairs.
+    """
     ranks = rank_each(compared.values, compared.takes)[:, 0]
     first, second = np.argsort(ranks, kind="stable")[:2]
     if tested.error is None or not np.isfinite(tested.error[first, second]):
         return {}
     gain = tested.mean_difference(int(first), int(second))
-    low, high = replace(gain, step=0.0).interval()
+    low, high = tested.interval(int(first), int(second))
     names = {"first": compared.models[first], "second": compared.models[second]}
     return {"margin": {**names, "gain": gain.mean, "low": low, "high": high}}
 

@@ -229,10 +229,10 @@ def _of_group(
     rows, widths = [], []
     ranks = ranks_among_all(rank_each(part.values, part.takes))
     kinds, sizes = task_classes(part.tasks, scores.kinds, table_sizes(scores.jobs))
-    for kind, size, classes in alike_tasks(kinds, sizes):
-        places = np.flatnonzero(classes == kind + size)
+    for kind, size, places, facts in alike_tasks(kinds, sizes):
         table = expected(part.only(places.tolist()), metric)
-        table["next_low"], table["next_high"] = alike_rank_bounds(ranks, classes, kind + size)
+        bounds = alike_rank_bounds(ranks, facts, facts[places[0]])
+        table["next_low"], table["next_high"] = bounds
         if table["next_low"].notna().any():
             widths.append({"kind": kind, "size": size, **_widths(table, every, len(places))})
             rows.append(table.assign(kind=kind, size=size))
@@ -311,27 +311,40 @@ def task_classes(
     return np.array(kind, dtype=object), np.array(size, dtype=object)
 
 
-def alike_tasks(kinds: np.ndarray, sizes: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield a kind, a size (an empty text is any), and the classes of all tasks in that division.
+def alike_tasks(
+    kinds: np.ndarray, sizes: np.ndarray
+) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+    """Yield a kind, a size (an empty text is any), the places of its tasks, and facts of all tasks.
 
     By kind, by size, and by both: each class of at least ``FEWEST_SEEN`` tasks but not of all. A
     class of the same tasks as one before is left out. The limits of sizes are fixed, so that they
-    do not depend on the ranks.
+    do not depend on the ranks. Tasks of a class have equal facts.
 
     >>> kinds = np.array(["regression"] * 20 + ["classification"], dtype=object)
-    >>> [(kind, size) for kind, size, _ in alike_tasks(kinds, np.full(21, "", dtype=object))]
-    [('regression', '')]
+    >>> for kind, size, places, facts in alike_tasks(kinds, np.full(21, "", dtype=object)):
+    ...     print(kind, len(places), facts.shape)
+    regression 20 (21, 4)
     """
     nothing = np.full(len(kinds), "", dtype=object)
-    seen: list[list[bool]] = []
+    seen: list[list[int]] = []
     for kind_of, size_of in ((kinds, nothing), (nothing, sizes), (kinds, sizes)):
-        classes = kind_of + size_of
         for kind, size in sorted(set(zip(kind_of, size_of, strict=True))):
-            members = (classes == kind + size).tolist()
-            enough = FEWEST_SEEN <= sum(members) < len(members)
-            if enough and members not in seen and (kind or size):
-                seen.append(members)
-                yield kind, size, classes
+            places = np.flatnonzero((kind_of == kind) & (size_of == size))
+            enough = FEWEST_SEEN <= len(places) < len(kinds)
+            if enough and places.tolist() not in seen and (kind or size):
+                seen.append(places.tolist())
+                yield kind, size, places, _facts(kind_of, size_of)
+
+
+def _facts(kinds: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return tasks × numbers: whether each is of a kind, its class of size, whether that is known.
+
+    Sizes are -1, 0 and 1: what larger tables change, they change step by step.
+    """
+    order = [name for name, _ in SIZES] + [LARGEST]
+    steps = [order.index(size) - 1 if size else 0 for size in sizes]
+    columns = [kinds == kind for kind in sorted(set(kinds))]
+    return np.column_stack([*columns, steps, sizes != ""]).astype(float)
 
 
 def _widths(table: pd.DataFrame, every: pd.DataFrame, tasks: int) -> dict[str, float]:

@@ -33,6 +33,7 @@ from karat.analysis.item_values import UNITS
 from karat.analysis.score_matrix import RULES, apply_missing_rule
 from karat.analysis.stored_items import fold_repeats
 from karat.core.formatting import count, records
+from karat.core.notebook import displayed
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.metrics.metric import metric_range
@@ -64,6 +65,7 @@ COLUMNS = (
 )
 
 
+@displayed("sentence", "tasks", "notes")
 @dataclass(frozen=True, eq=False)
 class Power:
     """How many tasks, folds and items are needed to detect a difference of two models.
@@ -342,10 +344,13 @@ def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:
     return replace(pooled, error=error, freedom=len(tasks) - 1)
 
 
-def item_test(paired: Paired) -> ItemTest | None:
-    """Return the test of a task's stored predictions; None if they cannot be tested."""
+def item_test(paired: Paired, retrained: bool = False) -> ItemTest | None:
+    """Return the test of a task's stored predictions; None if they cannot be tested.
+
+    ``retrained`` is that of ``compare_predictions``.
+    """
     try:
-        return compare_predictions(paired)
+        return compare_predictions(paired, retrained=retrained)
     except (KaratError, ValueError, KeyError, TypeError):
         return None
 

@@ -502,6 +502,9 @@ class RaceReplay:
         """Write ``replay_orders.csv`` and ``replay_models.csv``, and return the files."""
         return write_tables(folder, "replay", {"orders": self.orders, "models": self.models})
 
+    def _repr_html_(self) -> str:
+        return result_html(self.sentence, replay_rows(self), self.notes)
+
     def __repr__(self) -> str:
         table = replay_rows(self).map(plain).to_string(index=False)
         return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])

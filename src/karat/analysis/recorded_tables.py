@@ -14,7 +14,10 @@ from karat.errors import DataError, KaratError
 
 #: keys of a table's settings that a run folder may give; none of them names code
 SETTINGS = ("kind", "positive", "group", "weight", "drop", "part", "test", "options")
-READING = ("separator", "decimal", "thousands", "encoding", "dates")
+READING = (
+    *("separator", "decimal", "thousands", "encoding", "dates"),
+    *("missing", "numbers", "texts", "keep"),
+)
 
 
 def recorded_table(about: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder, write_atomic
 from karat.core.formatting import count, interval, records
+from karat.core.notebook import displayed
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.models.contrib.endpoint_account import Account, use_account
@@ -209,6 +210,9 @@ class Fingerprint:
     hashes: tuple[str, ...]
     matrix: np.ndarray
     exact: str
+
+    def __repr__(self) -> str:
+        return f"<Fingerprint of {self.model}: {len(self.hashes)} texts>"
 
     @classmethod
     def of(
@@ -463,6 +467,7 @@ def _is_run(given: Any) -> bool:
 # -- the answer -----------------------------------------------------------------------------
 
 
+@displayed("sentence", "tasks", "notes")
 @dataclass(frozen=True, eq=False)
 class Same:
     """Whether two encoders are the same, and the evidence.

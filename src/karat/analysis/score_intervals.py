@@ -2,12 +2,12 @@
 
 The folds of a cross-validation test different items: their scores show how much a score varies.
 Where items that belong together are in several folds, all folds vary together, and only clusters of
-items show it.
+items show it. So they do where there is a single fold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,13 +55,16 @@ def cluster_half_width(units: np.ndarray, mean: float, metric: str) -> float:
 def score_intervals(given: Gathered, cells: Cells, metrics: Sequence[str]) -> np.ndarray:
     """Return the bounds of each score: ends × tasks × models, in the units of the metric.
 
-    They are those over folds, or over clusters of items where a column names these.
+    They are those over folds, or over clusters of items: where a column names these, and where the
+    data declare groups and a single fold, or folds that divide them, do not show how they vary.
     """
     found = np.full((2, len(cells.tasks), len(cells.models)), np.nan)
+    clustered = set(cells.tasks) if given.cluster else _divided_tasks(given)
     for t, metric in enumerate(metrics):
         mean = mean_of(cells.folds[t]) * (1 if cells.higher[t] else -1)
         half = half_widths(cells.folds[t])
-        units = cluster_values(given, cells.tasks[t], metric) if given.cluster else {}
+        task = cells.tasks[t]
+        units = cluster_values(given, task, metric) if task in clustered else {}
         for m, name in enumerate(cells.models):
             if name in units:
                 half[m] = cluster_half_width(units[name], mean[m], metric)
@@ -82,3 +85,30 @@ def cluster_values(given: Gathered, task: str, metric: str) -> dict[str, Any]:
         except UNREADABLE:
             continue
     return found
+
+
+def _divided_tasks(given: Gathered) -> set[str]:
+    """Return the tasks, as on the leaderboard, whose declared groups the folds do not show."""
+    return {
+        labels.get(task["name"], task["name"])
+        for run, _, labels in given.sources
+        for task in run.about.get("tasks", ())
+        if has_divided_groups(task)
+    }
+
+
+def has_divided_groups(task: Mapping[str, Any]) -> bool:
+    """Return whether the folds of a task do not show how much its declared groups vary.
+
+    ``task`` is its entry in run.json, whose ``entities`` are the number of test questions with an
+    entity that is also trained on, the number of all, and what an entity is. Blocks of time may
+    divide a group, although nothing of it is trained on.
+
+    >>> has_divided_groups({"entities": [0, 90, "group"], "folds": [0, 1, 2]})
+    False
+    >>> has_divided_groups({"entities": [70, 90, "group"], "folds": [0, 1, 2]})
+    True
+    """
+    crossing, _, entity = task.get("entities") or (0, 0, "")
+    by_time = (task.get("split") or {}).get("use") == "time"
+    return entity == "group" and (crossing > 0 or by_time or len(task.get("folds", ())) == 1)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, connected_groups
 from karat.core.files import write_atomic
+from karat.core.notebook import displayed
 from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
 from karat.results.load import Gathered, gather_scores, make_cells
@@ -32,6 +33,7 @@ RANDOM, SEED = 200, 0
 FOLDS = (*range(1, 11), 15, 20, 30, 50, 100)
 
 
+@displayed("sentence", "curve", "notes")
 @dataclass(frozen=True, eq=False)
 class Shrunk:
     """A subset of the jobs of a suite that keeps the order of its models.
@@ -133,7 +135,7 @@ class Shrunk:
         for task, folds in fewer.items():
             lines.append(f"  {_quoted(called[task])}:")
             lines.append(f"    extends: {_quoted(task)}")
-            lines += [f"    called: {_quoted(task)}", f"    folds: {folds}"]
+            lines += [f"    called: {_quoted(task)}", f"    max_folds: {folds}"]
         return "\n".join(lines) + "\n"
 
     def _about(self) -> str:

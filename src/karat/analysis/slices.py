@@ -18,9 +18,11 @@ import scipy
 
 from karat.analysis.items import Runs, TaskItems, items_of_one, items_of_two, without_texts
 from karat.core.formatting import format_p, interval, plain, records, rounded, write_tables
+from karat.core.notebook import displayed
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.clusters import (
     FEWEST_CLUSTERS,
+    INDEPENDENT,
     check_labels,
     cluster_unit,
     column_labels,
@@ -338,6 +340,7 @@ def _half_width(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
     return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
 
 
+@displayed("sentences", "slices", "notes", text=False)
 @dataclass(frozen=True, eq=False)
 class SliceComparison:
     """Slices of items on which a model is worse than another, or than elsewhere.
@@ -529,6 +532,7 @@ def _clusters(found: TaskItems, cluster: str, notes: list[str]) -> np.ndarray | 
         labels = table[GROUP].to_numpy(dtype=object)
     number = 0 if labels is None else len(set(labels.tolist()))
     if not FEWEST_CLUSTERS <= number < len(table):
+        notes.append(INDEPENDENT)
         return None
     notes.append(f"{found.task}: {cluster_unit(number, len(table), cluster)}")
     return labels

@@ -16,7 +16,7 @@ import scipy
 
 from karat.analysis.item_tests import AS_FITTED, LEARNERS, Separation
 from karat.stats.paired_items import RESAMPLES
-from karat.stats.paired_tests import ALPHA, CONFIDENCE
+from karat.stats.paired_tests import ALPHA, CONFIDENCE, agreeing
 from karat.stats.ranking import FEWEST_TASKS, letters_of
 
 #: the test of a mean over these tasks
@@ -252,12 +252,21 @@ def these_tasks(
         p=_corrected(mean.p_two_sided(), pairs) if len(tests) > 1 else tests[0].p,
         p_same=_corrected(p_same, pairs),
         bounds_each=each.bounds(statements),
-        bounds=mean.bounds(pairs),
+        bounds=mean.bounds(pairs) if len(tests) > 1 else _agreeing_bounds(mean, pairs, tests[0].p),
         takes=takes,
         test=name,
         claim=LEARNERS if claims == {LEARNERS} else AS_FITTED,
         why="" if names else ", ".join(reasons),
     )
+
+
+def _agreeing_bounds(
+    mean: PairDifferences, pairs: int, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ends of intervals that contain 0 if and only if p of the task is at least 0.05."""
+    low, high = mean.bounds(pairs)
+    half = agreeing(mean.gain, (high - low) / 2, p)
+    return mean.gain - half, mean.gain + half
 
 
 def _differences(test: Separation) -> np.ndarray:

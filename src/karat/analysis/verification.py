@@ -29,6 +29,7 @@ from karat.analysis.recorded_tables import recorded_table, table_suite_again
 from karat.analysis.rerun_costs import is_less_memory, size_differences, unequal_costs
 from karat.config.catalog import Catalog, change_models
 from karat.core.formatting import count, rounded
+from karat.core.notebook import displayed
 from karat.core.predictions import Predictions, as_text
 from karat.core.replicates import model_seed, replicate_of
 from karat.core.task import Suite, Task
@@ -99,6 +100,7 @@ class Repeated:
     corrupted: Predictions | None
 
 
+@displayed("sentence", "checks", "notes")
 @dataclass(frozen=True, eq=False)
 class Verification:
     """What was checked in a run.
@@ -386,7 +388,7 @@ class _Reference:
                 [made],
                 seed=chosen,  # type: ignore[arg-type]
                 seeds=replicate_of(self.run.about) + 1 if same else 1,
-                folds=[at],
+                only_folds=[at],
                 workers=workers,
                 output=folder,
                 items=False,

@@ -13,6 +13,7 @@ import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import click
 from click.core import ParameterSource
 
 from karat import __version__
+from karat.cli.mistakes import Commands, usage_message
 from karat.cli.options import (
     PATH,
     SETTINGS,
@@ -34,6 +36,7 @@ from karat.cli.options import (
     run_options,
     session_options,
     shard_options,
+    split_names,
     suite_options,
     table_options,
 )
@@ -55,7 +58,7 @@ from karat.cli.results import (
     status,
     verify,
 )
-from karat.errors import DefinitionError, KaratError
+from karat.errors import DefinitionError, KaratError, KaratWarning
 
 #: options of karat run that differ between its shards, or change only what is printed
 NOT_REPEATED = (
@@ -77,6 +80,10 @@ SLURM_FORMATS = (
     ("time", r"(\d+-)?\d+(:\d+){0,2}|infinite|unlimited", "90 (minutes), 4:00:00 or 2-12:00:00"),
     ("mem", r"\d+[kmgt]?b?", "8G or 500M"),
 )
+#: the folder of Karat
+PACKAGE = Path(__file__).parents[1]
+#: variables that keep libraries from printing, unless they are set
+QUIET_LIBRARIES = {"HF_HUB_VERBOSITY": "error", "TRANSFORMERS_VERBOSITY": "error"}
 #: number of jobs that are listed
 MOST_JOBS = 20
 #: Python's thresholds of garbage collection, and that of a command while it loads libraries
@@ -275,6 +282,8 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
     from karat.execution.gather import gather as merge
 
     found = merge(list(folders), output)
+    if not found.planned:
+        raise DefinitionError("nothing to gather: the plan of these runs has no jobs.")
     lists = {name: getattr(found, name) for name in ("missing", "double", "differing", "outdated")}
     if shape == "json":
         facts = {"planned": found.planned, "failed": found.failed, **lists}
@@ -346,11 +355,11 @@ def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
         suite, {**given, "shard": f"1/{slurm_options['array']}"}
     )
     from karat.execution.evaluation import plan_suite
+    from karat.execution.plan import require_jobs
     from karat.execution.shards import Parts, read_times
 
     plan = plan_suite(models, tasks, catalog, options)
-    if not plan.jobs:
-        raise DefinitionError("the plan has no jobs; karat plan shows why.")
+    require_jobs(plan)
     times = read_times(plan, options.estimates or options.output)
     parts = Parts.of(plan, times, slurm_options["array"])
     _print_parts(parts, bool(times), options.workers)
@@ -458,7 +467,10 @@ def main() -> None:
         # an interrupted import can leave a pending signal that would change the exit code
         os._exit(130)
     except click.ClickException as error:
-        error.show()
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
+            error.show()
+        else:
+            print_error(usage_message(error))
         sys.exit(2)
     except DefinitionError as error:
         for message in error.messages:
@@ -486,8 +498,13 @@ def _prepare() -> None:
             stream.reconfigure(errors="replace")
     shown: set[str] = set()
 
-    def note(message: Warning | str, *_: Any, **__: Any) -> str:
+    def note(
+        message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any
+    ) -> str:
         """Return the line of a note, once: several parts of a command may read the same run."""
+        if is_of_library(category, filename):
+            logger.info("%s: %s", category.__name__, message)
+            return ""
         line = f"note: {message}\n"
         if line in shown:
             return ""
@@ -495,8 +512,29 @@ def _prepare() -> None:
         return line
 
     warnings.formatwarning = note
+    for name in QUIET_LIBRARIES:
+        os.environ.setdefault(name, QUIET_LIBRARIES[name])
+    if not sys.stderr.isatty():  # a bar would be a line per step
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     # SIGTERM stops a run as Ctrl-C does: finished jobs are saved
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def is_of_library(category: type[Warning], file: str) -> bool:
+    """Return whether a warning is that of a library, for its callers, and not of Karat or a user.
+
+    >>> is_of_library(UserWarning, "my_encoder.py"), is_of_library(FutureWarning, "my_encoder.py")
+    (False, True)
+    """
+    if issubclass(category, KaratWarning):
+        return False
+    if category is not UserWarning:  # pandas and others name the line of their caller
+        return True
+    path = Path(file)
+    if path.is_relative_to(PACKAGE):
+        return False
+    installed = {"site-packages", "dist-packages"} & {*path.parts}
+    return bool(installed) or path.is_relative_to(Path(os.__file__).parent)
 
 
 def _collect_as_usual() -> None:
@@ -517,6 +555,8 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
     stderr.setLevel(level)
     stderr.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logger.addHandler(stderr)
+    if not verbose and not logging.root.handlers:
+        logging.root.addHandler(logging.NullHandler())  # else Python prints those of libraries
     if log_file:
         file = logging.FileHandler(log_file, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -528,6 +568,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 
 
 @click.group(
+    cls=Commands,
     commands=[
         *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
         *(import_, rescore, status, geval, same, gate, shrink, gather, slurm, verify, site),
@@ -573,7 +614,10 @@ def karat(verbose: int, log_file: Path | None) -> None:
     karat verify results/NEW                check that results can be trusted
     karat geval --vector_file vectors.txt   run GEval's tasks on node embeddings
     """
+    from karat.data.download_display import shown_downloads
+
     _configure_logging(verbose, log_file)
+    click.get_current_context().with_resource(shown_downloads())
 
 
 @karat.command()
@@ -632,12 +676,14 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     Exit code: 0 success, 1 some jobs failed or were not run because of the budget or an endpoint,
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
     """
+    from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite
     from karat.execution.runner import choose_progress
     from karat.reporting import terminal
 
     tracker = _pop_tracker(given)
     shape, quiet, ignored = (given.pop(name) for name in ("shape", "quiet", "ignore"))
+    context.with_resource(shown_downloads(not quiet))
     progress = choose_progress(quiet, given.pop("verbose"))
     named = given["models"]
     given["command"] = given_words(context, NOT_REPEATED)
@@ -774,7 +820,8 @@ def race(context: click.Context, /, targets: tuple[str, ...], replay: bool, **gi
       karat race my-suite --resume -m another-model
       karat race --replay results
 
-    Exit code: 0 the goal is reached, 1 some jobs failed, 2 invalid input, 3 undecided or stopped by
+    Exit code: 0 the goal is reached, 1 some jobs failed or a model given with -m ran on no task,
+    2 invalid input, 3 undecided or stopped by
     the budget, 130 interrupted.
     """
     shape = given.pop("shape")
@@ -810,26 +857,33 @@ def _check_used(context: click.Context, replay: bool) -> None:
 
 def _race(context: click.Context, suite: str, shape: str | None, given: dict[str, Any]) -> int:
     from karat.analysis.race import run_race
+    from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite
+    from karat.execution.plan import idle_reasons
     from karat.execution.race_session import RaceOptions
     from karat.execution.runner import choose_progress
     from karat.reporting.comparison_output import show_race
 
     quiet = given.pop("quiet")
+    context.with_resource(shown_downloads(not quiet))
     progress = choose_progress(quiet, given.pop("verbose"))
     chosen = RaceOptions(**{name: given.pop(name) for name in OF_RACES})
     chosen.check()
+    named = given["models"]
     models, tasks, catalog, options = _resolve_session(suite, given)
+    plan = plan_suite(models, tasks, catalog, options)
 
     def execute() -> Any:
-        plan = plan_suite(models, tasks, catalog, options)
         return run_race(plan, tasks, options, chosen, progress)
 
     found, _ = _run_until_stopped(context, execute, _resume_command())
     show_race(found, shape)
+    idle = idle_reasons(plan) if named else {}
+    for model, reason in idle.items():
+        click.echo(f" {model} ran on no task: {reason}", err=True)
     if found.outcome == "stopped" and not quiet:
         click.echo(f"\nTo continue: {_resume_command()}", err=True)
-    if int(found.models["failed"].sum()):
+    if idle or int(found.models["failed"].sum()):
         return 1
     return 0 if found.outcome == "decided" else 3
 
@@ -880,7 +934,8 @@ def plan(
 
     if shape == "json" and detect is None:
         raise DefinitionError("--format json requires --detect.")
-    models, tasks, catalog, options = resolve(suite, given)
+    # models that do not tell what they take are tried in another process
+    models, tasks, catalog, options = resolve(suite, {**given, "workers": 1})
     plan = plan_suite(models, tasks, catalog, options)
     if shape != "json":
         print_tables(plan, whole=Path(suite).exists(), err=False)
@@ -925,7 +980,7 @@ def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
 def resolve(suite: str, given: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of a run."""
     from karat.config.catalog import Catalog, change_models, change_tasks, parse
-    from karat.execution.evaluation import find_models_and_suite, make_options
+    from karat.execution.evaluation import change_metrics, find_models_and_suite, make_options
     from karat.execution.resources import restored_folder
 
     with restored_folder():
@@ -944,7 +999,9 @@ def resolve(suite: str, given: dict[str, Any]) -> Any:
         catalog, list(given.pop("models")) or None, tasks, variants=variants, **names
     )
     models, tasks = change_models(models, changes.models), change_tasks(tasks, changes.tasks)
-    options = {**given, "folds": list(given["folds"]) or None, **changes.options}
+    tasks = change_metrics(tasks, split_names(given.pop("metrics")))
+    given["only_folds"] = list(given.pop("only_fold")) or None
+    options = {**given, **changes.options}
     return models, tasks, catalog, make_options(options)
 
 
@@ -980,8 +1037,21 @@ def _find_tasks(catalog: Any, suite: str, given: dict[str, Any]) -> Any:
             f"{suite} is a file of definitions; use karat run SUITE --define {suite}."
         )
     if target is None and Path(suite).suffix and Path(suite).is_file():
-        raise DefinitionError(f"{suite} is a table file; name its target column with --target.")
+        raise DefinitionError(_not_a_suite(suite, given["only"]))
     return suite if target is None else catalog.table_suite(suite, target, like, settings)
+
+
+def _not_a_suite(file: str, only: Sequence[str]) -> str:
+    """Return the message for a file without ``--target`` in the place of a suite."""
+    from karat.models.adapters import is_vector_file
+
+    if is_vector_file(file) and not file.lower().endswith((".csv", ".tsv")):
+        return (
+            f"{file} is not a suite. If it holds vectors: karat run SUITE -m {file}; if it is a "
+            f"table, name its target column with --target."
+        )
+    message = f"{file} is a table file; name its target column with --target"
+    return f"{message} {only[0]} (-t chooses tasks)." if only else f"{message}."
 
 
 @karat.command("list")
@@ -1005,18 +1075,26 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
 @karat.command()
 @click.argument("name")
 @option("-c, --constraint NAME", "Also show the limits of a task under this constraint.")
+@option("--target COLUMN", "Target column, if NAME is a table file.")
 @define_option
-def show(name: str, constraint: str | None, define: tuple[Path, ...]) -> None:
-    """Show the resolved definition of NAME and its sources.
+def show(name: str, constraint: str | None, target: str | None, define: tuple[Path, ...]) -> None:
+    """Show the definition of NAME, or how a table file is read.
 
     \b
     Examples:
       karat show penguins
       karat show penguins -c 1h8c
+      karat show churn.csv        as karat inspect, without its options
     """
-    from karat.reporting.terminal import show_name
+    from karat.reporting.terminal import is_table_file, show_name, show_table
 
-    show_name(name, define, constraint)
+    if is_table_file(name):
+        if constraint is not None:
+            raise DefinitionError(f"--constraint applies to a task; {name} is a table file.")
+        return show_table(Path(name), target, {})
+    if target is not None:
+        raise DefinitionError(f"--target applies to a table file; {name} is none.")
+    return show_name(name, define, constraint)
 
 
 @karat.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -71,11 +72,22 @@ def as_run_folders(paths: Sequence[Path]) -> Iterator[list[Path]]:
         try:
             imported = import_results(others, folder)
         except DataError as error:
-            reason = str(error).splitlines()[1]
-            raise DataError(f"{others[0]} contains no run folder; {reason}") from error
+            raise DataError(f"{others[0]} contains no run folder; {_reason(error)}") from error
         for note in [*imported.notes, *imported.problems]:
             click.echo(f"note: {note}", err=True)
         yield [*(path for path in paths if path not in others), Path(folder)]
+
+
+def _reason(error: DataError) -> str:
+    """Return why files cannot be imported; for an unknown format, without a list of all."""
+    reason = str(error).splitlines()[1]
+    if not reason.startswith("unknown file format"):
+        return reason
+    what, _, _ = reason.partition(". Expected ")
+    return (
+        f"{what} (karat import lists the formats of other systems). To evaluate models on a table: "
+        "karat run FILE --target COLUMN"
+    )
 
 
 def given_words(context: click.Context, without: Collection[str]) -> list[str]:
@@ -108,6 +120,16 @@ def _is_read(path: Path) -> bool:
     return is_results_folder(path)
 
 
+def split_names(texts: Sequence[str]) -> list[str]:
+    """Return the names in texts; commas separate them, also inside an option.
+
+    >>> split_names(["f1,acc", "fbeta_score(beta=2, average='macro')"])
+    ['f1', 'acc', "fbeta_score(beta=2, average='macro')"]
+    """
+    parts = [part.strip() for text in texts for part in re.split(r",(?![^(]*\))", text)]
+    return [part for part in parts if part]
+
+
 run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 define_option = repeatable(
     "--define FILE",
@@ -118,6 +140,8 @@ define_option = repeatable(
 #: the options of a table file that are keys of a dataset, and those that are options of its reader
 TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
 TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates")
+#: further options of the reader, each a list
+TABLE_LISTS = ("missing", "numbers", "texts", "keep")
 table_options = combine_options(
     click.option(
         "--kind",
@@ -146,6 +170,27 @@ table_options = combine_options(
         metavar="COLUMN[=FORMAT]",
         help="Column of dates, such as day=%d/%m/%Y. Repeatable.  [default: inferred]",
     ),
+    click.option(
+        "--missing", multiple=True, metavar="TEXT", help="Cell that is a missing value. Repeatable."
+    ),
+    click.option(
+        "--numbers",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column of numbers, also with leading zeros. Repeatable.  [default: inferred]",
+    ),
+    click.option(
+        "--texts",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column of text or labels as they are written. Repeatable.  [default: inferred]",
+    ),
+    click.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column that is a feature although it has another value in each row. Repeatable.",
+    ),
 )
 
 
@@ -157,6 +202,7 @@ def pop_table_settings(given: dict[str, Any]) -> dict[str, Any]:
     """
     keys = {name: given.pop(name, None) for name in TABLE_KEYS}
     reading = {name: given.pop(name, None) for name in TABLE_READING}
+    reading |= {name: list(given.pop(name, None) or ()) for name in TABLE_LISTS}
     reading["dates"] = dict(_date_format(text) for text in reading["dates"] or ())
     settings = {name: value for name, value in keys.items() if value not in (None, ())}
     if "drop" in settings:
@@ -191,8 +237,12 @@ suite_options = combine_options(
         "Repeatable.",
         dest="overrides",
     ),
+    option("--folds N", "Number of folds.  [default: that of the task]", type=int),
+    repeatable("--only-fold N", "Run only this fold, counted from 0. Repeatable.", type=int),
     repeatable(
-        "-f, --fold N", "Run only these folds, counted from 0. Repeatable.", dest="folds", type=int
+        "--metric NAME,...",
+        "Metrics instead of those of the tasks; the first one ranks. Repeatable.",
+        dest="metrics",
     ),
     option("--seed", "Random seed; models get seed + fold.", default=42),
     option("--max-rows N", "Maximum number of rows per dataset.", type=int),

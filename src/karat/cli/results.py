@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from karat.cli.options import (
     repeatable,
     run_folders,
 )
-from karat.errors import DefinitionError, KaratError
+from karat.errors import DataError, DefinitionError, KaratError
 
 
 @click.command(context_settings=SETTINGS)
@@ -173,7 +174,7 @@ def rescore(
 
     if define:
         Catalog(define).definitions  # noqa: B018  reading the files registers their components
-    checked, code = known_metrics(metrics), 0
+    checked, code, scores = known_metrics(metrics), 0, 0
     for run in open_runs(runs):
         try:
             rescored = rescore_run(run, checked)
@@ -182,7 +183,10 @@ def rescore(
             print_error(str(error))
             code = 1
         else:
+            scores += len(rescored.scores)
             code = max(code, show_rescored(rescored, written))
+    if not scores and not code:
+        raise DataError("nothing was rescored: the runs have no stored predictions.")
     return code
 
 
@@ -447,6 +451,7 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
         print_checks,
         print_findings,
     )
+    from karat.results.load import frozen_runs, require_results
 
     if explain is not None:
         return print_check_documentation(explain)
@@ -454,6 +459,7 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
         return print_checks()
     if not runs:
         raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
+    require_results(frozen_runs(runs), "check")
     shown = {"shape": given["shape"], "pool": given["pool"]}
     return print_findings(runs, given["ignore"], given["fail_on"], **shown)
 
@@ -540,6 +546,7 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     about_items = {name: given.pop(name) for name in ("items", "by", "tasks", "top")}
     if any(about_items.values()):
         return _compare_items(shape, output, about_items, given)
+    _check_folders(given["runs"])
     chosen = _chosen_options(given)
     runs = given["runs"] or ("results",)
     found: Any
@@ -555,6 +562,16 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     for path in found.to_csv(output) if output else ():
         click.echo(path, err=True)
     return 0
+
+
+def _check_folders(words: Sequence[str]) -> None:
+    """Refuse the names of two models in the place of run folders."""
+    if len(words) == 2 and not any(Path(word).exists() for word in words):
+        first, second = words
+        raise DefinitionError(
+            f"{first} and {second} are no run folders; name models with -a and -b: "
+            f"karat compare results -a {first} -b {second}"
+        )
 
 
 def _compare_items(
@@ -692,6 +709,10 @@ def same(
 @margin_option
 @option("--suite NAME", "Suite on which a model is run.  [default: that of the baseline]")
 @repeatable("-t, --task TASK", "Only these tasks; * matches any text. Repeatable.", dest="tasks")
+@option(
+    "-m, --model NAME",
+    "Model to compare, of folders with runs of several.  [default: the only one in common]",
+)
 @cluster_option
 @option(
     "--cannot-tell",
@@ -720,6 +741,7 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     \b
     Examples:
       karat gate results/NEW --against baselines/main
+      karat gate results --against baselines/main -m random-forest
       karat gate my_module:New --against baselines/main --format markdown
       karat gate --calibrate baselines/main
 
@@ -739,6 +761,7 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
         return 0
     if not new or against is None:
         raise DefinitionError("karat gate needs NEW and --against BASELINE, or --calibrate.")
+    chosen["model"] = given["model"]
     names = ("suite", "output", "workers", "define", "all_tasks")
     how = NewRuns(**{name: given[name] for name in names})
     found = compare_to_baseline(new, against, **chosen, run=how)
@@ -788,6 +811,7 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
     """
     from karat.analysis.verification import verify as verify_run
     from karat.reporting.comparison_output import show_verifications
+    from karat.results.load import require_results
     from karat.results.run import open_runs
 
     several = open_runs(runs, damaged=True)
@@ -795,7 +819,10 @@ def verify(runs: tuple[Path, ...], shape: str | None, **given: Any) -> int:
         raise DefinitionError(f"--model needs one run, got {len(several)}.")
     found = [verify_run(run, **given) for run in several]
     show_verifications(found, shape)
-    return 1 if any(each.refused for each in found) else 0
+    if any(each.refused for each in found):
+        return 1
+    require_results(several, "verify")
+    return 0
 
 
 @click.command(context_settings=SETTINGS)

@@ -22,6 +22,8 @@ from karat.compat.publishing import every_eval_ever_records, model_cards
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
 from karat.compat.ulysses import result_files as ulysses
+from karat.core.formatting import count
+from karat.core.notebook import displayed
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.importing import (
     SUFFIXES,
@@ -305,6 +307,7 @@ EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str
 }
 
 
+@displayed("sentence", "", "remarks")
 @dataclass(frozen=True, eq=False)
 class Imported:
     """The result of an import.
@@ -320,6 +323,17 @@ class Imported:
     runs: list[Run]
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """How many runs were imported."""
+        models = ", ".join(run.model for run in self.runs[:6]) + (", …" if self.runs[6:] else "")
+        return f"{count(len(self.runs), 'imported run')}{': ' + models if models else ''}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """The notes and the problems."""
+        return [*self.notes, *self.problems]
 
 
 def import_results(

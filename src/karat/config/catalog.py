@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from karat.config.loading import Definitions, merge_values
+from karat.config.model_names import no_such_model
 from karat.config.yaml_files import format_path
 from karat.core import registry
 from karat.core.columns import refuse_fractions
@@ -188,7 +189,7 @@ class Catalog:
             return adapt(made, name or Path(made.name).name)
         if ":" in model:
             return adapt(registry.load_object(model), name or model.rpartition(":")[2])
-        raise unknown("model", model, [*self.definitions.names("models"), *registry.models])
+        raise no_such_model(model, [*self.definitions.names("models"), *registry.models])
 
     def _defined(self, key: str, name: str | None, more: Mapping[str, Any]) -> Model:
         definition = self.definitions.chosen("models", key)
@@ -394,6 +395,7 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
         data = DatasetLoader(file.stem, definition, None, (str(file),), {})()
+    data = data.with_drawn_by("target")  # a renamed file has the same folds
     truth: Any = data.target
     if data.kind == "classification":
         refuse_fractions(truth, f'{file}: "{target}"')
@@ -419,7 +421,9 @@ def _vector_file(model: str) -> Path:
             f"or register it there and add --define {model}."
         )
     if not _is_file(model):
-        raise DefinitionError(f"there is no vector file {model}.")
+        near = [path.name for path in Path(model).parent.glob("*")]
+        hint = did_you_mean(Path(model).name, near)
+        raise DefinitionError(f"there is no vector file {model}.{hint}")
     return Path(model)
 
 

@@ -591,8 +591,8 @@ class Definitions:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     file = Path(folder, "my.yaml")
-        ...     _ = file.write_text("constraints: {brief: {folds: 3}}")
-        ...     Definitions.load([file]).get("constraints", "brief")["folds"]
+        ...     _ = file.write_text("constraints: {brief: {max_folds: 3}}")
+        ...     Definitions.load([file]).get("constraints", "brief")["max_folds"]
         3
         """
         entries = Entries()

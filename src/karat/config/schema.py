@@ -241,7 +241,7 @@ class Dataset(_Strict):
 
 
 class _Limited(_Strict):
-    folds: Count | None = None
+    max_folds: Count | None = None
     max_rows: Count | None = None
     max_runtime_seconds: Seconds | None = None
     max_mem_size_mb: Count | None = None
@@ -259,6 +259,7 @@ class Task(_Limited):
     ask: Component | None = None
     probe: Component | None = None
     split: Component | None = None
+    folds: Annotated[int, Field(ge=2)] | None = None
     metrics: Annotated[list[Name], Field(min_length=1), AfterValidator(_once)] | None = None
     usual: dict[Literal["binary", "multiclass", "regression"], Texts] | None = None
     called: Name | None = None

@@ -8,7 +8,6 @@ Headers may be empty or repeated, as in tables of the web.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.core.numbers import COMMAS, POINTS, NumberFormat, WrittenNumbers, written_numbers
 from karat.errors import DataError, did_you_mean
-
-_INTEGER = r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)"
-DECIMAL_COMMA = re.compile(rf"\s*{_INTEGER}(?:,\d+)?(?:[eE][+-]?\d+)?\s*")
-THOUSANDS_COMMA = re.compile(r"\s*[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?\s*")
 
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
@@ -203,23 +199,24 @@ def parse_numbers(column: pd.Series, decimal: bool = False) -> tuple[pd.Series |
     >>> parse_numbers(pd.Series(["a", "20"]))[0] is None
     True
     """
-    texts = [cell for cell in column if isinstance(cell, str)]
-    if not any("," in text for text in texts):
+    cells = list(dict.fromkeys(cell for cell in column if isinstance(cell, str)))
+    found = written_numbers(cells) if any("," in cell for cell in cells) else None
+    if found is None or found.problem or found.unit or found.missing:
         return None, ""
-    marks: tuple[tuple[str, str], ...]
-    decimals = all(map(DECIMAL_COMMA.fullmatch, texts))
-    if all(map(THOUSANDS_COMMA.fullmatch, texts)) and not (decimal and decimals):
-        marks, how = ((",", ""),), "thousands commas"
-    elif decimals:
-        marks, how = ((".", ""), (",", ".")), "decimal commas"
-    else:
-        return None, ""
-    written = column.astype(object)
-    for mark, other in marks:
-        written = written.map(
-            lambda cell, mark=mark, other=other: str(cell).replace(mark, other), na_action="ignore"
-        )
-    return pd.to_numeric(written), how
+    form = COMMAS if (found.decimal or (decimal and ",") or ".") == "," else POINTS
+    return as_numbers(column, found, form), f"{'decimal' if form is COMMAS else 'thousands'} commas"
+
+
+def as_numbers(column: pd.Series, found: WrittenNumbers, form: NumberFormat) -> pd.Series:
+    """Return a column of texts as the numbers in them, and other cells as they are.
+
+    >>> as_numbers(pd.Series(["1,5 kg", "?"]), written_numbers(["1,5 kg", "?"]), COMMAS).tolist()
+    [1.5, nan]
+    """
+    numbers: dict[str, Any] = {cell: form.number(text) for cell, text in found.digits.items()}
+    numbers |= dict.fromkeys(found.missing, np.nan)
+    others = {cell: cell for cell in column.dropna().unique() if not isinstance(cell, str)}
+    return pd.to_numeric(column.map(pd.Series(numbers | others, dtype=object).infer_objects()))
 
 
 def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:

@@ -43,6 +43,8 @@ from karat.core.columns import (
     target_values,
 )
 from karat.core.files import fingerprint
+from karat.core.formatting import count
+from karat.core.notebook import facts_html
 from karat.errors import DataError, did_you_mean
 
 KINDS = ("classification", "regression", "items")
@@ -56,6 +58,9 @@ PLURAL = {
 }
 MODALITIES = tuple(PLURAL)
 PARTS = ("train", "test")
+#: classes in the notebook form of a dataset
+SHOWN_CLASSES = 10
+DRAWN_BY = ("name", "target")
 QUERY, DOCUMENT = "query", "document"
 #: role of a field whose items are queries and candidates of other queries
 QUERY_AND_DOCUMENT = f"{QUERY}+{DOCUMENT}"
@@ -115,6 +120,10 @@ class Dataset:
     identity
         A number per item: a query does not search items of its own number, such as itself in a
         corpus. Default: an item is only identical to itself.
+    drawn_by
+        What folds and samples of rows depend on besides the seed: ``"name"``, as for all defined
+        datasets, or ``"target"``, the targets in the order of the rows, as for tables and columns
+        of the user.
     """
 
     name: str
@@ -132,9 +141,11 @@ class Dataset:
     gain: np.ndarray | None = None
     passage_of: np.ndarray | None = None
     identity: np.ndarray | None = None
+    drawn_by: str = "name"
 
     def __post_init__(self) -> None:
-        for what, allowed in (("kind", KINDS), ("modality", MODALITIES)):
+        choices = (("kind", KINDS), ("modality", MODALITIES), ("drawn_by", DRAWN_BY))
+        for what, allowed in choices:
             value = getattr(self, what)
             if value not in allowed:
                 raise DataError(
@@ -220,7 +231,7 @@ class Dataset:
 
         >>> table = pd.DataFrame({"age": [31, 45], "churn": ["yes", "no"]})
         >>> Dataset.from_table(table, target="churn", name="churn")
-        <Dataset churn: 2 questions about 2 table items, 2 classes>
+        <Dataset churn: 2 rows, 1 feature, 2 classes>
         """
         table, target = attach_target(as_frame(table, name), target, name)
         names = _row_names(table.index)
@@ -236,6 +247,7 @@ class Dataset:
         data = cls(
             *(name, items, pd.DataFrame({"row": table.index}, index=names), truth, kind, "table"),
             classes=classes,
+            drawn_by="target",
             about=about or {},
             **{what: table[column].to_numpy() for what, column in columns.items() if column},
         )
@@ -262,11 +274,15 @@ class Dataset:
         encoding: str | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
         missing: Sequence[str] | None = None,
+        numbers: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
+        keep: Sequence[str] | None = None,
     ) -> Dataset:
         """Return a dataset whose items are the rows of a file; what is not given is inferred.
 
-        A warning says what was inferred: another separator than the suffix says, decimal or
-        thousands commas, dates.
+        A warning says how the file is written: another separator than the suffix says, decimal
+        commas, thousands marks. One more per column says what is surprising about it: units,
+        dates, leading zeros, another value in each row. ``about["reading"]`` has the first.
 
         Parameters
         ----------
@@ -285,6 +301,12 @@ class Dataset:
             list: none.
         missing
             Further texts that mean a missing value.
+        numbers
+            Columns of numbers, also if they have leading zeros.
+        texts
+            Columns of text, or the target if its labels are used as they are written.
+        keep
+            Columns that are features although they have another value in each row.
 
         Raises
         ------
@@ -301,6 +323,9 @@ class Dataset:
             "encoding": encoding,
             "dates": dates,
             "missing": missing,
+            "numbers": numbers,
+            "texts": texts,
+            "keep": keep,
         }
         definition = {
             "path": str(path) if test is None else {"train": str(path), "test": str(test)},
@@ -312,10 +337,10 @@ class Dataset:
             "weight": weight,
             "drop": [drop] if isinstance(drop, str) else drop,
             "part": part,
-            "options": {key: value for key, value in options.items() if value is not None},
+            "options": _one_or_several(options),
         }
         data: Dataset = load(name or Path(path).name.partition(".")[0], definition)
-        return data
+        return data.with_drawn_by("target")
 
     @classmethod
     def from_columns(
@@ -383,6 +408,7 @@ class Dataset:
         data = cls(
             *(name, items, questions, truth, kind, modality),
             classes=classes,
+            drawn_by="target",
             about=about or {},
             **{what: frame[column].to_numpy() for what, column in columns.items() if column},
         )
@@ -479,7 +505,7 @@ class Dataset:
         >>> documents = {"a": "how to bake bread", "b": "how to plant trees"}
         >>> judgments = pd.DataFrame({"query": ["q"], "document": ["a"]})
         >>> Dataset.from_corpus(documents, {"q": "bread"}, judgments)
-        <Dataset corpus: 1 questions about 3 text items, items>
+        <Dataset corpus: 1 question about 3 text items, items>
         """
         make = registry.load_object("karat.data.readers.corpus:corpus_dataset")
         data: Dataset = make(documents, queries, judgments, name, about, passages, overlap)
@@ -494,10 +520,38 @@ class Dataset:
         answers = (
             f"{len(self.classes)} classes" if self.kind == "classification" else self.target_type
         )
-        return (
-            f"<Dataset {self.name}: {len(self)} questions about {len(self.items)} "
-            f"{self.modality} items, {answers}>"
+        return f"<Dataset {self.name}: {self._size()}, {answers}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "size": self._size(),
+            "target": ", ".join(map(str, self.classes[:SHOWN_CLASSES])) or self.target_type,
+            "classes": len(self.classes) if self.kind == "classification" else None,
+            "positive class": self.positive,
+        }
+        items = self.items
+        first = (
+            items.head() if isinstance(items, pd.DataFrame) else pd.DataFrame({"item": items[:5]})
         )
+        return facts_html(f"Dataset {self.name}", facts, [first])
+
+    def _size(self) -> str:
+        """Return the numbers of rows and features, or those of questions and items."""
+        if self.is_plain_table:
+            return f"{len(self):,} rows, {count(self.items.shape[1], 'feature')}"
+        asked = count(len(self), "question")
+        return f"{asked} about {count(len(self.items), f'{self.modality} item')}"
+
+    @property
+    def is_plain_table(self) -> bool:
+        """Whether every row of a table is one question, so that messages speak of rows."""
+        single = self.questions.shape[1] == 1 and len(self) == len(self.items)
+        return self.modality == "table" and single
+
+    @property
+    def noun(self) -> str:
+        """What messages call that which is predicted: rows of a table, else questions."""
+        return "rows" if self.is_plain_table else "questions"
 
     @property
     def target_type(self) -> str:
@@ -651,6 +705,18 @@ class Dataset:
             digest.update(f"revision {revision}".encode())
         return digest.hexdigest()
 
+    @property
+    def draw_key(self) -> str:
+        """What folds and samples of rows depend on besides the seed: the name, or the targets."""
+        if self.drawn_by == "name":
+            return self.name
+        digest = hashlib.sha256(f"{len(self)} rows".encode())
+        if self.target is not None and self.target.dtype.kind in "iufb":
+            digest.update(np.ascontiguousarray(self.target, dtype="<f8").tobytes())
+        elif self.target is not None:
+            digest.update("\0".join(map(str, self.target)).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
     @cached_property
     def mentions_digest(self) -> str:
         """A hash of the items of all questions, cheaper than ``fingerprint``."""
@@ -680,6 +746,12 @@ class Dataset:
         for name, value in changes.items():
             object.__setattr__(part, name, value)
         return part
+
+    def with_drawn_by(self, drawn_by: str) -> Dataset:
+        """Return the dataset whose folds depend on its name or on its targets."""
+        other = copy.copy(self)
+        object.__setattr__(other, "drawn_by", drawn_by)
+        return other
 
     def with_roles(self, roles: Sequence[str]) -> Dataset:
         """Return the dataset with other roles of its fields."""
@@ -738,6 +810,16 @@ def _target_of(
     return truth, kind, ordered_classes(column, truth) if kind == "classification" else ()
 
 
+def _one_or_several(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are set; a single column or text of a list is a list of one."""
+    lists = ("missing", "numbers", "texts", "keep")
+    return {
+        name: [value] if name in lists and isinstance(value, str) else value
+        for name, value in options.items()
+        if value is not None
+    }
+
+
 def _row_names(index: pd.Index) -> pd.Index | None:
     """Return the names of rows; None if they are not unique."""
     named = index.nlevels == 1 and index.is_unique and not index.hasnans
@@ -785,15 +867,15 @@ def _checked_values(data: Dataset, what: str) -> np.ndarray | None:
         return None
     if len(values) != len(data.questions):
         raise DataError(
-            f"{data.name}: {len(values)} values of {what} for {len(data.questions)} questions."
+            f"{data.name}: {len(values)} values of {what} for {len(data.questions)} {data.noun}."
         )
     column = pd.Series(values).reset_index(drop=True)
     if what == "target":
         return np.asarray(target_values(column, data.kind, f"{data.name}: the target"))
     empty = column.isna().to_numpy()
     if empty.any():
-        first = int(np.flatnonzero(empty)[0])
-        raise DataError(f"{data.name}: the {what} of question {first} is missing; fill it.")
+        first, unit = int(np.flatnonzero(empty)[0]), data.noun.removesuffix("s")
+        raise DataError(f"{data.name}: the {what} of {unit} {first} is missing; fill it.")
     if what in ("weight", "gain"):
         return _checked_weights(column, what, data.name)
     invalid = [] if what == "group" else sorted(set(map(str, column)) - set(PARTS))

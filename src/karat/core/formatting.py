@@ -136,6 +136,21 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+def duration(value: float) -> str:
+    """Format a number of seconds.
+
+    >>> duration(12.34), duration(600), duration(7260)
+    ('12.3 s', '10.0 min', '2.0 h')
+    """
+    import pandas as pd  # not loaded by commands that print no table
+
+    if pd.isna(value):
+        return "–"
+    if value < 120:
+        return f"{value:.1f} s"
+    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:,.1f} h"
+
+
 def result_html(sentence: str, table: pd.DataFrame, notes: Iterable[str]) -> str:
     """Return the conclusion, table and notes of a result for a notebook."""
     lines, rows = "<br>".join(map(escape, notes)), table.to_html(index=False)

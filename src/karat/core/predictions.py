@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from karat.core.notebook import facts_html
 from karat.errors import ContractError, DataError
 
 #: kinds of predictions: class labels, numbers (values, similarities), item ids, cluster numbers
@@ -90,8 +91,8 @@ class Predictions:
             object.__setattr__(self, name, values)
         if len(self.predictions) != len(self.target):
             raise ContractError(
-                f"got {len(self.predictions)} answers for {len(self.target)} questions; "
-                f"expected one answer per question."
+                f"got {len(self.predictions)} predictions for {len(self.target)} rows; "
+                f"expected one prediction per row."
             )
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         shapes: dict[str, tuple[int, ...]] = {name: (len(self.target),) for name in EXTRAS}
@@ -104,6 +105,17 @@ class Predictions:
             if values.shape != shape:
                 raise ContractError(f"{name} must have the shape {shape}, got {values.shape}.")
             object.__setattr__(self, name, values)
+
+    def __repr__(self) -> str:
+        return f"<Predictions of {len(self):,} rows: {self.answers}, target: {self.truths}>"
+
+    def _repr_html_(self) -> str:
+        import pandas as pd  # a metric of arrays does not load it
+
+        values = {"key": self.key, "target": self.target, "prediction": self.predictions}
+        columns = {name: list(column) for name, column in values.items() if column is not None}
+        classes = ", ".join(map(str, self.classes))
+        return facts_html(repr(self)[1:-1], {"classes": classes}, [pd.DataFrame(columns)])
 
     def __len__(self) -> int:
         return len(self.target)

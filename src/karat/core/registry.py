@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -132,11 +134,44 @@ def load_object(path: str) -> Any:
         raise
     except Exception as error:  # importing a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise DefinitionError(
-            f'cannot load "{path}": {reason}. Write it as "package.module:Name", '
-            f"with the package installed or in the current folder."
-        ) from error
+        hint = _path_hint(path) or (
+            ' Write it as "package.module:Name", with the package installed or in the current '
+            "folder."
+        )
+        raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
     return found
+
+
+def _path_hint(path: str) -> str:
+    """Return a suggestion for a path that cannot be loaded, or an empty string.
+
+    >>> _path_hint("my_module.py:Mine"), _path_hint("./models/mine:Mine")
+    (' Did you mean "my_module:Mine"?', ' Did you mean "models.mine:Mine"?')
+    >>> _path_hint("karat.errors:KaratEror")
+    ' Did you mean "karat.errors:KaratError"?'
+    """
+    module, _, attribute = path.partition(":")
+    dotted = module.removesuffix(".py").removeprefix("./").replace("/", ".")
+    if dotted != module:
+        return f' Did you mean "{dotted}:{attribute}"?'
+    if module not in sys.modules:
+        return ""
+    names = [name for name in vars(sys.modules[module]) if not name.startswith("_")]
+    return did_you_mean(attribute, names).replace(' "', f' "{module}:', 1)
+
+
+def importable(module: str) -> bool:
+    """Return whether there is a module of this name; packages above it are imported.
+
+    >>> importable("karat.errors"), importable("karat.nothing"), importable("")
+    (True, False, False)
+    """
+    if not all(part.isidentifier() for part in module.split(".")):
+        return False
+    try:
+        return importlib.util.find_spec(module) is not None
+    except Exception:  # importing the package may raise anything
+        return False
 
 
 def _signature(part: Callable[..., Any]) -> inspect.Signature:

@@ -9,11 +9,43 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
+import pandas as pd
+
 from karat.core.dataset import Dataset
+from karat.core.metric_names import canonical_metric
+from karat.core.notebook import facts_html
+from karat.core.registry import load_object
 from karat.errors import DefinitionError, did_you_mean
 
 MISSING = ("ignore", "penalize")
+#: names of tasks in the text form of a suite
+SHOWN_TASKS = 6
 KEPT = ("all", "clean")
+FEWEST_FOLDS = 2
+
+
+def wrong_folds(folds: Any) -> str:
+    """Return what is wrong with a number of folds, or an empty string.
+
+    >>> wrong_folds(10), wrong_folds(None)
+    ('', '')
+    >>> wrong_folds([0, 1])
+    'folds is the number of folds, an integer >= 2, got [0, 1]; only_folds=[0, 1] runs these.'
+    """
+    is_number = isinstance(folds, Integral) and not isinstance(folds, bool)
+    if folds is None or (is_number and FEWEST_FOLDS <= folds < 2**31):
+        return ""
+    several = isinstance(folds, list | tuple) and all(isinstance(fold, int) for fold in folds)
+    hint = f"; only_folds={folds!r} runs {'these' if several else 'this one'}"
+    is_which = (is_number and 0 <= folds < FEWEST_FOLDS) or (several and len(folds) > 0)
+    text = f"folds is the number of folds, an integer >= {FEWEST_FOLDS}, got {folds!r}"
+    return f"{text}{hint if is_which else ''}."
+
+
+def _function_name(metric: Any) -> str:
+    """Return the name of a metric function or scorer of scikit-learn, or of the user's own."""
+    name: str = load_object("karat.metrics.functions:function_name")(metric)
+    return name
 
 
 @dataclass(frozen=True)
@@ -36,8 +68,14 @@ class Task:
         ``"kfold"``, ``"holdout"``, ``"time"``, ``"all"``, ``"fixed"`` or a mapping ``{"use": …}``.
         The default, ``"auto"``, uses the train and test part of the dataset, if it has one, and
         k-fold cross-validation otherwise.
+    folds
+        Number of folds of the split. A split without a number of folds refuses it.
+    cv
+        Folds as in scikit-learn, instead of ``split``: a number of folds in the order of the rows,
+        a splitter such as ``GroupKFold()``, or pairs of train rows and test rows.
     metrics
-        The first one is the primary metric. Empty: the defaults for the data.
+        Names, or metric functions and scorers of scikit-learn. The first one is the primary metric.
+        Empty: the defaults for the data.
     positive
         The positive class of two. Default: that of the dataset.
     roles
@@ -59,8 +97,8 @@ class Task:
         Default metrics for ``"binary"``, ``"multiclass"`` and ``"regression"`` targets.
     max_rows
         Maximum number of rows; of larger data, a random sample is used.
-    folds
-        Number of folds to run. Default: the constraint's number.
+    max_folds
+        Maximum number of folds to run, the first ones. Default: the constraint's maximum.
     max_runtime_seconds, max_mem_size_mb, cores, gpus
         Limits of each job. Default: the constraint's limits.
     ignore
@@ -76,7 +114,7 @@ class Task:
     dataset: Dataset | str | Callable[[], Dataset]
     probe: Mapping[str, Any] | str = "trained"
     split: Mapping[str, Any] | str = "auto"
-    metrics: Sequence[str] = ()
+    metrics: Sequence[Any] = ()
     missing: str = "ignore"
     corruptions: Mapping[str, Sequence[float]] = field(default_factory=dict)
     draws: int = 1
@@ -89,6 +127,8 @@ class Task:
     cores: int | None = None
     gpus: int | None = None
     folds: int | None = None
+    max_folds: int | None = None
+    cv: Any = None
     usual: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ignore: Sequence[str] = ()
     positive: Any = None
@@ -115,16 +155,39 @@ class Task:
             got = f"{self.keep_predictions!r}.{did_you_mean(str(self.keep_predictions), KEPT)}"
             raise self._error(f'keep_predictions must be "all" or "clean", got {got}')
         self._check_limits()
+        object.__setattr__(self, "cv", self._checked_cv())
         object.__setattr__(self, "metrics", self._checked_metrics())
         object.__setattr__(self, "ignore", self._checked_ignore())
         object.__setattr__(self, "roles", self._checked_roles())
         object.__setattr__(self, "corruptions", self._checked_corruptions())
 
+    def __repr__(self) -> str:
+        parts = [f"data {self._data_name()}", f"metrics {', '.join(self.metrics) or 'by default'}"]
+        parts += [f"probe {_use(self.probe)}", f"split {_use(self.split)}"]
+        corrupted = f", {len(self.corruptions)} corruptions" if self.corruptions else ""
+        return f"<Task {self.name}: {', '.join(parts)}{corrupted}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "data": self.dataset if isinstance(self.dataset, Dataset) else self._data_name(),
+            "metrics": ", ".join(self.metrics) or "by default",
+            "probe": _settings(self.probe),
+            "split": _settings(self.split),
+            "corruptions": ", ".join(self.corruptions),
+            "description": self.description,
+        }
+        return facts_html(f"Task {self.name}", facts)
+
+    def _data_name(self) -> str:
+        if isinstance(self.dataset, str):
+            return self.dataset
+        return str(getattr(self.dataset, "name", None) or self.name)
+
     def _error(self, text: str) -> DefinitionError:
         return DefinitionError(f'task "{self.name}": {text}')
 
     def _check_limits(self) -> None:
-        for name in ("draws", "max_rows", "max_mem_size_mb", "cores", "gpus", "folds"):
+        for name in ("draws", "max_rows", "max_mem_size_mb", "cores", "gpus", "max_folds"):
             number = getattr(self, name)
             if number is None and name != "draws":
                 continue
@@ -133,15 +196,40 @@ class Task:
         seconds = self.max_runtime_seconds
         if seconds is not None and (not isinstance(seconds, Real) or not 0 < seconds < math.inf):
             raise self._error(f"max_runtime_seconds must be a number > 0, got {seconds!r}.")
+        if wrong := wrong_folds(self.folds):
+            raise self._error(wrong)
+
+    def _checked_cv(self) -> Any:
+        cv: Any = self.cv
+        if cv is None:
+            return None
+        for name, is_given in (("folds", self.folds), ("split", self.split["use"] != "auto")):  # type: ignore[index]
+            if is_given:
+                raise self._error(f"cv and {name} exclude each other; remove one.")
+        if isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= FEWEST_FOLDS:
+            return int(cv)
+        if callable(getattr(cv, "split", None)) and not isinstance(cv, str):
+            return cv
+        pairs = list(cv) if isinstance(cv, Iterable) and not isinstance(cv, str | Mapping) else []
+        if not pairs or any(not hasattr(pair, "__len__") or len(pair) != 2 for pair in pairs):
+            raise self._error(
+                f"cv must be a number of folds >= {FEWEST_FOLDS}, a splitter such as KFold(5), or "
+                f"a list of pairs (train rows, test rows), got {cv!r:.80}."
+            )
+        return pairs
 
     def _checked_metrics(self) -> tuple[str, ...]:
-        given: Any = (self.metrics,) if isinstance(self.metrics, str) else self.metrics
+        single = isinstance(self.metrics, str) or callable(self.metrics)
+        given: Any = (self.metrics,) if single else self.metrics
         if isinstance(given, Mapping) or not isinstance(given, Iterable):
             raise self._error(f"metrics must be a list of names, got {given!r}.")
+        names = []
         for metric in given:
-            if not isinstance(metric, str):
-                raise self._error(f"a metric must be a name, got {metric!r}.")
-        return tuple(dict.fromkeys(given))
+            if not isinstance(metric, str) and not callable(metric):
+                raise self._error(f"a metric must be a name or a function, got {metric!r}.")
+            name = metric if isinstance(metric, str) else _function_name(metric)
+            names.append(canonical_metric(name))
+        return tuple(dict.fromkeys(names))
 
     def _checked_ignore(self) -> tuple[str, ...]:
         codes = (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
@@ -202,8 +290,34 @@ class Suite:
         object.__setattr__(self, "tasks", tuple(self.tasks))
         object.__setattr__(self, "models", tuple(self.models))
 
+    def __repr__(self) -> str:
+        names = [task.name for task in self.tasks]
+        more = ", …" if len(names) > SHOWN_TASKS else ""
+        return f"<Suite {self.name}: {len(names)} tasks: {', '.join(names[:SHOWN_TASKS])}{more}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"task": task.name, "kind": task.kind, "metrics": ", ".join(task.metrics)}
+            | {"probe": _use(task.probe), "description": task.description}
+            for task in self.tasks
+        ]
+        facts = {"models": ", ".join(self.models), "description": self.description}
+        return facts_html(f"Suite {self.name}: {len(rows)} tasks", facts, [pd.DataFrame(rows)])
+
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+
+def _use(part: Mapping[str, Any] | str) -> str:
+    return part if isinstance(part, str) else str(part.get("use"))
+
+
+def _settings(part: Mapping[str, Any] | str) -> str:
+    """Return the name of a component with its parameters."""
+    if isinstance(part, str):
+        return part
+    params = ", ".join(f"{name}: {value}" for name, value in part.items() if name != "use")
+    return f"{_use(part)} ({params})" if params else _use(part)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core import registry
+from karat.core import numbers, registry
 from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, Dataset
 from karat.core.embeddings import Vectors
@@ -524,10 +524,8 @@ def parse_composition(corruption: str) -> list[tuple[str, float]]:
     found = []
     for part in corruption.split("+"):
         name, at, written = part.strip().partition("@")
-        try:
-            dose = float(written) if at else 1.0
-        except ValueError:
-            dose = -1.0
+        valid = numbers.NUMBER.fullmatch(written.strip())
+        dose = float(written) if valid else -1.0 if at else 1.0
         if not name or not 0 <= dose < np.inf:
             raise DefinitionError(
                 f'corruption "{corruption}" is not valid; write "a+b" or "a@0.2+b@0.1".'

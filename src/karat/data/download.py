@@ -39,6 +39,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from karat.core.files import cache_folder, check_content, write_atomic
+from karat.data.download_display import Download, download_shown
 from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 
 if TYPE_CHECKING:
@@ -366,17 +367,24 @@ TIMEOUT, ATTEMPTS, BACKOFF, MAX_BYTES = (10.0, 60.0), 3, 0.5, 2 * 1024**3
 
 
 def download(
-    url: str, target: Path, sha256: str | None = None, *, certificate: str | None = None
+    url: str,
+    target: Path,
+    sha256: str | None = None,
+    *,
+    certificate: str | None = None,
+    name: str | None = None,
 ) -> None:
     """Download a URL to a file, which appears only when it is complete and has this sha256.
+
+    ``name`` is what the display calls it, by default the name of the file.
 
     With a sha256, an interrupted download is resumed by the next call, also from another URL. If
     the resumed file has the wrong sha256, it is downloaded once more from the beginning.
     """
     import pooch
 
-    logging.getLogger("pooch").setLevel(logging.WARNING)
-    downloader = _ResumingDownloader(target, sha256, certificate)
+    pooch.get_logger().setLevel(logging.WARNING)  # it is not in the hierarchy of loggers
+    downloader = _ResumingDownloader(target, sha256, certificate, name or target.name)
     while True:
         try:
             pooch.retrieve(url, sha256, target.name, target.parent, downloader=downloader)
@@ -389,7 +397,10 @@ def download(
 class _ResumingDownloader:
     """A downloader for pooch that continues the partial file of an earlier attempt."""
 
-    def __init__(self, target: Path, sha256: str | None, certificate: str | None) -> None:
+    def __init__(
+        self, target: Path, sha256: str | None, certificate: str | None, name: str
+    ) -> None:
+        self.name = name
         self.partial = target.parent / f".{sha256[:16]}.part" if sha256 else None
         self.certificate = certificate
         self.resumed = False
@@ -405,15 +416,19 @@ class _ResumingDownloader:
                 self.partial.rename(output)
                 self.resumed = True
         try:
-            with readable_errors(url), session(self.certificate) as http:
-                _fetch_rest(http, url, output)
+            with (
+                readable_errors(url),
+                session(self.certificate) as http,
+                download_shown(self.name) as display,
+            ):
+                _fetch_rest(http, url, output, display)
         except BaseException:
             if self.partial and output.exists() and output.stat().st_size:
                 output.replace(self.partial)
             raise
 
 
-def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
+def _fetch_rest(http: requests.Session, url: str, path: Path, display: Download) -> None:
     """Append the missing bytes of a file; broken connections are resumed."""
     from requests.exceptions import ChunkedEncodingError, ConnectionError
 
@@ -429,17 +444,26 @@ def _fetch_rest(http: requests.Session, url: str, path: Path) -> None:
             continued = response.status_code == 206 and sent.startswith(f"bytes {begin}-")
             try:
                 with path.open("ab" if continued else "wb") as file:
-                    for chunk in response.iter_content(TRANSFER_CHUNK):
-                        file.write(chunk)
-                        if file.tell() > MAX_BYTES:
-                            file.truncate(0)
-                            shown = without_password(response.url)
-                            raise DataError(f"{shown}: larger than {MAX_BYTES} bytes, the limit")
+                    _write_answer(response, file, display)
                 return
             except (ConnectionError, ChunkedEncodingError):
                 if attempt == ATTEMPTS:
                     raise
         time.sleep(BACKOFF * attempt)
+
+
+def _write_answer(response: requests.Response, file: IO[bytes], display: Download) -> None:
+    """Append the content of an answer to a file."""
+    length = response.headers.get("Content-Length", "")
+    begin = file.tell()
+    display.resize(begin, begin + int(length) if length.isdecimal() else None)
+    for chunk in response.iter_content(TRANSFER_CHUNK):
+        file.write(chunk)
+        display.advance(file.tell())
+        if file.tell() > MAX_BYTES:
+            file.truncate(0)
+            shown = without_password(response.url)
+            raise DataError(f"{shown}: larger than {MAX_BYTES} bytes, the limit")
 
 
 def session(certificate: str | None = None) -> requests.Session:
@@ -675,7 +699,8 @@ def _download(source: Source, about: Mapping[str, str]) -> Path:
                 raise DataError(f"{_state(source)}, and KARAT_OFFLINE is set")
             settings = pip_settings()
             url = find_address(source, settings) if source.kind == "index" else source.place
-            download(url, archive, source.sha256, certificate=settings.certificate)
+            certificate, name = settings.certificate, about.get("name")
+            download(url, archive, source.sha256, certificate=certificate, name=name)
         if source.member:
             _unpack(source, archive, about)
         else:

@@ -97,12 +97,13 @@ def check_integer(name: str, option: str, value: Any, least: int) -> int:
 def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None = None) -> Dataset:
     """Return the dataset that a definition describes; its files are downloaded if necessary.
 
-    A relative ``path`` is below ``folder`` (that of the YAML file) or the current folder.
+    A relative ``path`` is below ``folder`` (that of the YAML file) or the current folder. Its folds
+    depend on its name.
     """
     _check_origin(name, definition, ("path", "sources", "load"))
     about = _about(definition)
     if definition.get("load"):
-        data = _call_loader(name, definition["load"], about, folder)
+        data = _call_loader(name, definition["load"], about, folder).with_drawn_by("name")
         positive = definition.get("positive")
         return data if positive is None else data.with_positive(positive)
     files, origin = _files(name, definition, folder)
@@ -118,7 +119,7 @@ def load_dataset(name: str, definition: Mapping[str, Any], folder: Path | None =
         **values,
     )
     read = registry.readers.get(definition.get("reader") or "table")
-    return _check_result(read(files, spec), name, "reader")
+    return _check_result(read(files, spec), name, "reader").with_drawn_by("name")
 
 
 def fetch_file(name: str, definition: Mapping[str, Any], folder: Path | None = None) -> Path:

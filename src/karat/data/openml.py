@@ -9,7 +9,7 @@ import socket
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from http.client import HTTPException
@@ -24,6 +24,7 @@ from karat.core.dataset import Dataset
 from karat.core.files import cache_folder, write_atomic
 from karat.data import download as transfer
 from karat.data.download import offline, sha256_of
+from karat.data.download_display import unmeasured_download_shown
 from karat.errors import DataError, DefinitionError, Unavailable
 
 API = "https://www.openml.org/api/v1/json"
@@ -178,7 +179,8 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
 
     where = f"{name}: OpenML's dataset {data_id}"
     try:
-        with warnings.catch_warnings(), _limited_waits():
+        display = nullcontext() if _is_complete(home) else unmeasured_download_shown(name)
+        with warnings.catch_warnings(), _limited_waits(), display:
             warnings.simplefilter("ignore")
             bunch = fetch_openml(
                 data_id=data_id,
@@ -308,7 +310,8 @@ def splits(task_id: int) -> pd.DataFrame:
         if offline():
             raise Unavailable(f"the folds of OpenML's task {task_id} are not in the cache.")
         try:
-            transfer.download(str(addresses[0]), place)
+            name = f"the folds of OpenML's task {task_id}"
+            transfer.download(str(addresses[0]), place, name=name)
         except DataError as error:
             raise Unavailable(f"the folds of OpenML's task {task_id}: {error}.") from error
     return read_splits(place.read_text(encoding="utf-8"), f"OpenML's task {task_id}")

@@ -30,7 +30,7 @@ def generate_queries(data: Dataset, how: Mapping[str, Any], seed: int) -> Datase
     """
     name = how["use"]
     params = {key: value for key, value in how.items() if key != "use"}
-    rng = np.random.default_rng([seed, zlib.crc32(f"ask {name} {data.name}".encode())])
+    rng = np.random.default_rng([seed, zlib.crc32(f"ask {name} {data.draw_key}".encode())])
     generated = build(
         f'ask "{name}"', query_generators.get(name), params, {"data": data, "rng": rng}
     )
@@ -38,7 +38,7 @@ def generate_queries(data: Dataset, how: Mapping[str, Any], seed: int) -> Datase
         raise ContractError(
             f'ask "{name}" must return a karat.Dataset, got {type(generated).__name__}.'
         )
-    return dataclasses.replace(generated, name=f"{data.name} {name}")
+    return dataclasses.replace(generated, name=f"{data.name} {name}", drawn_by=data.drawn_by)
 
 
 def table_rows(data: Dataset, generator: str) -> pd.DataFrame:

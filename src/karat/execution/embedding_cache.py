@@ -1,7 +1,8 @@
 """Vectors of stateless encoders, computed once before the jobs run and cached on disk.
 
 The key of a matrix is a hash of the model's identity (code, parameters, versions, files) and of the
-items, so other data or parameters never return old vectors. An entry is written to a temporary
+items, so other data or parameters never return old vectors. Vectors of models that may read more
+than that are computed once per run (``keeps_vectors``). An entry is written to a temporary
 folder and renamed, so several processes can write at the same time. It has a checksum, which is
 verified when a process first uses it: a damaged entry is computed again.
 
@@ -11,6 +12,7 @@ a text that occurs in several items, datasets or runs is encoded once.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import json
@@ -23,6 +25,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +46,7 @@ from karat.errors import KaratError
 from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
+from karat.models.adapters import keeps_vectors
 from karat.models.contrib.endpoint_account import combined_usage, current_account, use_account
 from karat.models.model import Model, encoder_identity
 from karat.models.searchers import stage_encoders, stage_model
@@ -328,6 +332,8 @@ class VectorStage:
 
     def _embed(self, job: Job, model: Model, data: Dataset, stage: int = 0) -> dict[str, Any]:
         """Embed a dataset with a model, or with an encoder that is a stage of a search model."""
+        if self.cache is not self.spare and not keeps_vectors(model):
+            return self._for_this_run._embed(job, model, data, stage)
         self.progress.embedding(model.name, data.name, len(data.items))
         begun = time.perf_counter()
         try:
@@ -356,6 +362,13 @@ class VectorStage:
         finally:
             self.progress.embedded(model.name, data.name, time.perf_counter() - begun)
 
+    @cached_property
+    def _for_this_run(self) -> VectorStage:
+        """The same stage, which neither reads nor writes the cache between runs."""
+        stage = copy.copy(self)
+        stage.cache = self.spare
+        return stage
+
     def _identity(self, model: Model, encoder: Any, known: str | None) -> str:
         whole = encoder is model.prototype and model.variant is None
         # vectors of a model without an identity are not found by later runs
@@ -371,6 +384,8 @@ class VectorStage:
         key = VectorCache.key(*parts, *_role_parts(order))
         if self.cache.get(key) is not None:
             log.info("vectors of %s for %s: taken from the cache", model.name, data.name)
+            if self.cache is not self.spare:
+                self.progress.cached(len(data.items), len(data.items))
             return self.cache.folder(key)
         log.info("vectors of %s for %s: computing", model.name, data.name)
         begun = time.perf_counter()
@@ -437,6 +452,8 @@ class VectorStage:
         if cached:
             left = np.setdiff1d(left, np.concatenate([each.places for each in cached]))
         log.info("%s encodes %d of %d texts, the others are cached", name, len(left), len(texts))
+        if cached and self.cache is not self.spare:
+            self.progress.cached(len(texts) - len(left), len(texts))
         begun = time.perf_counter()
         new = [texts[i] for i in left] if cached else texts
 

@@ -16,13 +16,24 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
 from karat.core.replicates import MOST_SEEDS
-from karat.core.task import Suite, Task
+from karat.core.task import Suite, Task, wrong_folds
+from karat.data.arrays import data_from_arrays, is_table_like
+from karat.data.download_display import shown_downloads
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
 from karat.execution.resources import Limits, restored_folder
-from karat.execution.runner import Options, Progress, Session, Stopped, shown_progress
-from karat.execution.workers import one_thread
-from karat.models.model import Model
+from karat.execution.runner import (
+    LineProgress,
+    Options,
+    Progress,
+    Session,
+    Stopped,
+    shown_progress,
+)
+from karat.execution.takes import decline_untaken
+from karat.execution.workers import available_cores, one_thread
+from karat.models.model import Model, sklearn_tags
+from karat.models.searchers import stage_encoders
 from karat.results.load import FrozenRun, reason_nothing_ran
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
@@ -30,21 +41,32 @@ from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 ENGINES = ("local", "dask")
 #: the constraint's keys for the fields of Limits, in their order
 LIMITS = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
+#: the parameters of evaluate that are values of data
+OF_DATA = ("target", "groups", "sample_weight")
+#: the kind of target by the type of an estimator of scikit-learn
+KINDS_OF_TAGS = {"classifier": "classification", "regressor": "regression"}
 Tasks = str | Suite | Task | Iterable[str | Task]
 Files = Sequence[str | Path] | str | Path
 
 
 def evaluate(
     models: Any,
-    tasks: Tasks,
+    tasks: Any,
+    target: Any = None,
     *,
+    metrics: Any = (),
+    folds: int | None = None,
+    only_folds: int | Sequence[int] | None = None,
+    cv: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
     seed: int = 42,
     seeds: int = 1,
     workers: int = 0,
+    n_jobs: int | None = None,
     output: str | Path = "results",
     constraint: str = "default",
     only: str | Sequence[str] = (),
-    folds: int | Sequence[int] | None = None,
     max_rows: int | None = None,
     cache: bool = True,
     resume: bool = False,
@@ -66,7 +88,7 @@ def evaluate(
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
 ) -> list[Run]:
-    """Evaluate models on tasks.
+    """Evaluate models on tasks, or on data as in scikit-learn: ``evaluate(model, X, y)``.
 
     A job that fails becomes a row with status ``failed``, ``timeout`` or ``memory``; the other
     jobs still run, and a KaratWarning has the first message of each model. The scores depend on
@@ -78,8 +100,27 @@ def evaluate(
         Registered names, encoder or predictor classes and instances, functions that return
         vectors, scikit-learn pipelines, paths of vector files, vectors in memory. A mapping
         assigns the names under which results are stored. None: the models that the suite defines.
-    tasks : str, Suite, Task, or iterable of str and Task
-        The name of a suite, a suite, or tasks and names of tasks.
+    tasks : str, Suite, Task, iterable of str and Task, array, frame, path, or pair of these
+        The name of a suite, a suite, or tasks and names of tasks. With ``target``: the rows of a
+        table, texts, or the path of a table file. A pair is a train and a test part.
+    target : str or array, optional
+        The target column of a table, or one value per row. A model that is a regressor of
+        scikit-learn makes the task a regression, a classifier a classification.
+    metrics : str, function, or list of these, default=()
+        Metrics instead of those of the tasks: names, or metric functions and scorers of
+        scikit-learn. The first one ranks.
+    folds : int, optional
+        Number of folds of each task. Default: that of the task, 5 for new data. The rows are
+        shuffled by the seed, stratified by class, and groups are not divided.
+    only_folds : int or sequence of int, optional
+        Numbers of the folds to run, counted from 0. Default: all folds.
+    cv : int, splitter, or list of pairs of rows, optional
+        Folds exactly as scikit-learn makes them, of data or of Task objects. A splitter without
+        ``random_state`` gets the seed.
+    groups : str or array, optional
+        A column of the data, or one value per row: groups that no fold divides.
+    sample_weight : str or array, optional
+        The same for the weight of each row in training and in metrics.
     seed : int, default=42
         Seed of splits, samples, corruptions and models. Fold ``i`` of a model uses ``seed + i``.
     seeds : int, default=1
@@ -87,15 +128,15 @@ def evaluate(
         the mean over them; a model without a seed is fitted once.
     workers : int, default=0
         Number of worker processes, at most one per core. A worker process runs jobs of one model
-        only. With 0, jobs without limits run in this process, where models can affect each other.
+        only. With 0, jobs without limits run in this process, and models share its global state.
+    n_jobs : int, optional
+        The same as in scikit-learn: -1 is one worker process per core.
     output : str or Path, default="results"
         Folder in which one run folder per model is written.
     constraint : str, default="default"
         Name of the constraint that limits time, memory, cores, folds and rows.
     only : str or sequence of str, default=()
         Names or patterns (``adult*``) of the tasks to run. Empty: all tasks.
-    folds : int or sequence of int, optional
-        Numbers of the folds to run. Default: all folds.
     max_rows : int, optional
         Maximum number of rows per dataset.
     cache : bool, default=True
@@ -141,9 +182,9 @@ def evaluate(
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
-        True prints the progress on standard error, as ``karat run`` does; False prints nothing; an
-        object receives every event of the run. Default: True in a notebook or an interactive
-        Python, False in a script.
+        True shows the progress: a bar in a notebook, else lines on standard error, as ``karat run``
+        does. False shows nothing; an object receives every event of the run. Default: True in a
+        notebook or an interactive Python, False in a script.
     raise_on_failure : bool, default=False
         Raise JobsFailed after the run, instead of a warning, if a job failed or a model that was
         given ran on no task.
@@ -177,39 +218,132 @@ def evaluate(
     >>> import tempfile
     >>> import karat
     >>> runs = karat.evaluate(
-    ...     ["onehot", "dummy"], ["diabetes"], folds=0, output=tempfile.mkdtemp()
+    ...     ["onehot", "dummy"], ["diabetes"], only_folds=0, output=tempfile.mkdtemp()
     ... )
     >>> [run.model for run in runs]
     ['onehot', 'dummy']
     >>> karat.leaderboard(runs).index.tolist()
     ['onehot', 'dummy']
     """
-    given = locals()
-    names = [each.name for each in dataclasses.fields(Options) if each.name in given]
-    options = make_options({name: given[name] for name in names})
+    given = dict(locals())
+    given["workers"] = worker_count(workers, n_jobs)
+    options = _options_of(given)
     with restored_folder():
         catalog = Catalog(define)
-    found, suite = find_models_and_suite(
-        catalog,
-        models,
-        tasks,
-        only=options.only,
-        constraint=constraint,
-        variants=make_variants(dimensions, precision, rescore),
-    )
-    plan = plan_suite(found, suite, catalog, options)
+    display = shown_progress(progress)
+    with shown_downloads(isinstance(display, LineProgress)):
+        tasks = find_data(catalog, models, tasks, given)
+        check_cv_applies(cv, tasks, options)
+        variants = make_variants(dimensions, precision, rescore)
+        found, suite = find_models_and_suite(
+            catalog, models, tasks, only=options.only, constraint=constraint, variants=variants
+        )
+        suite = change_metrics(change_cv(suite, cv), metrics)
+        plan = plan_suite(found, suite, catalog, options)
     postponed = []
     try:
-        runs = run_suite(plan, suite, options, shown_progress(progress))
+        runs = run_suite(plan, suite, options, display)
     except Stopped as stopped:
         if stopped.interrupted:
             raise
         runs, postponed = stopped.runs, [str(stopped)]
-    if problems := "\n".join([*postponed, *problems_of(runs, given=models is not None)]):
-        if raise_on_failure:
-            raise JobsFailed(problems, runs)
+    problems = "\n".join([*postponed, *problems_of(runs, given=models is not None)])
+    if problems and raise_on_failure:
+        raise JobsFailed(problems, runs)
+    if problems:
         warnings.warn(problems, KaratWarning, stacklevel=2)
     return runs
+
+
+def _options_of(arguments: Mapping[str, Any]) -> Options:
+    """Return those arguments of ``evaluate`` that are options of a run, checked."""
+    names = [option.name for option in dataclasses.fields(Options) if option.name in arguments]
+    return make_options({name: arguments[name] for name in names})
+
+
+def worker_count(workers: int, n_jobs: int | None) -> int:
+    """Return the number of workers that ``n_jobs`` of scikit-learn means, or ``workers``.
+
+    >>> worker_count(0, None), worker_count(0, 2)
+    (0, 2)
+    """
+    if n_jobs is None:
+        return workers
+    if workers:
+        raise DefinitionError("workers and n_jobs mean the same; remove one.")
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise DefinitionError(f"n_jobs must be an integer other than 0, got {n_jobs!r}.")
+    return int(n_jobs) if n_jobs > 0 else max(1, available_cores() + 1 + int(n_jobs))
+
+
+def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any]) -> Any:
+    """Return the task on data that were passed instead of tasks, and tasks as they are.
+
+    ``given`` has the target, the groups and the weights.
+    """
+    values = {name: given[name] for name in OF_DATA}
+    present = {name: value for name, value in values.items() if value is not None}
+    target = values["target"]
+    if target is not None and isinstance(tasks, str | Path):
+        names = {"groups": "group", "sample_weight": "weight"}
+        settings = {names[name]: column for name, column in present.items() if name in names}
+        if wrong := [name for name, column in present.items() if not isinstance(column, str)]:
+            raise DefinitionError(f"{wrong[0]} must be the name of a column of the file {tasks}.")
+        return list(catalog.table_suite(tasks, target, None, settings))
+    is_list = isinstance(tasks, list) and not isinstance(target, str | None)
+    if is_table_like(tasks) or is_list:
+        rest = {name: value for name, value in values.items() if name != "target"}
+        data = data_from_arrays(tasks, target, kind=_kind_of_target(models), **rest)
+        return Task(data.name, data)
+    if present:
+        raise DefinitionError(
+            f"{' and '.join(present)} {'has' if len(present) == 1 else 'have'} no effect on tasks, "
+            f"only on data: karat.evaluate(model, X, y)."
+        )
+    return tasks
+
+
+def _kind_of_target(models: Any) -> str | None:
+    """Return the kind of target that all models need as scikit-learn's tags say, if any."""
+    if isinstance(models, Mapping):
+        models = list(models.values())
+    listed = list(models) if isinstance(models, list | tuple | set) else [models]
+    types = [str(getattr(sklearn_tags(each), "estimator_type", None)) for each in listed]
+    kinds = {KINDS_OF_TAGS.get(each) for each in types}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def check_cv_applies(cv: Any, tasks: Any, options: Options) -> None:
+    """Refuse ``cv`` for named tasks, whose folds make results comparable, and besides folds."""
+    if cv is None:
+        return
+    if options.folds is not None:
+        raise DefinitionError("cv and folds exclude each other; remove one.")
+    listed = tasks if isinstance(tasks, list | tuple) else [tasks]
+    for task in listed:
+        if isinstance(task, str | Suite):
+            name = task if isinstance(task, str) else task.name
+            raise DefinitionError(
+                f'cv is for data and Task objects; "{name}" has folds of its own, whose number is '
+                f"set by folds=N."
+            )
+
+
+def change_cv(suite: Suite, cv: Any) -> Suite:
+    """Return the suite with the folds of scikit-learn's ``cv`` in every task."""
+    if cv is None:
+        return suite
+    changes = {"split": "auto", "folds": None, "cv": cv}
+    tasks = tuple(dataclasses.replace(task, **changes) for task in suite)
+    return dataclasses.replace(suite, tasks=tasks)
+
+
+def change_metrics(suite: Suite, metrics: Any) -> Suite:
+    """Return the suite with other metrics in every task; none: as they are."""
+    if not callable(metrics) and not len(metrics):
+        return suite
+    tasks = tuple(dataclasses.replace(task, metrics=metrics) for task in suite)
+    return dataclasses.replace(suite, tasks=tasks)
 
 
 def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
@@ -264,7 +398,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
     given = {**given, "output": Path(given.get("output", Options.output))}
     for name in ("claim", "estimates"):
         given[name] = None if given.get(name) is None else Path(given[name])
-    for name, single in (("only", str), ("folds", int)):
+    for name, single in (("only", str), ("only_folds", int)):
         if isinstance(given.get(name), single):
             given[name] = [given[name]]
     options = build("evaluate", Options, given, {})
@@ -276,13 +410,14 @@ def make_options(given: Mapping[str, Any]) -> Options:
             ("seed", 0, (options.seed,)),
             ("max_rows", 2, rows),
             ("inference", 1, options.inference),
-            ("folds", 0, options.folds or ()),
+            ("only_folds", 0, options.only_folds or ()),
         )
         for value in values
         if isinstance(value, bool)
         or not isinstance(value, Integral)
         or not least <= int(value) < 2**31
     ]
+    messages += [wrong_folds(options.folds)] if wrong_folds(options.folds) else []
     messages += [*_wrong_seeds(options), *_wrong_budget(options)]
     messages += [*_wrong_engine(options), *_wrong_shard(options)]
     if messages:
@@ -319,6 +454,10 @@ def _wrong_shard(options: Options) -> Iterator[str]:
             yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
         if options.exit_on_error:
             yield "exit_on_error cannot be combined with claim."
+    elif options.lease != Options.lease:
+        yield "lease requires claim."
+    if options.retry_failed and not options.resume:
+        yield "retry_failed requires resume."
     if options.estimates is not None and options.shard is None and options.claim is None:
         yield "estimates requires shard or claim."
 
@@ -414,12 +553,24 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
             tasks,
             seed=options.seed,
             folds=options.folds,
-            max_folds=limits.get("folds"),
+            only_folds=options.only_folds,
+            max_folds=limits.get("max_folds"),
             max_rows=min(rows, default=None),
         )
-        plan = add_replicates(plan, options.seeds)
+        plan = dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in LIMITS)))
+        # jobs on a cluster run in other processes, so trials do
+        workers = options.workers or int(options.engine != "local")
+        plan = add_replicates(decline_untaken(plan, workers), options.seeds)
+    if options.budget is not None and not any(map(_has_endpoint, plan.models)):
+        raise DefinitionError("budget has no effect: none of these models is an endpoint.")
     _check_disk_space(options, limits.get("min_vol_size_mb"))
-    return dataclasses.replace(plan, limits=Limits(*(limits.get(name) for name in LIMITS)))
+    return plan
+
+
+def _has_endpoint(model: Model) -> bool:
+    """Return whether a model, or one of its stages, sends texts to an endpoint."""
+    encoders = [model.prototype, *stage_encoders(model.prototype)]
+    return any(callable(getattr(encoder, "estimate", None)) for encoder in encoders)
 
 
 def _check_disk_space(options: Options, megabytes: int | None) -> None:

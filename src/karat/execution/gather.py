@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from karat.core.files import encodable, write_atomic
+from karat.core.formatting import count
+from karat.core.notebook import displayed
 from karat.core.replicates import replicate_fact, replicate_name, replicate_of
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.job import new_record
@@ -255,6 +257,7 @@ _OWN = ("jobs", "scores", "missing", "items")
 Job = tuple[str, str, int]
 
 
+@displayed("sentence", "", "todo")
 @dataclass(frozen=True)
 class Gathering:
     """The result of ``gather``: runs, and the jobs that are missing, double, differing or outdated.
@@ -287,6 +290,20 @@ class Gathering:
     outdated: list[Job] = field(default_factory=list)
     failed: int = 0
     commands: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """How many of the planned jobs are there."""
+        done = self.planned - len(self.missing)
+        return (
+            f"{done:,} of {self.planned:,} jobs of {count(len(self.runs), 'run')}, {self.failed:,} "
+            f"failed, {len(self.differing):,} with different scores."
+        )
+
+    @property
+    def todo(self) -> list[str]:
+        """What to run, and the command."""
+        return [f"{text}: {command}" for text, command in self.commands.items()]
 
     @property
     def is_complete(self) -> bool:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -39,13 +40,22 @@ from karat.errors import (
     DataError,
     DefinitionError,
     KaratError,
+    KaratWarning,
     MissingExtra,
     Unavailable,
     did_you_mean,
 )
+from karat.execution.cross_validation import cv_folds
 from karat.execution.diagnostics import count_duplicates, task_facts
 from karat.execution.resources import Limits
-from karat.execution.splits import Fold, choose_split, describe_split, split, split_facts
+from karat.execution.splits import (
+    Fold,
+    choose_split,
+    describe_split,
+    has_number_of_folds,
+    split,
+    split_facts,
+)
 from karat.models.model import Model, encoder_identity, sklearn_tags, variant_identity
 from karat.models.searchers import stage_encoders
 from karat.probes.trained import HEADS
@@ -60,8 +70,9 @@ class PlannedTask:
     ``repeats`` holds the repeat of every fold, also of those that do not run. ``code`` is a hash
     of the user's own components. ``duplicate_rows`` are the numbers of test rows that are also
     train rows and of all test rows. ``facts`` are its other statistics. ``cut`` is a line
-    about its folds. ``tested`` are the positions of all test questions. If the data cannot be
-    used, ``data_error`` is the reason and ``folds`` are the requested folds.
+    about its folds. ``tested`` are the positions of all test questions. ``ignores_folds`` is set
+    if a number of folds was requested and its split has none. If the data cannot be used,
+    ``data_error`` is the reason and ``folds`` are the requested folds.
     """
 
     task: Task
@@ -76,6 +87,7 @@ class PlannedTask:
     facts: Mapping[str, Any] = field(default_factory=dict)
     cut: str = ""
     tested: np.ndarray | None = None
+    ignores_folds: bool = False
 
     @cached_property
     def asked(self) -> str:
@@ -85,7 +97,9 @@ class PlannedTask:
         # the default is not a part, so that runs of earlier versions can be resumed
         kept = [] if task.keep_predictions == "all" else [task.keep_predictions]
         roles = self.data.roles if self.data is not None else ()
-        return _hash([*parts, *kept, *([{"roles": roles}] if roles else [])])
+        drawn = [self.data.drawn_by] if self.data is not None else []
+        drawn = [by for by in drawn if by != "name"]
+        return _hash([*parts, *kept, *([{"roles": roles}] if roles else []), *drawn])
 
 
 def _hash(value: Any) -> str:
@@ -174,21 +188,24 @@ def make_plan(
     tasks: Iterable[Task],
     *,
     seed: int = 42,
-    folds: Sequence[int] | None = None,
+    folds: int | None = None,
+    only_folds: Sequence[int] | None = None,
     max_folds: int | None = None,
     max_rows: int | None = None,
 ) -> Plan:
     """Return the plan, or raise one DefinitionError that lists the mistakes of all tasks.
 
-    ``folds`` selects folds by number; ``max_folds`` and ``max_rows`` are the constraint's limits.
+    ``folds`` is the number of folds of each split, and ``only_folds`` selects some of them;
+    ``max_folds`` and ``max_rows`` are the constraint's limits.
     """
+    wanted = _Wanted(seed, folds, only_folds, max_folds, max_rows)
     planned: list[PlannedTask] = []
     identities: dict[str, str | None] = {}
     mistakes, datasets = _Mistakes(), _Datasets()
     for task in tasks:
         with mistakes.collected(f'task "{task.name}"'):
             load = functools.partial(datasets.load, task)
-            planned.append(_plan_task(task, load, seed, folds, max_folds, max_rows))
+            planned.append(_plan_task(task, load, wanted))
     if mistakes.messages or all(each.data is None for each in planned):
         mistakes.messages += [each.data_error for each in planned if each.data_error]
     encoders: dict[tuple[int, tuple[str, ...]], str | None] = {}
@@ -202,6 +219,8 @@ def make_plan(
     names = Counter(each.task.name for each in planned)
     twice = sorted(name for name, count in names.items() if count > 1)
     mistakes.messages += [f'duplicate task name "{name}"; rename one.' for name in twice]
+    if folds is not None and not mistakes.messages:
+        mistakes.messages += _check_folds_used(planned, folds)
     if mistakes.messages:
         raise DefinitionError(*dict.fromkeys(mistakes.messages)) from mistakes.first
     jobs, declined, skipped, lost = _jobs(models, planned)
@@ -209,11 +228,48 @@ def make_plan(
     return Plan(tuple(models), tuple(planned), jobs, declined, seed, identities, skipped, lost)
 
 
+def refuse_modalities(plan: Plan, reasons: Mapping[str, Mapping[str, str]]) -> Plan:
+    """Return the plan in which models decline tasks, by model and modality, with the reasons."""
+    models = tuple(
+        dataclasses.replace(model, refused=reasons.get(model.name, {})) for model in plan.models
+    )
+    jobs, declined, skipped, lost = _jobs(models, plan.tasks)
+    return dataclasses.replace(
+        plan,
+        models=models,
+        jobs=jobs,
+        declined=declined,
+        skipped_corruptions=skipped,
+        lost_tasks=lost,
+    )
+
+
+def idle_reasons(plan: Plan) -> dict[str, str]:
+    """Return the models that no job of a plan is for, each with the reason for its first task."""
+    busy = {model.name for model, _, _ in plan.jobs}
+    reasons: dict[str, str] = {}
+    for decline in (*plan.declined, *plan.lost_tasks):
+        if decline.model not in busy:
+            reasons.setdefault(decline.model, decline.reason.partition(" Tried:")[0])
+    return reasons
+
+
+def require_jobs(plan: Plan) -> None:
+    """Raise a DefinitionError with the reasons if a plan has no jobs."""
+    if not plan.jobs:
+        reasons = "; ".join(f"{model}: {reason}" for model, reason in idle_reasons(plan).items())
+        raise DefinitionError(f"the plan has no jobs. {reasons}. karat plan shows every reason.")
+
+
 def add_replicates(plan: Plan, seeds: int) -> Plan:
     """Return the plan in which models that use a seed are fitted this often on each fold."""
     if seeds == 1:
         return plan
     seeded = frozenset(seeded_pairs(plan.models, plan.tasks))
+    if plan.jobs and not seeded:
+        raise DefinitionError(
+            f"seeds={seeds} has no effect: none of these models uses a seed on these tasks."
+        )
     models = tuple(_with_replicates(plan.models, seeds, {name for name, _ in seeded}))
     jobs = _jobs(models, plan.tasks, seeded)[0]
     return dataclasses.replace(plan, models=models, jobs=jobs, seeds=seeds, seeded=seeded)
@@ -398,6 +454,8 @@ def decline_reason(model: Model, planned: PlannedTask) -> str:
         takes = " and ".join(PLURAL.get(m, m) for m in model.takes)
         hint = "; TableSentences writes them as text for it" if _writes(model, data) else ""
         return f"the model takes {takes}, not {PLURAL[data.modality]}{hint}"
+    if data.modality in model.refused:
+        return model.refused[data.modality]
     probe: Any = planned.task.probe
     if model.role == "searcher" and probe["use"] != "nearest":
         return f"a search model ranks documents; it has no vectors for the {probe['use']} probe"
@@ -525,29 +583,56 @@ class _Datasets:
         return found
 
 
-def _plan_task(
-    task: Task,
-    load: Callable[[], Dataset],
-    seed: int,
-    folds: Sequence[int] | None,
-    max_folds: int | None,
-    max_rows: int | None,
-) -> PlannedTask:
+@dataclass(frozen=True)
+class _Wanted:
+    """What ``make_plan`` was asked for: the seed, the folds and the rows of every task."""
+
+    seed: int
+    folds: int | None
+    only_folds: Sequence[int] | None
+    max_folds: int | None
+    max_rows: int | None
+
+    def most_folds(self, task: Task) -> int | None:
+        """Return the largest number of folds to run; a requested number is not limited."""
+        if self.folds is not None:
+            return None
+        if task.max_folds is None and task.folds is None:
+            return self.max_folds
+        return task.max_folds
+
+
+def _check_folds_used(planned: Sequence[PlannedTask], folds: int) -> Iterator[str]:
+    """Yield a mistake if no split has a number of folds; warn if some splits have none."""
+    names = [each.task.name for each in planned if each.ignores_folds]
+    listed = ", ".join(names)
+    if names and len(names) == sum(each.data is not None for each in planned):
+        yield (
+            f"folds={folds} has no effect: {listed} {'has' if len(names) == 1 else 'have'} a "
+            f"split without a number of folds, such as a given test part; remove folds, or give "
+            f"the task split=kfold."
+        )
+    elif names:
+        text = "folds=%d has no effect on %s: their splits have no number of folds."
+        warnings.warn(text % (folds, listed), KaratWarning, stacklevel=2)
+
+
+def _plan_task(task: Task, load: Callable[[], Dataset], wanted: _Wanted) -> PlannedTask:
     check_components(task)
+    folds = wanted.only_folds
     try:
         data = load()
     except (DataError, MissingExtra) as error:
         task = dataclasses.replace(task, metrics=task.metrics or ("?",))
         if isinstance(error, Unavailable | MissingExtra):
             return PlannedTask(task, None, unavailable=str(error))
-        expected = _expected_folds(task, folds, max_folds)
-        return PlannedTask(task, None, expected, data_error=str(error))
-    task, data, cut = _sampled_and_split(task, data, seed, max_rows)
+        return PlannedTask(task, None, _expected_folds(task, wanted), data_error=str(error))
+    most = wanted.most_folds(task)
+    task, data, cut = _sampled_and_split(task, data, wanted)
     check_head(task, data)
     blind = any(np.isin(fold.train, fold.test).any() for fold in cut)
     task = dataclasses.replace(task, metrics=task.metrics or default_metrics(task, data, blind))
     check_metrics(task, data, blind)
-    most = max_folds if task.folds is None else task.folds
     chosen = sorted(set(range(len(cut))[:most] if folds is None else folds))
     if wrong := [fold for fold in folds or () if not 0 <= fold < len(cut)]:
         raise DefinitionError(
@@ -561,26 +646,47 @@ def _plan_task(
         facts={"split": split_facts(how, cut), **task_facts(data, run, blind)},
         cut=describe_split(data, how, cut),
         tested=np.flatnonzero(np.bincount(np.concatenate([fold.test for fold in cut]))),
+        ignores_folds=wanted.folds is not None and wanted.folds != how.get("folds"),
     )
 
 
 def _sampled_and_split(
-    task: Task, data: Dataset, seed: int, max_rows: int | None
+    task: Task, data: Dataset, wanted: _Wanted
 ) -> tuple[Task, Dataset, list[Fold]]:
     """Return the task with the split that its data select, the sampled data, and the folds."""
-    rows = min((n for n in (task.max_rows, max_rows) if n is not None), default=None)
+    seed, whole = wanted.seed, data
+    rows = min((n for n in (task.max_rows, wanted.max_rows) if n is not None), default=None)
     if rows is not None:
-        # seeded with the dataset's name, so that all tasks on it use the same rows
-        rng = np.random.default_rng([seed, zlib.crc32(f"rows {data.name}".encode())])
+        # seeded with the dataset, so that all tasks on it use the same rows
+        rng = np.random.default_rng([seed, zlib.crc32(f"rows {data.draw_key}".encode())])
         data = data.sample(rows, rng)
     how: Any = task
     try:
         data = data if task.ask is None else generate_queries(data, how.ask, seed)
         data = data.with_roles(_field_roles(task)) if task.roles else data
-        chosen = choose_split(data, how.split)
-        return dataclasses.replace(task, split=chosen), data, split(data, chosen, seed)
+        if task.cv is not None:
+            given = cv_folds(data, task.cv, seed, is_sample=len(data) < len(whole))
+            chosen: dict[str, Any] = {"use": "fixed", "folds": given}
+        else:
+            chosen = _numbered_split(task, data, wanted)
+        task = dataclasses.replace(task, split=chosen, folds=None, cv=None)
+        return task, data, split(data, chosen, seed)
     except DefinitionError as error:
         raise with_task_name(task, error) from error
+
+
+def _numbered_split(task: Task, data: Dataset, wanted: _Wanted) -> dict[str, Any]:
+    """Return the split that the data select, with the requested number of folds if it has one."""
+    how: Any = task.split
+    chosen = choose_split(data, how)
+    can_set = has_number_of_folds(chosen)
+    if task.folds is not None and not can_set:
+        raise DefinitionError(
+            f'folds={task.folds} has no effect on the split "{chosen["use"]}" of {data.name}; '
+            f"remove folds, or set split=kfold."
+        )
+    number = wanted.folds if wanted.folds is not None else task.folds
+    return chosen if number is None or not can_set else {**chosen, "folds": number}
 
 
 def _field_roles(task: Task) -> tuple[str, ...]:
@@ -603,14 +709,15 @@ def _load(task: Task) -> Dataset:
     return data
 
 
-def _expected_folds(task: Task, folds: Sequence[int] | None, most: int | None) -> tuple[int, ...]:
+def _expected_folds(task: Task, wanted: _Wanted) -> tuple[int, ...]:
     """Return the folds that would run if the data were available, guessed from the definition."""
-    if folds is not None:
-        return tuple(sorted(set(folds)))
+    if wanted.only_folds is not None:
+        return tuple(sorted(set(wanted.only_folds)))
     how: Any = task.split
     usual = 5 if how["use"] in ("auto", "kfold") else 1
-    count = how["folds"] if isinstance(how.get("folds"), int) else usual
-    return tuple(range(count)[: most if task.folds is None else task.folds])
+    numbers = (wanted.folds, task.folds, how.get("folds"), task.cv)
+    count = next((number for number in numbers if isinstance(number, int)), usual)
+    return tuple(range(count)[: wanted.most_folds(task)])
 
 
 def pick_tasks(tasks: Iterable[Task], wanted: Sequence[str], suite: str = "") -> list[Task]:

@@ -19,6 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ from karat import __version__
 from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
-from karat.core.formatting import count
+from karat.core.formatting import count, duration
+from karat.core.notebook import Output, in_notebook
 from karat.core.replicates import replicate_fact, replicate_name
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
@@ -56,8 +58,12 @@ from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
 from karat.results.tables import ELIMINATED, ItemTable, make_item_table
 
-#: seconds between two lines about the same encoder
+#: seconds between two lines about the same encoder, or about the number of finished jobs
 PAUSE = 10.0
+#: in a long run, the share of the time so far between two lines about the number of jobs
+RARER = 0.1
+#: seconds between two changes of the output of a notebook
+REDRAW = 0.2
 
 
 class Progress:
@@ -74,6 +80,9 @@ class Progress:
 
     def encoded(self, done: int, total: int) -> None:
         """Receive the number of texts encoded so far."""
+
+    def cached(self, done: int, total: int) -> None:
+        """Receive how many vectors of the embedding are from the cache, of earlier runs."""
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Receive the end of an embedding."""
@@ -106,10 +115,16 @@ class LineProgress(Progress):
         self.failures: Counter[tuple[str, str]] = Counter()
         self.lost_tasks: set[tuple[str, str]] = set()
         self.what, self.printed = "", 0.0
+        self.begun_at = self.told = 0.0
+        #: vectors of the current embedding that are from the cache, of how many
+        self.from_cache = (0, 0)
+        #: the number of datasets with vectors from the cache, by model
+        self.cached_datasets: Counter[str] = Counter()
 
     def started(self, title: str, jobs: int) -> None:
         """Print the title."""
         self.jobs = jobs
+        self.begun_at = self.told = time.monotonic()
         self._print(title)
 
     def lost(self, model: str, task: str, reason: str) -> None:
@@ -129,9 +144,23 @@ class LineProgress(Progress):
             self.printed = time.monotonic()
             self._print(f"embedding {self.what}: {done:,} of {total:,} texts")
 
+    def cached(self, done: int, total: int) -> None:
+        """Remember how many vectors are from the cache."""
+        self.from_cache = (self.from_cache[0] + done, self.from_cache[1] + total)
+
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
-        """Print what was embedded."""
-        self._print(f"embedded {dataset} with {model} in {seconds:.1f} s")
+        """Print what was embedded, and which of the vectors are from the cache."""
+        done, total = self.from_cache
+        self.from_cache = (0, 0)
+        note = ""
+        if done:
+            self.cached_datasets[model] += 1
+            some = "vectors" if done == total else f"{done:,} of {total:,} vectors"
+            note = f" ({some} from the cache)"
+        self._print_embedded(f"embedded {dataset} with {model} in {seconds:.1f} s{note}")
+
+    def _print_embedded(self, text: str) -> None:
+        self._print(text)
 
     def stalled(self, model: str, task: str, fold: int, seconds: float) -> None:
         """Print the job and how to limit its time."""
@@ -151,6 +180,26 @@ class LineProgress(Progress):
                 self._print(failure_line(record, folder))
         elif self.verbose:
             self._print(f"{self.done} of {self.jobs}  {job_line(record)}")
+        self.tell()
+
+    def tell(self) -> None:
+        """Print the number of finished jobs, ever more rarely, unless every job is printed."""
+        now = time.monotonic()
+        pause = max(PAUSE, (now - self.begun_at) * RARER)
+        if not self.verbose and now - self.told >= pause:
+            self.told = now
+            self._print(self.summary())
+
+    def summary(self) -> str:
+        """Return the numbers of finished and failed jobs, and the time so far or left."""
+        failed, seconds = self.failures.total(), time.monotonic() - self.begun_at
+        parts = [f"{self.done:,} of {self.jobs:,} jobs", f"{failed:,} failed" if failed else ""]
+        if 0 < self.done < self.jobs:
+            left = seconds / self.done * (self.jobs - self.done)
+            parts.append(f"about {duration(left)} left")
+        elif self.done:
+            parts.append(duration(seconds))
+        return " · ".join(filter(None, parts))
 
     def left(self, model: str, text: str) -> None:
         """Print when and why a model left a race."""
@@ -217,7 +266,11 @@ class LiveProgress(LineProgress):
 
     def embedded(self, model: str, dataset: str, seconds: float) -> None:
         """Remove the line."""
+        super().embedded(model, dataset, seconds)
         self.bars.remove_task(self.begun)
+
+    def _print_embedded(self, text: str) -> None:
+        """Print nothing: a line per model follows at the end."""
 
     def finished(self, record: Mapping[str, Any], folder: str) -> None:
         """Advance the bar; print a failed job above it."""
@@ -231,12 +284,71 @@ class LiveProgress(LineProgress):
         )
 
     def ended(self) -> None:
-        """Remove the display; print how many failures were not printed."""
+        """Remove the display; print what was from the cache and how many failures were not."""
         self.bars.stop()
+        for model, number in self.cached_datasets.items():
+            self._print(f"vectors of {model} for {count(number, 'dataset')} are from the cache")
         super().ended()
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False)
+
+
+class NotebookProgress(LineProgress):
+    """One output of a notebook cell that changes: the title, a bar, and failed jobs."""
+
+    def __init__(self, verbose: bool = False) -> None:
+        super().__init__(verbose)
+        self.output = Output()
+        self.lines: list[str] = []
+        self.job = ""
+        self.drawn = -math.inf
+
+    def embedding(self, model: str, dataset: str, items: int) -> None:
+        """Show what is being embedded."""
+        super().embedding(model, dataset, items)
+        self.job = f"embedding {self.what}"
+        self._draw()
+
+    def encoded(self, done: int, total: int) -> None:
+        """Show the number of encoded texts."""
+        self.job = f"embedding {self.what}: {done:,} of {total:,} texts"
+        self._draw()
+
+    def embedded(self, model: str, dataset: str, seconds: float) -> None:
+        """Show that the vectors are there."""
+        self.job = f"embedded {dataset} with {model}"
+        self._draw()
+
+    def finished(self, record: Mapping[str, Any], folder: str) -> None:
+        """Move the bar; show a failed job below it."""
+        self.job = _name(record)
+        super().finished(record, folder)
+        self._draw()
+
+    def tell(self) -> None:
+        """Do nothing: the bar shows the number of jobs."""
+
+    def ended(self) -> None:
+        """Show the final numbers."""
+        self.job = ""
+        super().ended()
+        self._draw(now=True)
+
+    def _print(self, text: str) -> None:
+        self.lines.append(text)
+        self._draw(now=True)
+
+    def _draw(self, now: bool = False) -> None:
+        if not now and time.monotonic() - self.drawn < REDRAW:
+            return
+        self.drawn = time.monotonic()
+        title, *lines = self.lines or [""]
+        state = self.summary() + (f" · {self.job}" if self.job else "")
+        bar = f'<progress value="{self.done}" max="{max(self.jobs, 1)}"></progress>'
+        below = "".join(f"<br>{escape(line)}" for line in lines)
+        html = f"<div><small>{escape(title)}</small><br>{bar} {escape(state)}{below}</div>"
+        self.output.show(html, "\n".join([title, state, *lines]))
 
 
 def _name(record: Mapping[str, Any]) -> str:
@@ -260,9 +372,13 @@ def job_line(record: Mapping[str, Any]) -> str:
 
 
 def choose_progress(quiet: bool = False, verbose: bool = False) -> Progress:
-    """Return the display: none when quiet, live on a terminal, lines elsewhere."""
+    """Return the display: none when quiet, live on a terminal or in a notebook, or lines."""
+    if quiet and verbose:
+        raise DefinitionError("quiet and verbose exclude each other; remove one.")
     if quiet:
         return Progress()
+    if in_notebook():
+        return NotebookProgress(verbose)
     return LiveProgress(verbose) if sys.stderr.isatty() else LineProgress(verbose)
 
 
@@ -306,7 +422,8 @@ class Options:
     output: Path = Path("results")
     constraint: str = "default"
     only: Sequence[str] = ()
-    folds: Sequence[int] | None = None
+    folds: int | None = None
+    only_folds: Sequence[int] | None = None
     max_rows: int | None = None
     cache: bool = True
     resume: bool = False
@@ -393,6 +510,9 @@ class _Reported(Progress):
 
     def encoded(self, *arguments: Any) -> None:
         self.send(Event("encoded", arguments))
+
+    def cached(self, *arguments: Any) -> None:
+        self.send(Event("cached", arguments))
 
     def embedded(self, *arguments: Any) -> None:
         self.send(Event("embedded", arguments))
@@ -619,8 +739,7 @@ class Session:
             parts.append(f"{wanted} cores requested, {available_cores()} available")
         where = f"{count(self.workers, 'worker')} × 1 thread"
         if not self.workers:
-            others = ", where models can affect each other" if len(plan.models) > 1 else ""
-            where = f"in this process{others}"
+            where = "in this process"
         if self.options.scheduler:
             where = f"Dask at {self.options.scheduler}"
         seed = f"{plan.seeds} seeds from {plan.seed}" if plan.seeded else f"seed {plan.seed}"

@@ -34,7 +34,7 @@ from karat.core.task import Suite
 from karat.errors import DefinitionError, KaratError
 from karat.execution.embedding_cache import has_vectors
 from karat.execution.gather import write_plan_file
-from karat.execution.plan import Plan, job_spec
+from karat.execution.plan import Plan, job_spec, require_jobs
 from karat.execution.runner import Options, Progress, Session, Stopped
 from karat.results.load import earlier_seconds
 from karat.results.run import Run
@@ -490,6 +490,7 @@ class Parts:
 
 def run_part(plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:
     """Run one part of a plan, or what can be claimed of it; return the runs."""
+    require_jobs(plan)
     shard = parse_shard(options.shard) if options.shard is not None else Shard(1, 1)
     options.output.mkdir(parents=True, exist_ok=True)
     parts = Parts.of(plan, pinned_times(plan, options), shard.count)

@@ -1,7 +1,7 @@
 """Splits of a dataset's questions into train and test folds.
 
 A splitter is ``(data, rng, **parameters) -> folds``. Its generator is seeded with the run's seed
-and the dataset's name, so every model gets the same folds.
+and the name of the dataset or its targets, so every model gets the same folds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset, sample_rows
-from karat.core.registry import build, splitter, splitters
+from karat.core.formatting import count
+from karat.core.registry import accepts, build, splitter, splitters
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 from karat.probes.adamw import MASTER, repetitions, shuffles
 
@@ -41,17 +42,47 @@ class Fold:
     test: np.ndarray
     repeat: int = 0
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.train):,} train and {len(self.test):,} test rows"
+        return f"<Fold of repeat {self.repeat}: {sizes}>"
+
+
+class GivenFolds(Sequence[Mapping[str, Any]]):
+    """Folds as rows, for the split "fixed"; their text is a hash of the rows.
+
+    ``origin`` says what made them.
+    """
+
+    def __init__(self, folds: Sequence[Fold], origin: str) -> None:
+        self.folds = tuple(folds)
+        self.origin = origin
+
+    def __getitem__(self, place: Any) -> Any:
+        fold = self.folds[place]
+        return {"train": fold.train, "test": fold.test, "repeat": fold.repeat}
+
+    def __len__(self) -> int:
+        return len(self.folds)
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256()
+        for fold in self.folds:
+            for rows in (fold.train, fold.test, np.array([fold.repeat])):
+                digest.update(np.array([len(rows)], dtype="<i8").tobytes())
+                digest.update(np.ascontiguousarray(rows, dtype="<i8").tobytes())
+        return f"rows {digest.hexdigest()[:32]}"
+
 
 def split(data: Dataset, how: Mapping[str, Any], seed: int) -> list[Fold]:
     """Return the folds of a dataset under a split definition such as ``{"use": "kfold"}``.
 
-    The same seed and dataset name give the same folds. Train and test rows of a fold are disjoint
-    or, if nothing is held out, equal.
+    The same seed and the same name, or the same targets of a user's table, give the same folds.
+    Train and test rows of a fold are disjoint or, if nothing is held out, equal.
     """
     if seed < 0:
         raise DefinitionError(f"seed must be an integer >= 0, got {seed}.")
     params = {name: value for name, value in how.items() if name != "use"}
-    rng = np.random.default_rng([seed, zlib.crc32(f"split {data.name}".encode())])
+    rng = np.random.default_rng([seed, zlib.crc32(f"split {data.draw_key}".encode())])
     part = splitters.get(how["use"])
     made = build(f'split "{how["use"]}"', part, params, {"data": data, "rng": rng})
     folds = [_checked(data, fold) for fold in made]
@@ -72,10 +103,22 @@ def choose_split(data: Dataset, how: Mapping[str, Any]) -> dict[str, Any]:
     return {"use": "kfold", **params} if params or data.part is None else {"use": "fixed"}
 
 
+def has_number_of_folds(how: Mapping[str, Any]) -> bool:
+    """Return whether a split has a number of folds.
+
+    >>> has_number_of_folds({"use": "kfold"}), has_number_of_folds({"use": "holdout"})
+    (True, False)
+    """
+    # the folds of "fixed" are rows
+    return how["use"] != "fixed" and "folds" in accepts(splitters.get(how["use"]))[0]
+
+
 def describe_split(data: Dataset, how: Mapping[str, Any], folds: Sequence[Fold]) -> str:
     """Return one line about the folds: whose rows they are, how many, and of which size."""
     first = folds[0]
     sizes = f"{len(first.train):,} train and {len(first.test):,} test rows"
+    if isinstance(how.get("folds"), GivenFolds):
+        return f"{how['folds'].origin}, {len(folds)} folds, {sizes}"
     given = how["use"] == "fixed" and not ({"test", "folds"} & set(how))
     if given and data.part is not None:
         return f"the given train and test parts, {sizes}"
@@ -121,7 +164,7 @@ def _checked(data: Dataset, fold: Any) -> Fold:
         if not len(side):
             raise DataError(
                 f"{data.name}: the split has {len(sides[0])} train and {len(sides[1])} test "
-                f"questions; use fewer folds or more rows."
+                f"{data.noun}; use fewer folds or more rows."
             )
         if side.dtype.kind not in "iu":
             raise DataError(f"{data.name}: rows of a split must be integers, got {side[0]!r}.")
@@ -226,7 +269,8 @@ def senteval(
     _refuse_groups(data, "senteval")
     codes = np.unique(np.asarray(data.target), return_inverse=True)[1]
     if np.bincount(codes).min() < folds:
-        raise DataError(f"{data.name}: a class has fewer than {folds} questions; use fewer folds.")
+        text = f"a class has fewer than {folds} {data.noun}; use fewer folds."
+        raise DataError(f"{data.name}: {text}")
     for repeat, seeds in enumerate(repetitions(repeats, folds, seed)):
         rows = _undersampled(codes, seeds.undersample)
         for train, test in _sides(fold_numbers(codes[rows], folds, seeds.cut), folds):
@@ -245,7 +289,7 @@ def geval_folds(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[F
     _check_integer("geval: repeats", repeats, 1)
     _refuse_groups(data, "geval")
     if len(data) < folds:
-        raise DataError(f"{data.name}: {len(data)} questions are too few for {folds} folds.")
+        raise DataError(f"{data.name}: {len(data)} {data.noun} are too few for {folds} folds.")
     items = data.mentions(data.fields[0]).rows
     single = len(items) == len(data)
     joined = np.argsort(pd.factorize(items)[0], kind="stable") if single else np.arange(len(data))
@@ -275,9 +319,9 @@ def holdout(
     possible; groups are not divided, so that a side may have fewer rows than requested.
     """
     _check_integer("holdout: repeats", repeats, 1)
-    for name, count in (("train_rows", train_rows), ("test_rows", test_rows)):
-        if count is not None:
-            _check_integer(f"holdout: {name}", count, 1)
+    for name, rows in (("train_rows", train_rows), ("test_rows", test_rows)):
+        if rows is not None:
+            _check_integer(f"holdout: {name}", rows, 1)
             if test is not None:
                 raise DefinitionError(f"holdout: test and {name} exclude each other.")
     test = 0.2 if test is None else test
@@ -288,7 +332,7 @@ def holdout(
     wanted = share if train_rows is None else train_rows
     if not 0 < wanted < len(data) or wanted > left:
         raise DataError(
-            f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} questions"
+            f"{data.name}: cannot train on {max(wanted, 0)} of {len(data)} {data.noun}"
             + (f" and test on {test_rows}." if test_rows else ".")
         )
     classes = np.asarray(data.target) if _by_class(data, stratified) else None
@@ -437,9 +481,9 @@ def fixed_folds(
         if unknown or "test" not in fold:
             what = f'an unknown key "{unknown[0]}"' if unknown else 'no "test"'
             raise DefinitionError(f"fixed: fold {number} has {what}; give train and test rows.")
-        rows = np.array(list(fold["test"]))
+        rows = np.asarray(fold["test"])
         train = fold.get("train")
-        given = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.array(list(train))
+        given = np.setdiff1d(np.arange(len(data)), rows) if train is None else np.asarray(train)
         yield Fold(given, rows, fold.get("repeat", 0))
 
 
@@ -499,8 +543,10 @@ def _cut(
     by_class, groups = how
     units = len(data) if groups is None else groups.max() + 1
     if units < folds:
-        what = "questions" if groups is None else "groups" if data.group is not None else "items"
-        raise DataError(f"{data.name}: {units} {what} are too few for {folds} folds.")
+        grouped = "group" if data.group is not None else "item"
+        what = data.noun.removesuffix("s") if groups is None else grouped
+        verb = "is" if units == 1 else "are"
+        raise DataError(f"{data.name}: {count(units, what)} {verb} too few for {folds} folds.")
     codes = _class_codes(data, folds) if by_class else np.zeros(len(data), dtype=int)
     if groups is None:
         return _sides(fold_numbers(codes, folds, seed, stratified=by_class), folds)
@@ -517,8 +563,10 @@ def _class_codes(data: Dataset, folds: int) -> np.ndarray:
     codes = np.asarray(pd.factorize(data.target)[0])
     if np.bincount(codes).max() < folds:
         raise DataError(
-            f"{data.name}: every class has fewer than {folds} questions; use fewer folds or "
-            f"stratified: false."
+            f"{data.name}: every class has fewer than {folds} {data.noun} ({len(data.classes)} "
+            f'classes such as "{str(data.classes[0])[:40]}" in {len(codes)} {data.noun}). If these '
+            f"are no classes, choose another target, or read it as numbers (kind: regression); "
+            f"else use fewer folds or stratified: false."
         )
     return codes
 

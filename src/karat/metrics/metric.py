@@ -17,8 +17,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from karat.core import registry
+from karat.core.metric_names import canonical_metric, metric_hint
 from karat.core.predictions import Predictions
-from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
+from karat.errors import DefinitionError, KaratError, did_you_mean
 
 Function = TypeVar("Function", bound=Callable[..., float])
 Shared = TypeVar("Shared")
@@ -63,6 +64,10 @@ class Metric:
     weighted: bool = False
     by_group: bool = False
     positive_class: bool = False
+
+    def __repr__(self) -> str:
+        better = "higher" if self.higher_is_better else "lower"
+        return f"<Metric {self.name}: {better} is better>"
 
 
 def metric(
@@ -143,12 +148,16 @@ COVERED = "_covered"
 def get_metric(name: str) -> Metric:
     """Return a metric by name; ``"ndcg@10"`` is the family ``"ndcg@k"`` with k = 10.
 
-    Names of MTEB are accepted. ``"…_covered"`` ignores questions that the model cannot answer.
+    Names of MTEB are accepted, and those of scikit-learn for a metric with the same value; a score
+    that scikit-learn negates keeps its sign here. Other scorers and metric functions of
+    scikit-learn have its values. ``"…_covered"`` ignores questions that the model cannot answer.
 
     >>> get_metric("hits@3").name
     'hits@3'
     >>> get_metric("ndcg_at_10").about == get_metric("ndcg@10").about
     True
+    >>> get_metric("roc_auc").name, get_metric("neg_root_mean_squared_error").name
+    ('auc', 'rmse')
     >>> get_metric("hits@0")
     Traceback (most recent call last):
     ...
@@ -156,6 +165,7 @@ def get_metric(name: str) -> Metric:
     """
     if name.endswith(COVERED) and name not in registry.metrics:
         return _covered(get_metric(name.removesuffix(COVERED)))
+    name = canonical_metric(name)
     ours = MTEB.get(name) or re.sub("_at_([0-9]+)$", r"@\1", name)
     if ours != name and name not in registry.metrics:
         return replace(get_metric(ours), name=name)
@@ -164,7 +174,11 @@ def get_metric(name: str) -> Metric:
     if ":" in name or (name in registry.metrics and name != family):
         return _plain_metric(name)
     if family not in registry.metrics:
-        raise unknown("metric", name, _askable_names(cut))
+        of_scikit_learn = registry.load_object("karat.metrics.functions:scikit_learn_metric")
+        definition: Metric | None = of_scikit_learn(name)
+        if definition is None:
+            raise _unknown_metric(name, _askable_names(cut))
+        return definition
     if not re.fullmatch("[1-9][0-9]*", cut):
         raise DefinitionError(f'metric "{name}": k must be an integer >= 1, as in "{stem}@10".')
     found = _plain_metric(family)
@@ -220,6 +234,11 @@ def _covered(full: Metric) -> Metric:
 
     about = f"{full.about.rstrip('.')}; only of questions that the model can answer."
     return replace(full, name=full.name + COVERED, compute=compute, about=about)
+
+
+def _unknown_metric(name: str, names: list[str]) -> DefinitionError:
+    hint = metric_hint(name, names)
+    return DefinitionError(f'there is no metric "{name}".{hint}   (karat list metrics)')
 
 
 def _askable_names(cut: str) -> list[str]:
@@ -318,6 +337,6 @@ NEEDS: dict[str, tuple[str, Callable[[Predictions], Any]]] = {
     "numbers": ("numbers as targets and predictions", _holds("numbers", "numbers")),
     "scores": ("numbers as predictions", lambda p: p.answers == "numbers"),
     "clusters": ("classes as targets and clusters as predictions", _holds("classes", "clusters")),
-    "group": ("the group of each question", lambda p: p.group is not None),
+    "group": ("the group of each row", lambda p: p.group is not None),
     "rank": ("the rank of the target", lambda p: p.rank is not None),
 }

@@ -36,7 +36,13 @@ from karat.models.contrib.sentence_models import (
     SentenceTransformerObject,
     is_sentence_transformer,
 )
-from karat.models.model import Model, TextEncoder, model_identity, sklearn_tags
+from karat.models.model import (
+    Model,
+    StatelessEncoder,
+    TextEncoder,
+    model_identity,
+    sklearn_tags,
+)
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
 
@@ -154,6 +160,42 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         unavailable=_unavailable(prototype),
         depends_on=dependencies(name or _name(thing), getattr(thing, "depends_on", ())),
     )
+
+
+def keeps_vectors(model: Model) -> bool:
+    """Return whether vectors of earlier runs can be used: what they depend on is known.
+
+    It is for models of Karat. A model of a user has to say so: it is a ``StatelessEncoder``, has
+    ``cache = True`` or a ``fingerprint``, or declares what it reads in ``depends_on``. Any other
+    class or function may read files, globals or the environment.
+
+    >>> keeps_vectors(adapt(lambda texts: [[len(t)] for t in texts]))
+    False
+    """
+    return bool(model.depends_on) or _says_so(model.prototype)
+
+
+def _says_so(thing: Any) -> bool:
+    """Return whether an object is a model of Karat, or says that its vectors can be kept."""
+    if isinstance(declared := getattr(thing, "cache", None), bool):
+        return declared
+    if isinstance(thing, FunctionEncoder | EncodeEncoder):
+        inner = thing.function if isinstance(thing, FunctionEncoder) else thing.model
+        return _says_so(inner)
+    if (inner := getattr(thing, "encoder", None)) is not None and is_of_karat(thing):
+        return _says_so(registry.models.get(inner) if isinstance(inner, str) else inner)
+    class_of = thing if inspect.isclass(thing) else type(thing)
+    return (
+        is_of_karat(thing)
+        or issubclass(class_of, StatelessEncoder)
+        or callable(getattr(thing, "fingerprint", None))
+    )
+
+
+def is_of_karat(thing: Any) -> bool:
+    """Return whether an object or class is of Karat itself."""
+    class_of = thing if inspect.isclass(thing) else type(thing)
+    return class_of.__module__.partition(".")[0] == "karat"
 
 
 def dependencies(model: str, given: Any, folder: Path | None = None) -> tuple[str, ...]:

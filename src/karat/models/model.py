@@ -253,6 +253,8 @@ class Model:
         The variants that are evaluated together with it.
     replicate
         0, or the number of a further fit of each fold, with another seed.
+    refused
+        The modalities that it was found not to take, with the reason of each.
     """
 
     name: str
@@ -269,6 +271,7 @@ class Model:
     variant: Variant | None = None
     variants: tuple[Variant, ...] = ()
     replicate: int = 0
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -35,7 +35,7 @@ def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predict
         answers = answers[:, 0]
     if answers.shape != (len(test),):
         raise ContractError(
-            f"{name}.predict returned the shape {answers.shape} for {len(test)} questions."
+            f"{name}.predict returned the shape {answers.shape} for {len(test)} rows."
         )
     if test.kind != "classification":
         return _numbers(_finite(answers, f"{name}.predict"), test)
@@ -164,7 +164,7 @@ def _probabilities(
     classes = np.asarray(getattr(estimator, "classes_", as_text(test.classes)))
     if given.shape != (len(test), len(classes)):
         raise ContractError(
-            f"predict_proba returned the shape {given.shape} for {len(test)} questions "
+            f"predict_proba returned the shape {given.shape} for {len(test)} rows "
             f"and {len(classes)} classes."
         )
     sums, tolerance = given.sum(axis=1, dtype=float), sum_tolerance(given.dtype)

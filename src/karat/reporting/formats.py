@@ -19,6 +19,7 @@ from karat.analysis.leaderboard import THESE_TASKS, split_groups
 from karat.analysis.score_matrix import BASELINE
 from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.formatting import count, fixed, interval, plain, records, rounded, short
+from karat.core.formatting import duration as duration
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
 from karat.models.contrib.endpoint_account import money
@@ -746,19 +747,6 @@ def format_rank(value: float | None) -> str:
 
 def _count(value: float) -> str:
     return "0" if pd.isna(value) else f"{value:.0f}"
-
-
-def duration(value: float) -> str:
-    """Format a number of seconds.
-
-    >>> duration(12.34), duration(600), duration(7260)
-    ('12.3 s', '10.0 min', '2.0 h')
-    """
-    if pd.isna(value):
-        return "–"
-    if value < 120:
-        return f"{value:.1f} s"
-    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:,.1f} h"
 
 
 _whole = _form("{:,.0f}")

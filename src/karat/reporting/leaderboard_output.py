@@ -314,7 +314,8 @@ class Leaderboard(pd.DataFrame):
 
     def __repr__(self) -> str:
         width = shutil.get_terminal_size().columns
-        console = Console(file=io.StringIO(), width=width, color_system=None)
+        # in a notebook, rich would display the text as another output
+        console = Console(file=io.StringIO(), width=width, color_system=None, force_jupyter=False)
         with console.capture() as captured:
             try:
                 console.print(Group(*(leaderboard_text(t, width) for t in self._shown_tables())))

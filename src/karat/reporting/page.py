@@ -24,20 +24,22 @@ from karat import __version__
 from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate_models
 from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
-from karat.analysis.item_tests import CORRECTED, LEARNERS, item_separation
+from karat.analysis.item_tests import CORRECTED, LEARNERS, Separation, item_separation
 from karat.analysis.leaderboard import (
     DIFFERENCES,
     THESE_TASKS,
+    TaskTests,
     connected,
     fold_ratios,
     leaderboard,
     split_groups,
 )
 from karat.analysis.robustness import curves
-from karat.analysis.score_matrix import apply_missing_rule, significant
+from karat.analysis.score_matrix import RankedScores, apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.files import write_atomic
 from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
+from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
@@ -72,7 +74,7 @@ from karat.reporting.verdict import (
     make_verdict,
     verdict_lines,
 )
-from karat.results.clusters import cluster_scores
+from karat.results.clusters import INDEPENDENT, cluster_scores, cluster_unit
 from karat.results.load import (
     DECLINED,
     FAILED,
@@ -152,11 +154,11 @@ def make_bundle(
         **{"schema": SCHEMA, "title": title or _title(shown), "karat": __version__},
         "made": max((str(r["utc"]) for run in shown.runs for r in run.records), default=""),
         **{"confidence": CONFIDENCE, "rule": RULE, "notes": [*_notes(board), *out]},
-        "models": _models(whole, shown),
+        "models": _models(whole, shown, order),
         **_answers(parts, evidence, shown),
         "tasks": _tasks(given, cells, metrics, evidence),
         **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
-        **{"folds": folds, "states": states_of(cells, order)},
+        **{"folds": folds, "states": states_of(cells, order), "where": evidence.where},
         "tests": make_tests(given, cells, order),
         "cheapest": make_cheapest(found, given, parts),
         **({"races": races} if races else {}),
@@ -170,7 +172,8 @@ def _split_races(runs: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
     """Return the runs of models that were not eliminated, the races, and who was eliminated."""
     if isinstance(runs, pd.DataFrame):
         return runs, [], []
-    runs = frozen_runs(runs)
+    # models of equal rank are in the order of their folders, in whatever order these are given
+    runs = sorted(frozen_runs(runs), key=lambda run: (run.folder.name, str(run.folder.resolve())))
     if not any(run.about.get("race") for run in runs):
         return runs, [], []
     from karat.analysis.race import follow_races  # it imports what runs jobs
@@ -327,12 +330,13 @@ def _notes(board: pd.DataFrame) -> list[str]:
     return [*(table.caption for table in tables), *below]
 
 
-def _models(board: pd.DataFrame, shown: PageIndex) -> list[dict[str, Any]]:
+def _models(board: pd.DataFrame, shown: PageIndex, order: np.ndarray) -> list[dict[str, Any]]:
+    """Return what is known about each model; ``place`` orders models of equal rank."""
     runs = {run.model: run for run in shown.runs}
-    rows = zip(shown.models, _board_numbers(board), strict=True)
+    rows = zip(shown.models, _board_numbers(board), order.tolist(), strict=True)
     return [
-        {"name": name, **_origin(runs.get(place), name), **row, **_latency(shown, place)}
-        for place, (name, row) in enumerate(rows)
+        {"name": name, "place": place, **_origin(runs.get(m), name), **row, **_latency(shown, m)}
+        for m, (name, row, place) in enumerate(rows)
     ]
 
 
@@ -635,13 +639,14 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
     models of each.
     """
     compared, models = apply_missing_rule(cells, RULE), len(order)
+    tests = TaskTests(given, given.chosen({}))
     place = np.argsort(order)
     p, difference = np.full((2, models, models), np.nan)
     groups = []
     for group in connected(given, cells).values():
         part = compared.only(group.tasks, group.models).by_name()
         mean = mean_ranks(rank_each(part.values, part.takes))
-        separation = separate_models(given, part, given.chosen({}))
+        separation = separate_models(part, tests)
         found = compare_models(scale_scores(part), mean, separation)
         at = np.ix_(place[group.models], place[group.models])
         p[at] = np.where(np.isnan(p[at]), found.pairs, p[at])
@@ -653,8 +658,41 @@ def make_tests(given: Gathered, cells: Cells, order: np.ndarray) -> dict[str, An
         "cliques": [clique for group in groups for clique in group["cliques"]],
         "pairs": {"p": p, "diff": difference} if 1 < models <= MAX_MODELS else None,
         "by_task": make_task_tests(given, cells, order),
+        "differences": make_task_differences(compared, tests, order),
         "groups": groups,
     }
+
+
+#: maximum number of differences of two models on a task; with more a page has none
+MAX_DIFFERENCES = 20_000
+
+
+def make_task_differences(
+    compared: RankedScores, tests: TaskTests, order: np.ndarray
+) -> list[dict[str, Any] | None]:
+    """Return what each task shows about all models that take it, as the leaderboard tests it.
+
+    From these the page computes what a selection of tasks shows; see ``these_tasks``. ``pairs`` has
+    a row per pair: both models, the gain of the first, its standard error, degrees of freedom, and
+    p, corrected for all pairs of the task.
+    """
+    takers = compared.takes.sum(axis=0)
+    if int((takers * (takers - 1) // 2).sum()) > MAX_DIFFERENCES:
+        return [None] * len(takers)
+    one, other = np.triu_indices(len(order), 1)
+    rows: list[dict[str, Any] | None] = []
+    for t, taking in enumerate(compared.takes.T):
+        if takers[t] < 2:
+            rows.append(None)
+            continue
+        test, both = tests.of(compared, t), taking[order[one]] & taking[order[other]]
+        at = (order[one[both]], order[other[both]])
+        tables = (test.difference, test.error, test.freedom, test.p)
+        numbers = [np.full(int(both.sum()), np.nan) if x is None else x[at] for x in tables]
+        columns = [one[both].tolist(), other[both].tolist(), *(x.tolist() for x in numbers)]
+        facts = {"test": test.test, "why": test.why, "claim": test.claim, "step": test.step}
+        rows.append({**facts, "pairs": [list(row) for row in zip(*columns, strict=True)]})
+    return rows
 
 
 #: maximum number of scores that are compared with those of a reference
@@ -720,7 +758,7 @@ def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[di
     With many models and tasks, only pairs of the best models are tested. p is that of items and
     fits, or of the corrected t over folds where there are too many stored predictions to read; it
     is not corrected for several tasks or pairs. ``why`` tells why there is none, ``claim`` whether
-    it is about the learners or the models as fitted.
+    it is about the learners or the models as fitted, ``unit`` what the unit of items is.
     """
     tasks, metrics = len(cells.tasks), given.chosen({})
     best = order[: int(np.sqrt(MAX_TASK_TESTS / max(tasks, 1)))]
@@ -732,14 +770,24 @@ def make_task_tests(given: Gathered, cells: Cells, order: np.ndarray) -> list[di
     found = []
     for t, task in enumerate(cells.tasks):
         p, test, why = _over_folds(cells.folds[t][best], ratios[t])
-        claim = LEARNERS if test else ""
+        claim, unit, clusters = LEARNERS if test else "", "", 0
         if read and (every or tasks == 1 or single[t]):
             items = item_separation(given, task, metrics[task], names, corrected=False)
             p = np.where(np.isnan(items.p), p, items.p)
             test, claim = items.test or test, items.claim or claim
-        facts = {"test": test, "why": "" if test else why, "claim": claim}
-        found.append({**facts, "p": p if test else None})
+            unit, clusters = _unit_of(items, given.cluster), items.clusters
+        facts = {"test": test, "why": "" if test else why, "claim": claim, "unit": unit}
+        found.append({**facts, "clusters": clusters, "p": p if test else None})
     return found
+
+
+def _unit_of(tested: Separation, cluster: str) -> str:
+    """Return the sentence on the unit of a test on items; empty for other tests."""
+    if not tested.items:
+        return ""
+    if not tested.clusters:
+        return INDEPENDENT
+    return cluster_unit(tested.clusters, tested.items, cluster)
 
 
 def _over_folds(values: np.ndarray, ratio: float) -> tuple[np.ndarray, str, str]:
@@ -1024,7 +1072,7 @@ def report(
     pool: str = "variant",
     cluster: str | None = None,
 ) -> Path:
-    """Write the report of some runs to a file and return its path.
+    """Write the report of some runs to a file and return its path, which a notebook shows.
 
     Parameters
     ----------
@@ -1040,7 +1088,7 @@ def report(
     bundle = make_bundle(runs, title=title, umap=umap, pool=pool, cluster=cluster)
     text = make_page(bundle)
     write_atomic(Path(path), text)
-    return Path(path)
+    return PagePath(path)
 
 
 def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str:

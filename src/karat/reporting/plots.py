@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate
+from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate_models
 from karat.analysis.cheapest import MARGIN, ModelDifferences
-from karat.analysis.leaderboard import connected, leaderboard
+from karat.analysis.leaderboard import (
+    THESE_TASKS,
+    TaskTests,
+    connected,
+    enough_tasks,
+    leaderboard,
+)
 from karat.analysis.leaderboard import pareto as front_of
 from karat.analysis.robustness import curves as severity_curves
 from karat.analysis.score_matrix import (
@@ -30,6 +36,7 @@ from karat.analysis.score_matrix import (
     apply_missing_rule,
     check_rule,
 )
+from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.files import write_atomic
 from karat.core.formatting import count, plain, rounded, short
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
@@ -308,6 +315,8 @@ def cut(shown: int, of: int, what: str, which: str = "best") -> str:
 # -- kinds of plots ---------------------------------------------------------------------------
 
 
+#: what the leaderboard of two to five tasks shows first, with an interval
+DIFFERENCE = "difference"
 #: ratings and their axis labels
 RATINGS = {
     "rank": "mean rank, 1 is best",
@@ -316,16 +325,23 @@ RATINGS = {
     "wins": "win rate",
     "score": "normalized score, mean",
     "median": "normalized score, median",
+    DIFFERENCE: "difference to the first model on common tasks",
 }
 MAX_MODELS = 40
 
 
 def board(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot one row per model: its rating, the 95 % interval and the letters of ties."""
-    value = _rating(options.value or "rank")
-    whole = data.board([] if value == "rank" else [value])
+    """Plot one row per model: its rating, the 95 % interval and the letters of ties.
+
+    On two to five tasks the rating is by default the difference to the first model on these tasks.
+    """
+    whole = data.board([])
+    few_tasks = whole.attrs["separation"].get("by") == THESE_TASKS
+    value = _rating(options.value or (DIFFERENCE if few_tasks else "rank"))
+    whole = whole if value in whole else data.board([value])
     shown = whole[whole[value].notna()]
-    ordered = shown if value == "rank" else shown.sort_values(value, ascending=False, kind="stable")
+    by_rank = value in ("rank", DIFFERENCE)
+    ordered = shown if by_rank else shown.sort_values(value, ascending=False, kind="stable")
     if not len(shown):
         raise DataError(
             f"no model has a value of {value}: there are too few tasks, or too few wins and "
@@ -342,16 +358,33 @@ def board(data: PlotData, options: PlotOptions) -> Plot:
     name_rows(axes, list(rows.index))
     _write_letters(axes, list(rows["tie"]))
     axes.set_xlabel(RATINGS[value])
-    known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
-    note(
-        figure,
-        f"{count(whole.attrs['missing']['tasks'], 'task')}.",
-        "Lines are 95 % intervals over tasks." if known else "",
-        "Models that share a letter do not differ significantly." if any(rows["tie"]) else "",
-        "Gray: too few tasks to compare." if FAINT in colors else "",
-        cut(len(rows), len(shown), "models"),
-    )
+    if value == DIFFERENCE:
+        reference = whole.attrs["these_tasks"].get("reference", "the first model")
+        axes.set_xlabel(RATINGS[value].replace("the first model", cut_name(reference)))
+        axes.axvline(0, color=FAINT, lw=0.8, zorder=0)
+    note(figure, *_board_sentences(whole, rows, value), cut(len(rows), len(shown), "models"))
     return Plot(figure, f"leaderboard: {RATINGS[value]}")
+
+
+def _board_sentences(whole: pd.DataFrame, rows: pd.DataFrame, value: str) -> list[str]:
+    """Return what the lines, letters and colors of a leaderboard mean."""
+    tested = whole.attrs["separation"]
+    few_tasks = tested.get("by") == THESE_TASKS
+    known = f"{value}_low" in rows and rows[f"{value}_low"].notna().any()
+    lines = "Lines are 95 % intervals over tasks."
+    if value == DIFFERENCE:
+        lines = "Lines are 95 % intervals on these tasks, for all pairs of models together."
+    where = " on average over these tasks" if few_tasks else ""
+    letters = f"Models that share a letter do not differ significantly{where} ({tested['test']})."
+    why = f"Differences are not tested: {tested['why']}." if tested.get("why") else ""
+    gray = any(model in whole.attrs["few"] for model in rows.index)
+    return [
+        f"{count(whole.attrs['missing']['tasks'], 'task')}.",
+        lines if known else "",
+        letters if any(rows["tie"]) else why,
+        OTHER_TASKS if few_tasks else "",
+        "Gray: ranked on few tasks." if gray else "",
+    ]
 
 
 def _rating(name: str) -> str:
@@ -376,7 +409,8 @@ CD_MAX_MODELS = 24
 class Tested:
     """Models (best first), their mean ranks, the groups that do not differ, and the tests.
 
-    ``few`` counts the models left out because they have too few tasks.
+    ``few`` counts the models left out because they have too few tasks, ``why`` tells why no pair
+    was tested, and ``these_tasks`` whether the tests are about two to five fixed tasks.
     """
 
     models: list[str]
@@ -384,11 +418,13 @@ class Tested:
     cliques: list[list[int]]
     tests: ManyModels
     few: int
+    why: str
+    these_tasks: bool
 
 
 def cd(data: PlotData, options: PlotOptions) -> Plot:
-    """Plot the mean ranks and the cliques of models that do not differ (step-down max-T)."""
-    found = tested(data.compared)
+    """Plot the mean ranks and the cliques of models that do not differ, as the letters say."""
+    found = tested(data)
     if len(found.models) < 2:
         raise DataError(
             "a critical-difference diagram needs at least two models with a common task."
@@ -412,25 +448,27 @@ def cd(data: PlotData, options: PlotOptions) -> Plot:
         y = depth - half + 0.4 + (place if on_left else shown - 1 - place)
         _name(axes, name, ranks[place], y, edges[not on_left])
     left_out = f"Left out for too few tasks: {count(found.few, 'model')}." if found.few else ""
-    note(figure, *_sentences(found.tests), left_out, cut(shown, len(found.models), "models"))
+    note(figure, *_sentences(found), left_out, cut(shown, len(found.models), "models"))
     return Plot(figure, "critical differences of mean ranks")
 
 
-def tested(compared: RankedScores) -> Tested:
+def tested(data: PlotData) -> Tested:
     """Test all pairs of models, ordered by the mean ranks of the leaderboard."""
-    compared = compared.by_name()
-    each = rank_each(compared.values, compared.takes)
-    mean = mean_ranks(each)
+    compared = data.compared.by_name()
+    mean = mean_ranks(rank_each(compared.values, compared.takes))
     ranked = ~np.isnan(mean)
-    few = ranked_on_few(compared.takes) & ranked
+    contested = compared.takes.sum(axis=0) > 1
+    few_tasks = bool(contested.sum() > 1 and not enough_tasks(compared.takes[:, contested]))
+    few = ranked_on_few(compared.takes) & ranked & (not few_tasks)
     chosen = np.flatnonzero(ranked & ~few)
     order = np.argsort(mean[chosen], kind="stable")
     best, values = chosen[order], scale_scores(compared)
-    separation = separate(values, each)
+    separation = separate_models(compared, TaskTests(data.given, data.given.chosen({})))
     separation = replace(separation, p=separation.p[np.ix_(best, best)])
     tests = compare_models(values[best], mean[best], separation)
     models = [compared.models[m] for m in best]
-    return Tested(models, mean[best], tests.cliques, tests, int(few.sum()))
+    facts = (int(few.sum()), separation.why, few_tasks)
+    return Tested(models, mean[best], tests.cliques, tests, *facts)
 
 
 def _bars(found: Tested, shown: int) -> list[tuple[int, list[float]]]:
@@ -472,18 +510,20 @@ def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
     axes.annotate(text, (edge, row), (away, 0), fontsize=8, annotation_clip=False, **place)
 
 
-def _sentences(found: ManyModels) -> list[str]:
-    if np.isnan(found.p):
-        first = "No test of all models: it needs two tasks with scores of two models."
-    else:
-        p = f"p {found.p:.2g}" if found.p >= 1e-4 else "p below 0.0001"
-        first = f"{found.omnibus}: chi-square {found.statistic:.1f}, {p}, {found.tasks} tasks."
-    if not found.test:
-        return [first, "Pairs are not tested: too few tasks."]
+def _sentences(found: Tested) -> list[str]:
+    """Return the test of all models, and that of pairs."""
+    tests, first = found.tests, ""
+    if not np.isnan(tests.p) and not found.these_tasks:  # that test is about other tasks
+        p = f"p {tests.p:.2g}" if tests.p >= 1e-4 else "p below 0.0001"
+        first = f"{tests.omnibus}: chi-square {tests.statistic:.1f}, {p}, {tests.tasks} tasks."
+    if not tests.test:
+        return [first, f"Pairs are not tested: {found.why}."]
+    where = " on average over these tasks" if found.these_tasks else ""
     return [
         first,
-        f"Dots on a bar are models that do not differ significantly ({found.test}, level "
-        f"{found.alpha:g}).",
+        f"Dots on a bar are models that do not differ significantly{where} ({tests.test}, level "
+        f"{tests.alpha:g}).",
+        OTHER_TASKS if found.these_tasks else "",
     ]
 
 

@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 from karat.core.files import safe_names, write_atomic
 from karat.core.formatting import count, plain, rounded
+from karat.core.notebook import PageFiles
 from karat.errors import DataError
 from karat.reporting.details import clean, to_json
 from karat.reporting.formats import (
@@ -75,7 +76,7 @@ def site(
         for path in sorted((folder / kind).glob("*")):
             if f"{kind}/{path.name}" not in made and path.suffix in (".html", ".json"):
                 path.unlink()
-    return [folder / name for name in made]
+    return PageFiles(folder / name for name in made)
 
 
 def _check_folder(folder: Path) -> None:

@@ -73,7 +73,8 @@ def show_runs(
     if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
         console.print(f"\n runs    {_place(runs)}", markup=False, soft_wrap=True)
-        commands = _next(board, _relative(runs[0].folder.parent))
+        corrupted = any(len(job["views"] or ()) > 1 for run in runs for job in run.records())
+        commands = _next(board, _relative(runs[0].folder.parent), corrupted)
         width = max(map(len, commands)) + 3
         for i, (command, purpose) in enumerate(commands.items()):
             start = "" if i else " next"
@@ -104,9 +105,10 @@ def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
     return 1 if idle else 0
 
 
-def _next(board: pd.DataFrame, folder: str) -> dict[str, str]:
+def _next(board: pd.DataFrame, folder: str, corrupted: bool = False) -> dict[str, str]:
     place = shlex.quote(folder)
-    commands = {
+    commands = {f"karat robustness {place}": "scores on corrupted data"} if corrupted else {}
+    commands |= {
         f"karat report {place}": "write an HTML report",
         f"karat leaderboard {place}": "rank all runs of this folder",
     }
@@ -190,6 +192,8 @@ def parse_columns(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
+#: splits that draw rows at random
+SHUFFLING = ("kfold", "holdout")
 #: from this number of rows on, a plan lists models instead of models and tasks
 MANY_ROWS = 20
 #: number of reasons, models and tasks in the summary of a plan
@@ -340,8 +344,24 @@ def print_tables(plan: Plan, whole: bool = False, err: bool = True) -> None:
         lines = list(describe_dataset(planned.data)) if whole else []
         if whole or planned.data.part is not None:
             lines.append(f"split: {planned.cut}")
+        if whole:
+            lines += _time_notes(planned)
         for line in lines:
             click.echo(f"{planned.task.name}: {line}", err=err)
+
+
+def _time_notes(planned: PlannedTask) -> Iterator[str]:
+    """Yield how to split by time, if the rows have dates and the split draws them at random."""
+    items, how = planned.data.items if planned.data else None, planned.cut.partition(",")[0]
+    if not isinstance(items, pd.DataFrame) or how not in SHUFFLING:
+        return
+    dates = [name for name in items.columns if column_type(items[name]) == "dates"]
+    if dates:
+        chosen = shlex.quote(f"t.split.column={dates[0]}")
+        yield (
+            f'column "{dates[0]}" holds dates, and {how} mixes past and future rows; to train on '
+            f"the past only: -X t.split.use=time -X {chosen}"
+        )
 
 
 def describe_dataset(data: Dataset) -> Iterator[str]:
@@ -542,22 +562,30 @@ def print_model_checks(checks: Sequence[Any], model: str) -> int:
     return 0 if passed == len(checks) else 2
 
 
+def is_table_file(name: str) -> bool:
+    """Return whether a name is that of an existing file of a table."""
+    from karat.data.readers.table_files import SUFFIXES, suffix_of
+
+    path = Path(name)
+    return suffix_of(path) in SUFFIXES and path.is_file()
+
+
 def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> None:
     """Print the type, missing and distinct values and an example of each column of a file."""
     from karat.config.catalog import load_user_table
     from karat.data.load_dataset import DataSpec
-    from karat.data.readers.table_files import OPTIONS, infer_columns, read_frame, read_parts
+    from karat.data.readers.table_files import OPTIONS
+    from karat.data.readers.user_tables import USER_OPTIONS, read_user_table
 
     keys = {**settings, "target": target}
     test = keys.pop("test", None)
     files: Any = file if test is None else {"train": file, "test": Path(test)}
     spec = DataSpec(file.name.partition(".")[0], infer=True, **keys)
-    spec.check_options(*OPTIONS)
+    spec.check_options(*OPTIONS, *USER_OPTIONS)
     data = None if target is None else load_user_table(file, target, settings)
     with warnings.catch_warnings():
         warnings.simplefilter("always" if data is None else "ignore")  # shown when it was loaded
-        frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
-        frame = infer_columns(frame, spec)
+        frame, spec = read_user_table(files, spec)
     table = Grid(box=None, header_style="bold")
     for name in ("column", "type", "missing", "distinct", "example", "use"):
         table.add_column(name, justify="right" if name in ("missing", "distinct") else "left")
@@ -654,7 +682,7 @@ def _limits(catalog: Catalog, task: str, constraint: str) -> Iterator[str]:
     is_task = task in catalog.definitions.names("tasks")
     own = catalog.definitions.get("tasks", task) if is_task else {}
     given = catalog.definitions.get("constraints", constraint)
-    for key in ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
+    for key in ("max_folds", "max_runtime_seconds", "max_mem_size_mb", "cores", "gpus"):
         for values, origin in ((own, "the task"), (given, constraint)):
             if values.get(key) is not None:
                 yield f"{key}: {values[key]}   # {origin}"

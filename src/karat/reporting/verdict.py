@@ -262,12 +262,10 @@ class _Case:
 
     @cached_property
     def top(self) -> list[str]:
-        """The leader and the models that cannot be distinguished from it."""
+        """The leader and the models that share a letter with it."""
         winner, *rest = self.ranked
         if self.untested:
             return [winner]
-        if "top" in self.board and self.board["top"].notna().all():
-            return [winner, *(name for name in rest if bool(self.board.at[name, "top"]))]
         mine = set(_LETTERS.findall(self.board.at[winner, "tie"]))
         return [winner, *(n for n in rest if mine & set(_LETTERS.findall(self.board.at[n, "tie"])))]
 

@@ -28,6 +28,8 @@ import pandas as pd
 
 from karat import __version__
 from karat.core.files import file_hash, locked, remove_abandoned
+from karat.core.metric_names import NEGATED_SCORERS, SCORERS
+from karat.core.numbers import NUMBER
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
@@ -328,16 +330,17 @@ def number(cell: Any) -> float | None:
     """
     if cell is None or cell == "":
         return None
-    try:
-        value = float(cell)
-    except ValueError:
-        if str(cell).strip().lower() in ("", "na", "none", "null"):
+    if isinstance(cell, str) and not NUMBER.fullmatch(cell := cell.strip()):
+        if cell.lower().lstrip("+-") in NO_SCORE:
             return None
-        raise
+        raise ValueError(cell)
+    value = float(cell)
     return value if math.isfinite(value) else None
 
 
 SUFFIXES = (".csv", ".json", ".parquet")
+#: texts that mean no score, in lower case
+NO_SCORE = ("", "na", "nan", "none", "null", "inf", "infinity")
 
 
 def has_result_files(path: Path) -> bool:
@@ -560,16 +563,6 @@ def folder_name(paths: Sequence[Path]) -> str:
 
 #: name of the task if the scores are not given by task, and of a model without a name
 TASK, MODEL = "cross_validate", "model"
-#: Karat's names of scorers; scores of the second are negative in scikit-learn
-OURS = {"accuracy": "acc", "balanced_accuracy": "balacc", "roc_auc": "auc", "r2": "r2"}
-OURS |= {"average_precision": "pr_auc"}
-OURS |= {name: name for name in ("f1_macro", "f1_micro", "f1_weighted")}
-LOSSES = {
-    "neg_log_loss": "logloss",
-    "neg_root_mean_squared_error": "rmse",
-    "neg_mean_squared_error": "mse",
-    "neg_mean_absolute_error": "mae",
-}
 SPLIT = re.compile(r"split(\d+)_test_(.+)", re.DOTALL)
 
 
@@ -596,9 +589,9 @@ def score_tables(found: Mapping[Any, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
             row, about = folds[fold]
             final = {"corruption": "", "severity": 0.0, "draw": 0, "epoch": FINAL_EPOCH}
             for name, value in row.items():
-                metric = {"metric": LOSSES.get(name, OURS.get(name, name))}
-                value = -value if name in LOSSES else value
-                better = {"value": float(value), "higher_is_better": name not in LOSSES}
+                metric = {"metric": {**SCORERS, **NEGATED_SCORERS}.get(name, name)}
+                value = -value if name in NEGATED_SCORERS else value
+                better = {"value": float(value), "higher_is_better": name not in NEGATED_SCORERS}
                 scores.append({**job, **final, **metric, **better})
             lost = all(np.isnan(value) for value in row.values())
             jobs.append({**job, "status": "failed" if lost else "ok", **about})

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from karat.core.metric_names import recorded_metric
 from karat.core.registry import result_folders
 from karat.core.replicates import replicate_name, replicate_of
 from karat.errors import (
@@ -104,16 +105,18 @@ class Gathered:
 
     def chosen(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Return each task's metric, with the wanted ones in place of the primary ones."""
-        for task, metric in wanted.items():
+        chosen = dict(self.metrics)
+        for task, name in wanted.items():
             if task not in self.metrics:
                 hint = did_you_mean(task, self.metrics)
                 raise DataError(f'no run has a task "{task}".{hint}')
             there = set(self.scores.loc[self.scores["task"] == task, "metric"])
+            metric = chosen[task] = recorded_metric(name, there)
             if metric not in there:
                 hint = _how_to_add(metric) or did_you_mean(metric, there)
                 hint = hint or f" It has: {', '.join(sorted(there))}."
                 raise DataError(f'no run has the metric "{metric}" on {task}.{hint}')
-        return {**self.metrics, **wanted}
+        return chosen
 
     def only(self, wanted: Mapping[str, str]) -> Gathered:
         """Return only these tasks, each with its metric; an empty one means the primary metric."""
@@ -885,6 +888,13 @@ def reason_nothing_ran(run: Run) -> str | None:
         return None
     reason = next((str(record["info"]) for record in records), "there was nothing to run")
     return reason.partition(" Tried:")[0]
+
+
+def require_results(runs: Sequence[Run], purpose: str) -> None:
+    """Raise a DataError if no job of these runs ran, so that there is nothing to check."""
+    reasons = [reason_nothing_ran(run) for run in runs]
+    if reasons and None not in reasons:
+        raise DataError(f"nothing to {purpose}: no job of these runs ran ({reasons[0]}).")
 
 
 def ago(utc: str, now: datetime | None = None) -> str:

@@ -161,9 +161,10 @@ class Question:
 def name_questions(runs: Sequence[Run], by_count: bool = True) -> list[dict[str, Question]]:
     """Return, for each run, the question of each of its tasks by the task's name.
 
-    ``by_count`` tells apart splits that are not recorded by their number of folds.
+    Two targets of one table file are two tasks: their names end in the target. ``by_count`` tells
+    apart splits that are not recorded by their number of folds.
     """
-    entries: dict[str, list[tuple[int, Facts]]] = {}
+    entries: dict[tuple[str, str], list[tuple[int, Facts]]] = {}
     known: dict[tuple[int, Any], Facts] = {}  # runs of one plan share their tasks
     for place, run in enumerate(runs):
         seed = str(run.about.get("seed"))
@@ -172,13 +173,15 @@ def name_questions(runs: Sequence[Run], by_count: bool = True) -> list[dict[str,
             if facts is None:
                 facts = known[id(task), seed] = _task_facts(run, task)
                 facts["count"] = facts["count"] if by_count else None
-            entries.setdefault(task["name"], []).append((place, facts))
-    taken = set(entries)
+            entries.setdefault((task["name"], table_target(task)), []).append((place, facts))
+    tasks = Counter(name for name, _ in entries)
+    taken = set(tasks)
     found: list[dict[str, Question]] = [{} for _ in runs]
-    for name, own in entries.items():
+    for (name, target), own in entries.items():
         groups = _grouped([facts for _, facts in own])
+        suffix = f"-{target}" if target and tasks[name] > 1 else ""
         for label, members in zip(groups.labels(_question_texts), groups.members, strict=True):
-            called = _unused(f"{name}{label}", taken) if label else name
+            called = _unused(f"{name}{suffix}{label}", taken) if suffix or label else name
             taken.add(called)
             rows = [own[member][1]["rows"] for member in members]
             fixed = None not in rows and len({d for each in rows for d in each.values()}) == 1
@@ -186,6 +189,17 @@ def name_questions(runs: Sequence[Run], by_count: bool = True) -> list[dict[str,
             for member in members:
                 found[own[member][0]][name] = question
     return found
+
+
+def table_target(task: Mapping[str, Any]) -> str:
+    """Return the target column of a task on a table file; empty for other tasks.
+
+    >>> table_target({"about": {"table": {"target": "churn"}}}), table_target({"name": "adult"})
+    ('churn', '')
+    """
+    about = task.get("about")
+    table = about.get("table") if isinstance(about, Mapping) else None
+    return str(table.get("target") or "") if isinstance(table, Mapping) else ""
 
 
 def question_difference(one: Run, other: Run, tasks: tuple[str, str]) -> str:

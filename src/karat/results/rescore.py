@@ -23,6 +23,9 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
+from karat.core.formatting import count
+from karat.core.metric_names import canonical_metric
+from karat.core.notebook import displayed
 from karat.core.predictions import ANSWERS, EXTRAS, PRECISIONS, TEXT_EXTRAS, TRUTHS, Predictions
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
@@ -212,6 +215,7 @@ def _listed(names: Any) -> str:
     return ", ".join([*shown, *more]) or "none"
 
 
+@displayed("sentence", "differences", "notes")
 @dataclass(frozen=True, eq=False)
 class Rescored:
     """The recomputed scores of a run.
@@ -239,6 +243,14 @@ class Rescored:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """How many scores were computed, and how many differ."""
+        differ = f"{len(self.differences):,} differ from before"
+        new = f", {', '.join(self.added)} added" if self.added else ""
+        bad = f", {count(len(self.problems), 'file')} could not be used" if self.problems else ""
+        return f"{self.run.folder.name}: {count(len(self.scores), 'score')}, {differ}{new}{bad}."
 
     @property
     def differences(self) -> pd.DataFrame:
@@ -320,8 +332,9 @@ def rescore(
 
 
 def known_metrics(metrics: Sequence[str] | str | None) -> list[str]:
-    """Return the names of metrics without duplicates; raise if one is unknown."""
-    asked = [metrics] if isinstance(metrics, str) else list(metrics or ())
+    """Return Karat's names of metrics without duplicates; raise if one is unknown."""
+    several = [metrics] if isinstance(metrics, str) else list(metrics or ())
+    asked = [canonical_metric(name) for name in several]
     messages: list[str] = []
     for name in asked:
         try:

@@ -31,6 +31,7 @@ import pickle
 import platform
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
@@ -40,6 +41,7 @@ import numpy as np
 import pandas as pd
 
 from karat.core.files import encodable, safe_name, write_atomic
+from karat.core.notebook import facts_html
 from karat.core.predictions import Predictions
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.compact import FILE as COMPACT
@@ -139,6 +141,16 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.folder.name}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            about = {name: self.about.get(name) for name in ("model", "suite", "seed", "karat")}
+            jobs = Counter(str(record["status"]) for record in self.records())
+        except (DataError, KeyError):  # a damaged folder is shown by its name
+            about, jobs = {}, Counter()
+        shown = ", ".join(f"{number:,} {status}" for status, number in jobs.items())
+        facts = {**about, "jobs": shown, "folder": self.folder}
+        return facts_html(f"Run {self.folder.name}", facts)
 
     @classmethod
     def create(cls, output: Path, about: Mapping[str, Any]) -> Run:

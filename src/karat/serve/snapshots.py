@@ -575,11 +575,11 @@ def _page_policy(page: str) -> str:
 EMPTY_BUNDLE: dict[str, Any] = {
     **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
     **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
-    **{"folds": [], "states": [], "curves": [], "robustness": None, "learning": []},
+    **{"folds": [], "states": [], "where": "", "curves": [], "robustness": None, "learning": []},
     **{"groups": [], "verdict": [], "partial": [], "cheapest": []},
     "tests": {
         **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
-        **{"by_task": [], "groups": []},
+        **{"by_task": [], "differences": [], "groups": []},
     },
     **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
 }

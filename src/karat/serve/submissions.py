@@ -462,7 +462,7 @@ def run_arguments(order: Order, settings: ServerSettings, uploads: Uploads) -> l
         *(f"--define={path.absolute()}" for path in settings.define),
         *models,
         *(f"--task={task}" for task in order.tasks),
-        *(f"--fold={fold}" for fold in order.folds),
+        *(f"--only-fold={fold}" for fold in order.folds),
         *("--", order.suite),
     ]
 

@@ -21,6 +21,8 @@ FEWEST_SEEN = 19
 TAKEN_PART = 0.5
 #: added to the spread of ranks within a class, in ranks: a model of one rank may have another
 _SPREAD = 0.5
+#: how many tasks the expectation counts that facts change nothing about a rank, and its spread
+_PLACE_TASKS, _SPREAD_TASKS = 2.0, 20.0
 #: steps until the chances to be first are settled if models skip tasks
 _STEPS = 200
 
@@ -120,54 +122,61 @@ def next_rank_bounds(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def alike_rank_bounds(
-    ranks: np.ndarray, classes: np.ndarray, wanted: str
+    ranks: np.ndarray, facts: np.ndarray, wanted: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds of each model's rank on a new task of a class, as whole ranks.
+    """Return the bounds of each model's rank on a new task with these facts, as whole ranks.
 
-    ``classes`` names the class of each task. A rank counts by its distance from the model's mean
-    rank in its class, divided by their mean distance there (plus half a rank): the tasks of the
-    class say where the model stands and how much it varies, all tasks how far it may be off. A
-    rank belongs to the interval if this distance, with the new task in its class, is not among
-    the 5 % farthest at either end (full conformal prediction), so that over all classes 90 % of
-    new tasks are covered whatever the ranks. NaN where a model has fewer than ``FEWEST_SEEN``
-    tasks of the class; classes of fewer tasks are not used.
+    ``facts`` are tasks × numbers that describe them, ``wanted`` those of the new task; tasks of
+    equal facts are a class. A rank counts by its distance from the one that a ridge regression on
+    the facts expects, divided by the mean distance in its class (plus half a rank): the facts say
+    where a model stands and how much it varies, all tasks how far it may be off. Both are shrunk
+    towards those of all tasks. A rank belongs to the interval if this distance, with the new task
+    among the others, is not among the 5 % farthest at either end (full conformal prediction), so
+    that 90 % of new tasks are covered whatever the ranks. NaN where a model has fewer than
+    ``FEWEST_SEEN`` tasks of the wanted class.
 
     >>> ranks = np.array([[1.0] * 20 + [2.0] * 20, [2.0] * 20 + [1.0] * 20])
-    >>> low, high = alike_rank_bounds(ranks, np.repeat(["small", "large"], 20), "small")
+    >>> low, high = alike_rank_bounds(ranks, np.repeat([[0.0], [1.0]], 20, axis=0), np.zeros(1))
     >>> low.tolist(), high.tolist()
     ([1.0, 2.0], [1.0, 2.0])
     """
     low, high = np.full((2, len(ranks)), np.nan)
     last = np.count_nonzero((~np.isnan(ranks)).any(axis=1))
-    candidates = np.arange(1, last + 0.5, 0.5)
+    candidates, alike = np.arange(1, last + 0.5, 0.5), (facts == wanted).all(axis=1)
     for place, row in enumerate(ranks):
-        parts = {name: row[(classes == name) & ~np.isnan(row)] for name in np.unique(classes)}
-        parts = {name: part for name, part in parts.items() if len(part) >= FEWEST_SEEN}
-        if wanted in parts:
-            inside = candidates[_conforms(parts, wanted, candidates)]
+        taken = ~np.isnan(row)
+        if np.count_nonzero(taken & alike) >= FEWEST_SEEN:
+            described = np.vstack([facts[taken], wanted])
+            inside = candidates[_conforms(row[taken], described, candidates)]
             low[place], high[place] = np.floor(inside.min()), np.ceil(inside.max())
     return low, high
 
 
-def _conforms(parts: dict[str, np.ndarray], wanted: str, candidates: np.ndarray) -> np.ndarray:
-    """Return which ranks of a new task of a class are not too far out for one model."""
-    others = [_distances(part) for name, part in parts.items() if name != wanted]
-    known = np.broadcast_to(parts[wanted], (len(candidates), len(parts[wanted])))
-    together = _distances(np.column_stack([known, candidates]))
-    new = together[:, -1:]
-    seen = np.concatenate(
-        [together[:, :-1], *(np.tile(o, (len(candidates), 1)) for o in others)], 1
-    )
-    below, above = tail_counts(seen.shape[1])
+def _conforms(ranks: np.ndarray, facts: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Return which ranks of a new task, the last one, are not too far out for one model."""
+    known = np.broadcast_to(ranks[:, None], (len(ranks), len(candidates)))
+    distances = _distances(np.vstack([known, candidates]), facts)
+    seen, new = distances[:-1], distances[-1]
+    below, above = tail_counts(len(seen))
     # equal distances count as farther out: the new one is kept
-    lower, upper = (seen <= new + 1e-9).sum(axis=1), (seen >= new - 1e-9).sum(axis=1)
+    lower, upper = (seen <= new + 1e-9).sum(axis=0), (seen >= new - 1e-9).sum(axis=0)
     return np.asarray((lower >= below) & (upper >= above))
 
 
-def _distances(ranks: np.ndarray) -> np.ndarray:
-    """Return how far ranks are from their mean, by their mean distance, along the last axis."""
-    apart = ranks - ranks.mean(axis=-1, keepdims=True)
-    return np.asarray(apart / (np.abs(apart).mean(axis=-1, keepdims=True) + _SPREAD))
+def _distances(ranks: np.ndarray, facts: np.ndarray) -> np.ndarray:
+    """Return how far each task's ranks are from what all others say, by the spread in its class.
+
+    ``ranks`` are tasks × candidates.
+    """
+    known = np.column_stack([np.ones(len(facts)), facts])
+    penalty = np.diag([1e-9, *[_PLACE_TASKS] * facts.shape[1]])
+    fit = known @ np.linalg.solve(known.T @ known + penalty, known.T)
+    apart = (ranks - fit @ ranks) / (1 - np.diag(fit))[:, None]
+    sizes = np.abs(apart)
+    alike = (facts[:, None] == facts).all(axis=2).astype(float)
+    spread = alike @ sizes + _SPREAD_TASKS * sizes.mean(axis=0)
+    spread /= alike.sum(axis=1, keepdims=True) + _SPREAD_TASKS
+    return np.asarray(apart / (spread + _SPREAD))
 
 
 def first_shares(ranks: np.ndarray) -> np.ndarray:

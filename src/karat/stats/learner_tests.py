@@ -2,7 +2,8 @@
 
 A test on items holds for the models as they were fitted. With two or more fits, on folds, repeats
 or seeds, the scores of the fits show what training adds. A difference counts if neither the items
-nor the fits can explain it: the larger p of both decides.
+nor the fits can explain it: the larger p of both decides. Fits share training rows, and what these
+add is seen in no difference between them; so the variance of items counts as a quarter more.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import scipy
 
 from karat.stats.paired_tests import CONFIDENCE, corrected_variance
 
-#: degrees of freedom added to those of few fits; benchmarks/retraining.py has the error rates
-EXTRA_FREEDOM = 2
+#: what the training rows that fits share add to the variance of items, as a part of it;
+#: benchmarks/retraining.py has the error rates
+SHARED_ROWS = 0.25
+#: degrees of freedom that items add to those of the fits, times their part of the variance
+ITEM_FREEDOM = 3.0
 #: degrees of freedom from which a t distribution is a normal one
 MANY = 1e6
 
@@ -32,17 +36,35 @@ class FitNoise:
     variance: np.ndarray
     freedom: np.ndarray
 
-    def p_values(self, means: Any) -> np.ndarray:
+    @property
+    def seen(self) -> np.ndarray:
+        """Which pairs have several fits."""
+        return np.isfinite(self.variance)
+
+    def all_freedom(self, of_items: np.ndarray) -> np.ndarray:
+        """Return the degrees of freedom with those that the items add.
+
+        ``of_items`` is the part of the variance that items explain: it is known from many items.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            added = np.where(self.variance > 0, ITEM_FREEDOM * of_items / self.variance, MANY)
+        return np.asarray(self.freedom + np.minimum(added, MANY))
+
+    def with_shared_rows(self, of_items: np.ndarray) -> FitNoise:
+        """Return the noise with the part of the training rows that fits share."""
+        return FitNoise(self.variance + SHARED_ROWS * of_items, self.freedom)
+
+    def p_values(self, means: Any, of_items: Any) -> np.ndarray:
         """Return two-sided p of mean differences; NaN where the fits show no variance.
 
         >>> noise = FitNoise(np.array([4.0]), np.array([4.0]))
-        >>> noise.p_values([4.9]).round(3).tolist()  # t of 2.45 with 4 + 2 degrees of freedom
+        >>> noise.p_values([4.9], np.array([8 / 3])).round(3).tolist()  # 4 + 3 · 2/3 degrees
         [0.05]
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             t = np.abs(means) / np.sqrt(self.variance)
         t = np.where(self.variance > 0, t, np.nan)
-        return np.asarray(2 * scipy.special.stdtr(self.freedom + EXTRA_FREEDOM, -t))
+        return np.asarray(2 * scipy.special.stdtr(self.all_freedom(np.asarray(of_items)), -t))
 
 
 def noise_of_folds(differences: Any, repeats: Sequence[int], ratio: float) -> FitNoise:
@@ -81,6 +103,12 @@ class SeedNoise:
     variance: float = 0.0
     of_items: float = 0.0
     freedom: int = 0
+
+    @property
+    def of_one(self) -> SeedNoise:
+        """The noise of a single one of these fits."""
+        fits = self.freedom + 1
+        return SeedNoise(self.variance * fits, self.of_items * fits, self.freedom)
 
     @classmethod
     def of(cls, values: np.ndarray) -> SeedNoise:
@@ -146,22 +174,33 @@ def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:
     return FitNoise(variance, np.minimum(noise.freedom + added, MANY))
 
 
+def with_shared_rows(p: Any) -> np.ndarray:
+    """Return two-sided p of a test on items for learners: the variance has ``SHARED_ROWS`` more.
+
+    >>> with_shared_rows(np.array([0.05, 1.0])).round(3).tolist()
+    [0.08, 1.0]
+    """
+    z = scipy.special.ndtri(np.asarray(p) / 2) / np.sqrt(1 + SHARED_ROWS)
+    return np.asarray(2 * scipy.special.ndtr(z))
+
+
 def wider(
     of_items: np.ndarray, items: int | np.ndarray, noise: FitNoise
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return standard error and degrees of freedom of the wider of two 95 % intervals.
 
-    One has the variance over ``items`` - 1 degrees of freedom, the other that of the fits.
+    One has the variance over ``items`` - 1 degrees of freedom, with ``SHARED_ROWS`` more where
+    there are several fits; the other has the variance of the fits.
 
     >>> noise = FitNoise(np.array([4.0]), np.array([4.0]))
     >>> [each.tolist() for each in wider(np.array([1.0]), 1000, noise)]
-    [[2.0], [6.0]]
+    [[2.0], [4.75]]
     """
     level = (1 + CONFIDENCE) / 2
     freedom = np.broadcast_to(np.asarray(items, dtype=float) - 1, of_items.shape)
-    more = noise.freedom + EXTRA_FREEDOM
-    by_items = scipy.special.stdtrit(freedom, level) * np.sqrt(of_items)
-    by_fits = scipy.special.stdtrit(more, level) * np.sqrt(noise.variance)
-    fits = by_fits > by_items
-    error = np.where(fits, np.sqrt(np.where(fits, noise.variance, 0.0)), np.sqrt(of_items))
+    variance = of_items * np.where(noise.seen, 1 + SHARED_ROWS, 1.0)
+    more = noise.all_freedom(of_items)
+    of_fits = scipy.special.stdtrit(more, level) * np.sqrt(noise.variance)
+    fits = of_fits > scipy.special.stdtrit(freedom, level) * np.sqrt(variance)
+    error = np.where(fits, np.sqrt(np.where(fits, noise.variance, 0.0)), np.sqrt(variance))
     return error, np.where(fits, more, freedom)

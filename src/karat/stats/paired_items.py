@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy
-from threadpoolctl import threadpool_limits
 
 from karat.errors import DefinitionError
+from karat.stats.threads import single_thread
 
 #: McNemar's p is exact if the two disagree on fewer questions than this
 EXACT = 25
@@ -85,6 +85,11 @@ class PairSums:
         """Which pairs are equal."""
         return np.asarray(self.squares == 0)
 
+    @property
+    def studentized(self) -> np.ndarray:
+        """The size of each pair's mean difference in standard errors, as ``max_t`` compares it."""
+        return _per_spread(np.abs(self.sums), np.sqrt(self.squares))
+
     def variance(self, items: int) -> np.ndarray:
         """Return the variance of each pair's mean difference over this number of items."""
         centered = np.maximum(self.squares - self.sums**2 / items, 0.0)
@@ -149,10 +154,10 @@ def _per_spread(sums: np.ndarray, spread: np.ndarray) -> np.ndarray:
 def _flipped(values: np.ndarray, resamples: int) -> Iterator[np.ndarray]:
     """Yield blocks of resamples × models: sums over items with random signs."""
     rng = np.random.default_rng(SEED)
-    for start in range(0, resamples, _BLOCK):
-        shape = (min(_BLOCK, resamples - start), values.shape[1])
-        signs = rng.integers(0, 2, size=shape, dtype=np.int8) * 2.0 - 1.0
-        with threadpool_limits(1):
+    with single_thread():
+        for start in range(0, resamples, _BLOCK):
+            shape = (min(_BLOCK, resamples - start), values.shape[1])
+            signs = rng.integers(0, 2, size=shape, dtype=np.int8) * 2.0 - 1.0
             yield signs @ values.T
 
 

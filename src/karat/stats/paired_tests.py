@@ -44,7 +44,7 @@ def holm(p: Any) -> np.ndarray:
     result = np.array(p, dtype=float)
     known = ~np.isnan(result)
     values = result[known]
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)  # the order of equal values changes nothing
     scaled = values[order] * np.arange(len(values), 0, -1)
     values[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     result[known] = values
@@ -121,12 +121,14 @@ def corrected_t(differences: Any, ratio: Any, confidence: float = CONFIDENCE) ->
     given = np.asarray(differences, dtype=float)
     known = ~np.isnan(given)
     folds = known.sum(axis=-1)
+    filled = given if known.all() else np.where(known, given, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, given, 0).sum(axis=-1) / folds
-        apart = np.where(known, given - mean[..., None], 0)
+        mean = filled.sum(axis=-1) / folds
+        apart = given - mean[..., None]
+        apart = apart if filled is given else np.where(known, apart, 0)
         variance = (apart**2).sum(axis=-1) / (folds - 1)
         error = np.sqrt(corrected_variance(variance, folds, ratio))
-        size = np.abs(np.where(known, given, 0)).max(axis=-1, initial=0)
+        size = np.abs(filled).max(axis=-1, initial=0)
         error = np.where((folds > 1) & (np.sqrt(variance) > EQUAL * size), error, np.nan)
         t = mean / error
         half = scipy.special.stdtrit(folds - 1, (1 + confidence) / 2) * error
@@ -213,6 +215,23 @@ class MeanDifference:
         step = max(task.step for task in tasks) / len(tasks)
         mean = float(np.mean([task.mean for task in tasks]))
         return cls(mean, float(np.sqrt(whole)), float(freedom), step)
+
+
+def agreeing(means: Any, halves: Any, p: Any) -> np.ndarray:
+    """Return half widths of 95 % intervals that contain 0 if and only if p is at least 0.05.
+
+    Where the interval of a mean and the p that decides contradict each other, as those of a t and
+    of an exact test may, the half width is that of the normal distribution in which p is the p of
+    the mean.
+
+    >>> agreeing([1.0, 1.0, 1.0], [0.9, 0.9, 1.1], [0.01, 0.2, 0.01]).round(3).tolist()
+    [0.9, 1.529, 0.761]
+    """
+    size, halves, p = np.abs(means), np.asarray(halves, dtype=float), np.asarray(p, dtype=float)
+    z = -scipy.special.ndtri(np.clip(p, 1e-12, 0.5) / 2)
+    of_p = size * scipy.special.ndtri((1 + CONFIDENCE) / 2) / z
+    wrong = (p < ALPHA) & (halves >= size) | (p >= ALPHA) & (halves < size)
+    return np.where(wrong & (size > 0), of_p, halves)
 
 
 @dataclass(frozen=True)

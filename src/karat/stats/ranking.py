@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-from threadpoolctl import threadpool_limits
 
 from karat.stats.paired_tests import ALPHA, CONFIDENCE, average_ranks
 from karat.stats.pairwise_ranks import pairwise_ranks
+from karat.stats.threads import single_thread
 
 #: pairs that share fewer tasks are not tested: with five, no sign pattern is rarer than 5 %
 FEWEST_TASKS = 6
@@ -94,7 +94,7 @@ def rank_models(values: list[np.ndarray], takes: np.ndarray) -> Ranks:
     """
     each = rank_each(values, takes)
     mean, low, high = rank_intervals(each)
-    with threadpool_limits(1):  # small products: more threads only add overhead
+    with single_thread():
         p, top = step_down(each), top_set(each) & ~np.isnan(mean)
     return Ranks(mean, low, high, letters_of(mean, p), top, each, p)
 

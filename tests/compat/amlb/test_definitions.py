@@ -221,10 +221,10 @@ def test_keys_of_tasks_that_have_no_effect_are_accepted(read):
 def test_constraints_have_all_keys_optional_and_minus_one_is_no_limit(read):
     definitions = read(constraints=CONSTRAINTS)
     ours = definitions.get("constraints", "test")
-    assert (ours["folds"], ours["max_runtime_seconds"], ours["cores"]) == (2, 600, 4)
+    assert (ours["max_folds"], ours["max_runtime_seconds"], ours["cores"]) == (2, 600, 4)
     short = definitions.get("constraints", "short")
     assert short["max_runtime_seconds"] == 2
-    assert [short[key] for key in ("folds", "cores", "max_mem_size_mb")] == [None] * 3
+    assert [short[key] for key in ("max_folds", "cores", "max_mem_size_mb")] == [None] * 3
     assert definitions.get("constraints", "1h8c")["cores"] == 8
 
 
@@ -246,15 +246,15 @@ def test_a_benchmark_is_a_suite_called_like_its_file(read):
 def test_a_task_goes_before_the_defaults(read):
     definitions = read(mine=BENCHMARK)
     shop, sizes = (definitions.get("tasks", f"mine.{name}") for name in ("shop", "sizes"))
-    assert (shop["folds"], sizes["folds"]) == (2, 3)
+    assert (shop["max_folds"], sizes["max_folds"]) == (2, 3)
     assert shop["max_runtime_seconds"] == sizes["max_runtime_seconds"] == 60
     assert shop["cores"] is None
     assert shop["metrics"] == ["auc", "acc"] and shop["called"] == "shop"
     assert sizes["metrics"] is None
     assert sizes["usual"]["regression"] == ["rmse", "r2", "mae"]
     assert sizes["usual"]["multiclass"][0] == "logloss"
-    assert definitions.origins("tasks", "mine.shop")["folds",] == "mine.yaml:3"
-    assert definitions.origins("tasks", "mine.sizes")["folds",] == "mine.yaml:11"
+    assert definitions.origins("tasks", "mine.shop")["max_folds",] == "mine.yaml:3"
+    assert definitions.origins("tasks", "mine.sizes")["max_folds",] == "mine.yaml:11"
 
 
 def test_selecting_a_skipped_task(read):
@@ -278,7 +278,7 @@ def test_the_shipped_constraints():
     names = ("test", "1h4c", "1h8c", "4h8c", "8h8c", "1h8c_gp3", "4h8c_gp3")
     definitions = Catalog().definitions
     found = [definitions.get("constraints", name) for name in names]
-    assert [each["folds"] for each in found] == [2, *[10] * 6]
+    assert [each["max_folds"] for each in found] == [2, *[10] * 6]
     assert [each["max_runtime_seconds"] for each in found[1:]] == [
         3600,
         3600,

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 import karat
-from karat.compat.convert import export_results
+from karat.compat.convert import export_results, read_scores
 from karat.compat.taco.result_files import (
     CONFUSION_COLUMNS,
     TACO_COLUMNS,
@@ -406,3 +406,13 @@ def test_mistakes(runs, tmp_path, words):
     task = words(split="all", kind="clustering", metrics=["v_measure"])
     with pytest.raises(DataError, match="classification or regression"):
         export_results(karat.evaluate("tfidf", task, output=tmp_path), "taco", tmp_path / "files")
+
+
+@pytest.mark.parametrize("severity", ["true", "None", "nan", "inf", "1_0", "-1", "0.2+nan"])
+def test_severities_are_finite_numbers(tmp_path, severity):
+    path = tmp_path / "metrics_t_classification.csv"
+    rows = [["t", "classification", name, severity, "m", "AUC", "0.5"] for name in ("a", "clean")]
+    for row in rows:
+        path.write_text(",".join(TACO_COLUMNS) + "\n" + ",".join(row) + "\n")
+        with pytest.raises(DataError, match="line 2: severity must be"):
+            read_scores(tmp_path)

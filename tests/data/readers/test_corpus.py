@@ -93,6 +93,28 @@ def test_the_four_columns_of_trec(tmp_path):
     assert load(folder).gain.tolist() == [1, 3]
 
 
+def test_ids_between_tabs_may_contain_blanks(tmp_path):
+    documents = {"doc 1": "how to bake bread", "1": "how to plant trees"}
+    folder = beir(tmp_path / "x", [("1", "doc 1", 1), ("2", "1", 1)], documents)
+    assert load(folder).target.tolist() == ["doc 1", "1"]
+    path = folder / "qrels" / "test.tsv"
+    path.write_text("1\tdoc 1\t1\n2\t1\t1\n")  # without a header
+    assert load(folder).target.tolist() == ["doc 1", "1"]
+    path.write_text("1\tQ0\tdoc 1\t1\n")
+    assert load(folder).target.tolist() == ["doc 1"]
+    path.write_text("query-id corpus-id score\n1 doc 1 1\n")
+    with pytest.raises(DataError, match="line 2: 4 columns.*tabs"):
+        load(folder)
+
+
+@pytest.mark.parametrize("grade", ["nan", "inf", "1_0", "true"])
+def test_judgments_are_finite_numbers(tmp_path, grade):
+    with pytest.raises(DataError, match=f'line 3: "{grade}"'):
+        load(beir(tmp_path / "x", [("1", "a", 1), ("2", "b", grade)]))
+    with pytest.raises(DataError, match="judgment 1"):
+        Dataset.from_corpus(DOCUMENTS, QUERIES, judgments([("1", "a", float("inf"))]))
+
+
 def test_other_judgments_by_the_option_split(tmp_path):
     folder = beir(tmp_path / "x")
     (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\n1\tc\t1\n")
@@ -178,7 +200,7 @@ def test_tables_without_questions_are_refused(tmp_path, table, match):
 def test_judgments_with_a_wrong_number_of_columns(tmp_path):
     folder = beir(tmp_path / "x")
     (folder / "qrels" / "test.tsv").write_text("1\ta\n")
-    with pytest.raises(DataError, match="judgment 1 has 2 columns"):
+    with pytest.raises(DataError, match="line 1: 2 columns"):
         load(folder)
 
 

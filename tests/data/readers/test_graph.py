@@ -232,6 +232,14 @@ def test_analogy_asks_b_minus_a_plus_c(tmp_path):
     assert len(data.items) == 4
 
 
+def test_entities_between_tabs_may_contain_blanks(tmp_path):
+    path = write_gold(tmp_path, "New York\tUSA\tRome\tItaly\n")
+    data = read_analogies(path, DataSpec("capitals"))
+    assert [*data.questions.iloc[0], data.target[0]] == ["New York", "Rome", "USA", "Italy"]
+    with pytest.raises(DataError, match="line 1: .*got 3"):
+        read_analogies(write_gold(tmp_path, "New York\tUSA\tRome\n"), DataSpec("capitals"))
+
+
 WORDS = """: capitals
 Athens Greece Baghdad Iraq
 Athens Greece Oslo Norway
@@ -446,11 +454,13 @@ def test_lower_case_merges_words(tmp_path):
         (read_triples, "a r b\n", "line 1"),
         (read_triples, "\n", "is empty"),
         (read_word_pairs, "a b 1\na b\n", "line 2"),
+        (read_word_pairs, "a b 1\na b 1_0\n", 'line 2: "1_0"'),
+        (read_word_pairs, "a b inf\n", 'line 1: "inf"'),
         (read_word_pairs, "a\tb\tc\t1\n", "line 1"),
         (read_word_pairs, "a\tb\tmuch\n", 'line 1.*"much"'),
         (read_word_pairs, "# nothing\n", "comments"),
         (read_word_pairs, "", "is empty"),
-        (read_word_pairs, "a b nan\na c 1\n", "missing in 1 of 2 rows"),
+        (read_word_pairs, "a b nan\na c 1\n", 'line 1: "nan"'),
     ],
 )
 def test_broken_files(tmp_path, read, text, word):

@@ -27,13 +27,13 @@ from karat.data.readers.table_files import (
     ask_rows,
     one_file,
     parse_arff,
-    parse_dates,
     read_frame,
     read_parts,
     read_table,
     read_tabred,
     sklearn_table,
 )
+from karat.data.readers.user_tables import parse_dates
 from karat.errors import DataError, DefinitionError, MissingExtra
 
 TEXT = r"""% a comment
@@ -419,6 +419,13 @@ def test_json_files(tmp_path, name, content):
     assert rows(read_frame(path, SPEC)) == [["x\u2028y"]]
 
 
+@pytest.mark.parametrize("cell", ["1_0", "inf", "-Infinity", "nan", "1e999", "true", "'1_0'"])
+def test_numbers_of_arff_are_finite(cell):
+    text = f"@relation r\n@attribute a real\n@data\n1\n{cell}\n"
+    with pytest.raises(DataError, match='line 5: .*"a"'):
+        parse_arff(text, "t.arff")
+
+
 def test_arff_files_of_openml_and_keel(tmp_path):
     content = gzip.compress(b"@relation r\n@attribute a real\n@attribute b {x}\n@data\n1,x\n2,?\n")
     path = write(tmp_path, "t.arff.gz", content)
@@ -522,7 +529,7 @@ def test_separator_decimal_commas_and_dates_are_inferred_with_a_warning(tmp_path
     assert data.items["price"].tolist() == [i + 0.5 for i in range(20)]
     assert data.items["day"].iloc[1] == pd.Timestamp(2024, 2, 2)
     printed = " ".join(str(each.message) for each in caught)
-    assert all(word in printed for word in ('";"', '"price"', '"day"'))
+    assert all(word in printed for word in ('";"', "decimal commas", '"day"'))
 
 
 def test_inferred_and_given_options_read_the_same_table(tmp_path):
@@ -538,7 +545,7 @@ def test_inferred_and_given_options_read_the_same_table(tmp_path):
 def test_a_target_with_decimal_commas_is_numbers(tmp_path):
     text = "x;y\n" + "".join(f"{i};{i},25\n" for i in range(30))
     for kind in (None, "regression"):
-        with pytest.warns(UserWarning, match='"y"'):
+        with pytest.warns(UserWarning, match="decimal commas"):
             data = load(tmp_path, text, kind=kind)
         assert data.kind == "regression" and data.target[1] == 1.25
     data = load(tmp_path, text, separator=";", decimal=",")

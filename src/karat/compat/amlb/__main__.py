@@ -16,11 +16,12 @@ from karat.compat.amlb.definitions import Overrides, files_of, read_config, read
 from karat.compat.amlb.result_files import keep_scores
 from karat.config.catalog import Catalog
 from karat.core.task import Suite, Task
+from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
 from karat.execution.runner import Stopped, choose_progress
 from karat.models.model import Model
-from karat.reporting.terminal import show_runs
+from karat.reporting.terminal import print_idle_models, show_runs
 
 ELSEWHERE = ("aws", "docker", "singularity")
 LEVELS = {"debug": 2, "info": 1, "warning": 0, "warn": 0, "error": 0, "critical": 0}
@@ -67,7 +68,8 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     _check_supported(given)
     _print_notes(given)
-    with _data_folders([each for each in (given.indir, given.userdir) if each is not None]):
+    folders = [each for each in (given.indir, given.userdir) if each is not None]
+    with _data_folders(folders), shown_downloads(_level(given.logging) > 0):
         return _run(given, _changes(given))
 
 
@@ -84,7 +86,7 @@ def _run(given: argparse.Namespace, changes: Overrides) -> int:
             "output": given.outdir,
             "constraint": given.constraint,
             "only": [spelled.get(task.lower(), task) for task in given.task],
-            "folds": given.fold or None,
+            "only_folds": given.fold or None,
             "resume": given.resume,
             "exit_on_error": given.exit_on_error,
             **changes.run,
@@ -95,7 +97,8 @@ def _run(given: argparse.Namespace, changes: Overrides) -> int:
     runs = run_suite(plan, suite, options, choose_progress(level == 0, level == 2))
     if given.keep_scores:
         keep_scores(runs, given.outdir / "results.csv")
-    return show_runs(runs, None, quiet=level == 0)
+    code = show_runs(runs, None, quiet=level == 0)
+    return code | print_idle_models(runs, [given.framework])
 
 
 def _check_supported(given: argparse.Namespace) -> None:

@@ -49,6 +49,8 @@ from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 
 IGNORED = ("ec2_instance_type", "ec2_volume_type")
 LIMITS = ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores")
+#: their keys that have another name in Karat: their folds are the first ones that run
+RENAMED = {"folds": "max_folds"}
 CONSTRAINT_KEYS = (*LIMITS, "min_vol_size_mb", "description", *IGNORED)
 INSTALLING = ("version", "setup_args", "setup_cmd", "setup_script", "setup_env", "repo", "image")
 FRAMEWORK_KEYS = (
@@ -164,7 +166,7 @@ def limits_of(made: Translation, node: Node, path: tuple[Key, ...]) -> Iterator[
         if not number or given.value <= 0:
             made.wrong(given, (*path, key), "a number > 0, or -1 for no limit")
         else:
-            yield key, given
+            yield RENAMED.get(key, key), given
 
 
 def _add_framework(made: Translation, name: str, node: Node, names: Mapping[str, str]) -> None:
@@ -312,7 +314,7 @@ class _Task:
         self.refused = ""
         self.entry: dict[Key, Any] = {"called": name}
         for key, value in limits_of(made, node, self.path):
-            if key in LIMITS:
+            if key != "min_vol_size_mb":
                 self.entry[key] = value
         if (text := node.child("description")) is not None:
             self.entry["description"] = text
@@ -375,7 +377,7 @@ class _Task:
         self.entry["dataset"] = plain_node({"load": {"use": use, **params}}, node)
 
     def _folds(self) -> int:
-        folds = self.entry.get("folds")
+        folds = self.entry.get("max_folds")
         return folds.value if folds is not None and folds.value >= 2 else FOLDS
 
     def _files(self, node: Node) -> None:
@@ -407,7 +409,7 @@ LOCATION_KEYS = (
     "benchmarks.definition_dir",
 )
 #: keys of a task and Karat's names for them
-TASK_FIELDS = {"metric": "metrics", **{key: key for key in LIMITS}}
+TASK_FIELDS = {"metric": "metrics", **{key: RENAMED.get(key, key) for key in LIMITS}}
 #: supported keys of AMLB's configuration and Karat's options for them
 RUN_KEYS = {
     "seed": "seed",
@@ -772,7 +774,7 @@ def _downloaded(name: str, address: str) -> Path:
     if offline():
         raise Unavailable(f"{name}: {what} is not in the cache; unset KARAT_OFFLINE to get it.")
     try:
-        transfer.download(address, place)
+        transfer.download(address, place, name=name)
     except DataError as error:
         raise Unavailable(f"{name}: {error}.") from error
     return place
@@ -858,6 +860,7 @@ class _Tables:
     def dataset(self, frame: pd.DataFrame, about: Mapping[str, str]) -> Dataset:
         """Return the dataset of all rows."""
         data = Dataset.from_table(frame, self.target, name=self.name, kind=self.kind, about=about)
+        data = data.with_drawn_by("name")
         if self.type == "binary" and len(data.classes) != 2:
             raise DataError(
                 f'{self.name}: type is binary, but "{self.target}" has {len(data.classes)} classes.'

@@ -91,7 +91,7 @@ class Rows:
             kind=column_kind(metadata, name),
             group=entity if by_entity else None,
             group_feature=True,
-        )
+        ).with_drawn_by("name")
         if self.group == "row":
             data = replace(data, group=row_keys(data.items, index=False))
         if self.whole_classes:

@@ -111,7 +111,7 @@ def load_tabeb(
         group=metadata.entity_name if grouped else None,
         group_feature=True,
         about={"source": f"TabEB folder, {name}.parquet", "sha256": sha256_of(path)},
-    )
+    ).with_drawn_by("name")
 
 
 def _read_table(path: Path, name: str) -> pd.DataFrame:

@@ -29,6 +29,7 @@ from karat.compat.taco.benchmark import (
 from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
 from karat.core.task import KEPT
+from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError
 from karat.execution.resources import restore_environment
 from karat.execution.runner import Stopped, choose_progress
@@ -121,6 +122,7 @@ def taco(
     return _run_all([(Path(csv).stem, load) for load in loaders], setting)
 
 
+@shown_downloads()
 def _run_all(loaders: Loaders, setting: Setting) -> int:
     """Run all datasets that can be loaded; print each note once."""
     printed: set[str] = set()

@@ -480,7 +480,7 @@ def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
         name=name,
         kind="regression" if like == "nyc" else "classification",
         about={"source": "synthetic: made up by Karat, no real row"},
-    )
+    ).with_drawn_by("name")
     return data if like == "nyc" else replace(data, classes=ANSWERS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 from karat.analysis.robustness import curves
 from karat.core.files import safe_name, write_atomic
 from karat.core.formatting import rounded
+from karat.core.numbers import NUMBER
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
 from karat.reporting.formats import metric_label
@@ -202,13 +204,19 @@ def _add(found: ModelResults, line: tuple[Row, float | None, View], log: ImportL
 def _taco_view(row: Row) -> View:
     """Return the view of ``clean`` at 0.0, ``a`` at 0.2, or ``a+b`` at ``0.2+0.1``."""
     corruption, severity = row.text("corruption"), row.text("severity")
-    if corruption in ("", "clean"):
-        return CLEAN
     names, parts = corruption.split("+"), severity.split("+")
-    try:
-        doses = [float(part) for part in parts]
-    except ValueError:
-        raise row.wrong("severity", "a number") from None
+    clean = corruption in ("", "clean")
+    if clean and not severity:
+        return CLEAN
+    if not all(map(NUMBER.fullmatch, parts)):
+        raise row.wrong("severity", "a number")
+    doses = [float(part) for part in parts]
+    if clean and any(doses):
+        raise row.wrong("severity", "0 without corruption")
+    if not all(0 <= dose < math.inf for dose in doses):
+        raise row.wrong("severity", "a finite number >= 0")
+    if clean:
+        return CLEAN
     if len(doses) == 1 or len(set(doses)) == 1:
         return View(corruption, doses[0])
     if len(doses) != len(names):

@@ -37,6 +37,7 @@ from karat.core.columns import (
 )
 from karat.core.dataset import QUERY, Dataset
 from karat.core.files import cell_text
+from karat.core.numbers import NUMBER, parse_number
 from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
@@ -168,8 +169,8 @@ def _judged_pairs(
     pairs = pd.DataFrame({key: given[key].astype(str) for key in ("query", "document")})
     grades = given["relevance"] if "relevance" in given.columns else pd.Series(1.0, given.index)
     pairs["relevance"] = pd.to_numeric(grades, errors="coerce").to_numpy(dtype=float)
-    if pairs["relevance"].isna().any():
-        row = int(np.argmax(pairs["relevance"].isna()))
+    if (wrong := ~np.isfinite(pairs["relevance"])).any():
+        row = int(np.argmax(wrong))
         raise DataError(
             f"{name}: relevance must be a number, got {grades.iloc[row]!r} (judgment {row + 1})."
         )
@@ -306,21 +307,38 @@ def _qrels_file(folder: Path, spec: DataSpec) -> Path:
 
 
 def _read_qrels(path: Path, spec: DataSpec) -> pd.DataFrame:
-    """Return judgments: BEIR's three columns with a header, or TREC's four without."""
-    rows = [line.split() for line in read_encoded(path, spec).splitlines() if line.strip()]
-    if rows and rows[0][0].lower().replace("_", "-") in ("query-id", "qid", "query"):
-        rows = rows[1:]
-    for number, row in enumerate(rows, start=1):
-        if len(row) not in (3, 4) or len(row) != len(rows[0]):
+    """Return judgments: BEIR's three columns with a header, or TREC's four without.
+
+    Lines with tabs are split at tabs only, so that ids may contain blanks.
+    """
+    numbered = enumerate(read_encoded(path, spec).split("\n"), start=1)
+    lines = [(number, line.rstrip("\r")) for number, line in numbered if line.strip()]
+    tabs = any("\t" in line for _, line in lines)
+    rows = [(n, _tab_cells(line) if tabs else line.split()) for n, line in lines]
+    header = bool(rows) and rows[0][1][0].lower().replace("_", "-") in ("query-id", "qid", "query")
+    width = len(rows[0][1]) if rows else 0
+    rows = rows[1:] if header else rows
+    for number, cells in rows:
+        if len(cells) not in (3, 4) or len(cells) != width:
+            hint = "" if tabs else " Separate ids that contain blanks by tabs."
             raise DataError(
-                f"{path}: judgment {number} has {len(row)} columns; expected query, document and "
-                f"relevance, or the four columns of TREC."
+                f"{path}, line {number}: {len(cells)} columns; expected query, document and "
+                f"relevance, or the four columns of TREC.{hint}"
             )
     if not rows:
         raise DataError(f"{path} has no judgments.")
-    places = (0, 1, 2) if len(rows[0]) == 3 else (0, 2, 3)
-    columns = ("query", "document", "relevance")
-    return pd.DataFrame({c: [row[i] for row in rows] for c, i in zip(columns, places, strict=True)})
+    query, document, grade = (0, 1, 2) if width == 3 else (0, 2, 3)
+    return pd.DataFrame(
+        {
+            "query": [cells[query] for _, cells in rows],
+            "document": [cells[document] for _, cells in rows],
+            "relevance": [parse_number(cells[grade], f"{path}, line {n}") for n, cells in rows],
+        }
+    )
+
+
+def _tab_cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("\t ").split("\t")]
 
 
 def _text_files(folder: Path) -> Iterator[Path]:
@@ -481,11 +499,7 @@ def _is_word(name: Any) -> bool:
     text = str(name).strip()
     if not text or text.startswith("Unnamed:"):
         return False
-    try:
-        float(text.replace(",", ""))
-    except ValueError:
-        return True
-    return False
+    return not NUMBER.fullmatch(text.replace(",", ""))
 
 
 def _gold(folder: Path, name: str, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
+from karat.core.numbers import parse_number
 from karat.core.registry import reader
 from karat.data.download import fetch_first, sha256_of
 from karat.data.load_dataset import DataSpec, Files
@@ -63,7 +64,8 @@ def read_analogies(files: Files, spec: DataSpec) -> Dataset:
     Iraq. The option ``order`` is ``[a, c, b, answer]`` by default; ``[a, b, c, answer]`` is for
     files that write one pair after the other.
 
-    A line ``: family`` begins a section; ``sections`` selects some of them. ``lower: true``
+    A line is split at tabs if it has any (an entity may then contain blanks), else at whitespace. A
+    line ``: family`` begins a section; ``sections`` selects some of them. ``lower: true``
     converts to lower case, as most word vectors need.
     """
     spec.check_options("order", "sections", "lower")
@@ -83,6 +85,8 @@ def _quadruples(path: Path, spec: DataSpec) -> list[list[str]]:
     names: list[str] = []
     for number, line in lines(path):
         words = line.split()
+        if "\t" in line and words[0] != ":":  # an entity may then contain blanks
+            words = [cell.strip() for cell in line.split("\t") if cell.strip()]
         if words[0] == ":":
             section = " ".join(words[1:])
             names.append(section)
@@ -327,10 +331,8 @@ def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
             raise DataError(
                 f"{path}, line {number}: expected two words and a number, got {len(cells)} cells."
             )
-        try:
-            rows.append((*lowered(cells[:2], spec), float(cells[2])))
-        except ValueError:
-            raise DataError(f'{path}, line {number}: "{cells[2]}" is not a number.') from None
+        score = parse_number(cells[2], f"{path}, line {number}")
+        rows.append((*lowered(cells[:2], spec), score))
     if not rows:
         raise DataError(f"{path} has no words, only comments.")
     frame = pd.DataFrame(rows, columns=["word1", "word2", "score"])

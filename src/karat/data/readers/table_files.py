@@ -15,7 +15,7 @@ import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -28,6 +28,7 @@ import pandas as pd
 from karat.core.columns import attach_target, parse_numbers, require_columns
 from karat.core.dataset import Dataset
 from karat.core.files import check_array, check_content, check_parquet, read_feather
+from karat.core.numbers import parse_number
 from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
@@ -55,12 +56,23 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
     missing in every column.
     """
     path = Path(path)
-    suffix = _suffix(path)
+    delimited = is_delimited(path, spec)
+    frame = _read_delimited(path, spec, texts) if delimited else read_cells(path, spec)
+    check_integers(frame, path)
+    return convert_target(frame, spec, path)
+
+
+def is_delimited(path: Path, spec: DataSpec) -> bool:
+    """Return whether a file is text with a separator between its cells."""
     if path.is_dir():
         raise DataError(f"{path} is a folder, not a file.")
-    if "separator" in spec.options or suffix in SEPARATORS:
-        frame = _read_delimited(path, spec, texts)
-    elif suffix in (".parquet", ".feather"):
+    return "separator" in spec.options or suffix_of(path) in SEPARATORS
+
+
+def read_cells(path: Path, spec: DataSpec) -> pd.DataFrame:
+    """Return the table in a file that is not delimited text; its target is not converted."""
+    suffix = suffix_of(path)
+    if suffix in (".parquet", ".feather"):
         frame = _read_arrow(path, suffix)
         marks = [str(mark) for mark in spec.options.get("missing") or ()]
         for column in frame.select_dtypes(exclude="number").columns if marks else ():
@@ -74,11 +86,10 @@ def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.Data
             f'{path}: unknown suffix "{suffix}".{did_you_mean(suffix, SUFFIXES)} Supported: '
             f'{", ".join(SUFFIXES)} (and .gz, .bz2, .xz); or set the option "separator".'
         )
-    _check_integers(frame, path)
-    return _convert_target(frame, spec, path)
+    return frame
 
 
-def _check_integers(frame: pd.DataFrame, path: Path) -> None:
+def check_integers(frame: pd.DataFrame, path: Path) -> None:
     """Raise a DataError for an integer that no float can represent."""
     objects = [i for i, kind in enumerate(frame.dtypes) if pd.api.types.is_object_dtype(kind)]
     for name, column in [(frame.columns[i], frame.iloc[:, i]) for i in objects]:
@@ -99,8 +110,14 @@ def read_parts(
     """Return the table of one file, or of train and test concatenated, and the spec for it."""
     if isinstance(files, Path):
         return read(files), spec
+    return join_parts({part: read(path) for part, path in files.items()}, files, spec)
+
+
+def join_parts(
+    frames: Mapping[str, pd.DataFrame], files: Mapping[str, Path], spec: DataSpec
+) -> tuple[pd.DataFrame, DataSpec]:
+    """Return the rows of train and test in one table, and the spec for it."""
     column = spec.part or "part"
-    frames = {part: read(path) for part, path in files.items()}
     train, test = frames["train"], frames["test"]
     for one, other, path in ((train, test, files["test"]), (test, train, files["train"])):
         for missing in [name for name in one.columns if name not in other.columns][:1]:
@@ -114,7 +131,8 @@ def read_parts(
 # -- bytes and text -------------------------------------------------------------------------
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """Return the suffix that names the format of a file, in lower case."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     # ".parquet.brotli" is a Parquet file with internal compression
     if suffixes and (suffixes[-1] in OPENERS or suffixes[-2:] == [".parquet", ".brotli"]):
@@ -136,6 +154,9 @@ def read_bytes(path: Path) -> bytes:
                 size += len(piece)
                 check_content(path, size)
             return b"".join(pieces)
+    except FileNotFoundError as error:
+        near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise DataError(f"there is no file {path}.{did_you_mean(path.name, near)}") from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
 
@@ -195,35 +216,117 @@ def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
 # -- CSV ------------------------------------------------------------------------------------
 
 
-def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
-    content = read_bytes(path)
-    text = _decoded(content, path, spec)
-    arguments = _csv_arguments(spec, _suffix(path))
-    if spec.infer and "separator" not in spec.options:
-        arguments["sep"] = _infer_separator(text, arguments, path)
-    with _readable_errors(path):
+@dataclass(frozen=True)
+class Delimited:
+    """A delimited file, and how pandas reads it."""
+
+    path: Path
+    spec: DataSpec
+    content: bytes
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path, spec: DataSpec) -> Delimited:
+        """Return a file with its separator, or raise a DataError if it cannot be a table."""
+        content = read_bytes(path)
+        text = _decoded(content, path, spec)
+        arguments = _csv_arguments(spec, suffix_of(path))
+        if spec.infer and "separator" not in spec.options:
+            arguments["sep"] = _infer_separator(text, arguments)
         if arguments["header"] is not None:
-            _refuse_duplicates(content, arguments, path)
-        frame = pd.read_csv(BytesIO(content), index_col=False, **arguments)
-    if not len(frame):
-        raise DataError(f"{path} has a header and no rows.")
-    if spec.options.get("strip"):
-        for column in frame.select_dtypes(exclude="number").columns:
-            frame[column] = _strip(frame[column], spec)
-    declared = spec.options.get("texts") or ()
-    require_columns(frame, declared, spec.name)
-    labels = [spec.part, None if spec.kind == "regression" else spec.target]
-    wanted = dict.fromkeys([*declared, *texts, *filter(None, labels)])
-    as_written = [column for column in wanted if column in frame.columns]
-    if as_written:
+            with _readable_errors(path):
+                _refuse_duplicates(content, arguments, path)
+        return cls(path, spec, content, arguments)
+
+    @property
+    def separator(self) -> str:
+        """The separator, if it is another one than the suffix says; otherwise empty."""
+        given = self.spec.options.get("separator")
+        usual = SEPARATORS.get(suffix_of(self.path), ",") if given is None else given
+        return "" if self.arguments["sep"] == usual else str(self.arguments["sep"])
+
+    @property
+    def mark(self) -> str:
+        """The separator if it is one character; otherwise a blank."""
+        given = str(self.arguments["sep"])
+        return given if len(given) == 1 else " "
+
+    @property
+    def utf8(self) -> bytes:
+        """The content as UTF-8."""
+        if self.spec.options.get("encoding") is None:
+            return self.content
+        return _decoded(self.content, self.path, self.spec).encode()
+
+    def frame(self, texts: Sequence[str] = (), **changes: Any) -> pd.DataFrame:
+        """Return the table; declared texts, labels and ``texts`` are not converted.
+
+        ``changes`` are other arguments of ``pandas.read_csv``.
+        """
+        with _readable_errors(self.path):
+            arguments = {**self.arguments, **changes}
+            frame = pd.read_csv(BytesIO(self.content), index_col=False, **arguments)
+        if not len(frame):
+            raise DataError(f"{self.path} has a header and no rows.")
+        spec = self.spec
+        if spec.options.get("strip"):
+            for column in frame.select_dtypes(exclude="number").columns:
+                frame[column] = _strip(frame[column], spec)
+        declared = spec.options.get("texts") or ()
+        require_columns(frame, declared, spec.name)
+        labels = [spec.part, None if spec.kind == "regression" else spec.target]
+        wanted = dict.fromkeys([*declared, *texts, *filter(None, labels)])
+        as_written = [column for column in wanted if column in frame.columns]
+        if as_written:
+            frame = frame.assign(**self.as_written(as_written))
+            frame = frame.assign(**{column: frame[column].infer_objects() for column in declared})
+        self._refuse_infinite(frame)
+        return frame
+
+    def as_written(self, columns: Sequence[str]) -> dict[str, pd.Series]:
+        """Return columns as text; empty cells and declared missing values are None."""
         # pandas has one set of missing values per file, so these columns are read separately.
-        plain = {**arguments, "na_values": None, "na_filter": False, "dtype": str}
-        raw = pd.read_csv(BytesIO(content), usecols=as_written, index_col=False, **plain)
-        frame = frame.assign(**{column: _unconverted(raw[column], spec) for column in as_written})
-        frame = frame.assign(**{column: frame[column].infer_objects() for column in declared})
-    frame.attrs["commas"] = "decimal" if arguments["sep"] != "," else ""
+        plain = {**self.arguments, "na_values": None, "na_filter": False, "dtype": str}
+        raw = pd.read_csv(BytesIO(self.content), usecols=list(columns), index_col=False, **plain)
+        return {column: _unconverted(raw[column], self.spec) for column in columns}
+
+    def _refuse_infinite(self, frame: pd.DataFrame) -> None:
+        for name in frame.select_dtypes(include="float").columns:
+            infinite = np.isinf(frame[name].to_numpy())
+            if not infinite.any():
+                continue
+            row = int(np.argmax(infinite))
+            cell = self.as_written([name])[name].iloc[row]
+            raise DataError(
+                f'{self.path}, line {self._line(row)}: "{cell}" in "{name}" is not a finite number '
+                f"({int(infinite.sum())} of {len(frame)} rows). If it is missing, set the option "
+                f"missing: [{cell}] (--missing {cell}).",
+                value=name,
+            )
+
+    def _line(self, row: int) -> int:
+        """Return the line of the file on which a row ends."""
+        given = self.arguments
+        lines = _decoded(self.content, self.path, self.spec).splitlines()[given["skiprows"] :]
+        if len(given["sep"]) > 1:
+            return given["skiprows"] + row + 1 + (given["header"] is not None)
+        rows = csv.reader(lines, delimiter=given["sep"], quoting=given["quoting"])
+        present = (cells for cells in rows if cells)
+        for _ in range(row + 1 + (given["header"] is not None)):
+            next(present)
+        return int(given["skiprows"] + rows.line_num)
+
+
+def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
+    source = Delimited.open(path, spec)
+    if source.separator:
+        shown = {"\t": "tab"}.get(source.separator, f'"{source.separator}"')
+        _say_inferred(path, f"with the separator {shown}")
+    frame = source.frame(texts)
     if spec.kind in (None, "regression") and spec.target in frame.columns:
-        frame = frame.assign(**{str(spec.target): _infer_target(frame[spec.target], spec, path)})
+        answers = frame[spec.target]
+        commas = source.arguments["sep"] != ","
+        frame = frame.assign(**{str(spec.target): _infer_target(answers, spec, path, commas)})
     return frame
 
 
@@ -237,7 +340,7 @@ def _refuse_duplicates(content: bytes, arguments: Mapping[str, Any], path: Path)
         raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
 
 
-def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
+def _infer_target(answers: pd.Series, spec: DataSpec, path: Path, decimal: bool) -> pd.Series:
     """Return numbers if every cell that is not missing is one; else the labels as text."""
     if pd.api.types.is_numeric_dtype(answers):
         return answers
@@ -252,7 +355,6 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     numbers = pd.to_numeric(written, errors="coerce")
     if present.any() and numbers[present].notna().all():
         return numbers
-    decimal = bool(answers.attrs.get("commas"))
     read, how = parse_numbers(written, decimal) if _infers_numbers(spec) else (None, "")
     if read is None:
         return answers
@@ -260,20 +362,10 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path) -> pd.Series:
     return read
 
 
-# -- what a file does not say: separator, decimal commas, dates -----------------------------
+# -- what a file does not say: its separator ------------------------------------------------
 
-_ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
-_TIME = rf"\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE}?"
-ZONE = re.compile(rf":\d\d(?:\.\d+)?({_ZONE})$")
-#: patterns of dates that can be read in one way only, and their format; None: ISO 8601
-DATES = (
-    (re.compile(rf"\d{{4}}-\d\d-\d\d(?:[ T]{_TIME})?"), None),
-    (re.compile(r"\d{4}/\d{1,2}/\d{1,2}"), "%Y/%m/%d"),
-    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"), "%d.%m.%Y"),
-)
 #: number of characters from which the separator is inferred
 HEAD = 100_000
-SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
 
 
 def _say_inferred(where: Path | str, what: str) -> None:
@@ -284,7 +376,7 @@ def _infers_numbers(spec: DataSpec) -> bool:
     return spec.infer and not {"decimal", "thousands"} & set(spec.options)
 
 
-def _infer_separator(text: str, arguments: Mapping[str, Any], path: Path) -> str:
+def _infer_separator(text: str, arguments: Mapping[str, Any]) -> str:
     """Return the separator that divides the first lines into equally many cells."""
     usual, head = str(arguments["sep"]), text[:HEAD]
     lines = head.splitlines()[arguments["skiprows"] :]
@@ -296,89 +388,8 @@ def _infer_separator(text: str, arguments: Mapping[str, Any], path: Path) -> str
             continue
         sizes = sizes[:-1] if len(head) < len(text) else sizes  # the last line is cut
         if len(set(sizes)) == 1 and sizes[0] > 1:
-            if separator != usual:
-                shown = {"\t": "tab"}.get(separator, f'"{separator}"')
-                _say_inferred(path, f"with the separator {shown}")
             return separator
     return usual
-
-
-def infer_columns(frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
-    """Return the table with text columns of numbers and dates as what they are.
-
-    Declared columns of dates are converted, or refused. The other text columns are converted, with
-    a warning, if the spec allows it and every cell fits.
-    """
-    declared = spec.options.get("dates")
-    declared = [declared] if isinstance(declared, str) else declared
-    found = {name: _declared_dates(frame, name, how, spec) for name, how in _formats(declared)}
-    decimal = bool(frame.attrs.pop("commas", ""))
-    kept = {spec.target, spec.part, *(spec.options.get("texts") or ()), *found}
-    for name in frame.columns if spec.infer else ():
-        texts = frame[name].dropna()
-        if name in kept or not len(texts) or not all(isinstance(cell, str) for cell in texts):
-            continue
-        numbers, how = parse_numbers(frame[name], decimal) if _infers_numbers(spec) else (None, "")
-        dates = parse_dates(frame[name]) if declared is None else None
-        if numbers is not None:
-            _say_inferred(spec.name, f'"{name}" as numbers with {how}')
-            found[name] = numbers
-        elif dates is not None:
-            _say_inferred(spec.name, f'"{name}" as dates')
-            found[name] = dates
-        elif declared is None and texts.map(lambda cell: bool(SLASHED.fullmatch(cell))).all():
-            warnings.warn(
-                f'{spec.name}: "{name}" may be dates, day or month first; it stays text. Set the '
-                f"option dates, such as {{{name}: '%d/%m/%Y'}}.",
-                stacklevel=2,
-            )
-    return frame.assign(**found) if found else frame
-
-
-def _formats(declared: Any) -> Iterable[tuple[str, Any]]:
-    return (
-        declared.items() if isinstance(declared, Mapping) else ((c, None) for c in declared or ())
-    )
-
-
-def _declared_dates(frame: pd.DataFrame, name: str, how: Any, spec: DataSpec) -> pd.Series:
-    require_columns(frame, [name], spec.name)
-    column = frame[name]
-    dates = parse_dates(column) if how is None else None
-    if dates is None:
-        dates = pd.to_datetime(column, errors="coerce", format=how or "mixed")
-    wrong = column[dates.isna() & column.notna()]
-    if len(wrong):
-        raise DataError(
-            f'{spec.name}: "{wrong.iloc[0]}" in "{name}" (row {wrong.index[0]}) is not a date'
-            f"{f' as {how}' if how else ''}; give its format, such as {{{name}: '%d/%m/%Y'}}.",
-            value=name,
-        )
-    return dates
-
-
-def parse_dates(column: pd.Series) -> pd.Series | None:
-    """Return text as dates if every cell is one that can be read in one way only, or None.
-
-    >>> parse_dates(pd.Series(["2024-01-31", None])).isna().tolist()
-    [False, True]
-    >>> parse_dates(pd.Series(["01/02/2024"])) is None
-    True
-    """
-    texts = [cell.strip() for cell in column if isinstance(cell, str)]
-    if len(texts) < column.notna().sum():
-        return None
-    formats = [form for pattern, form in DATES if all(map(pattern.fullmatch, texts))]
-    if not formats and all(map(SLASHED.fullmatch, texts)):
-        days = [[int(part) for part in text.split("/")[:2]] for text in texts]
-        first, second = (max(day[i] for day in days) > 12 for i in (0, 1))
-        formats = ["%d/%m/%Y" if first else "%m/%d/%Y"] if first != second else []
-    if not formats:
-        return None
-    zones = {found[1] if (found := ZONE.search(text)) else "" for text in texts}
-    form = formats[0] or "ISO8601"
-    dates = pd.to_datetime(column, errors="coerce", format=form, utc=len(zones) > 1)
-    return dates if dates.isna().sum() == column.isna().sum() else None
 
 
 def _strip(column: pd.Series, spec: DataSpec) -> pd.Series:
@@ -398,6 +409,19 @@ def _strip(column: pd.Series, spec: DataSpec) -> pd.Series:
     return numbers if all_numbers else masked
 
 
+def _check_marks(spec: DataSpec) -> None:
+    """Refuse decimal and thousands marks that are not one character each, or equal."""
+    options = spec.options
+    for option in ("decimal", "thousands"):
+        mark = options.get(option)
+        if mark is not None and (not isinstance(mark, str) or len(mark) != 1):
+            raise DefinitionError(f'{spec.name}: "{option}" must be one character, got {mark!r}.')
+    if options.get("thousands") and options["thousands"] == options.get("decimal"):
+        raise DefinitionError(
+            f'{spec.name}: "decimal" and "thousands" are the same mark, "{options["decimal"]}".'
+        )
+
+
 def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
     options = spec.options
     separator = options.get("separator", SEPARATORS.get(suffix, ","))
@@ -407,10 +431,7 @@ def _csv_arguments(spec: DataSpec, suffix: str) -> dict[str, Any]:
         raise DefinitionError(f'{spec.name}: a file without header needs the option "names".')
     if options.get("quoting") not in (None, "none"):
         raise DefinitionError(f'{spec.name}: the option "quoting" can only be none.')
-    for option in ("decimal", "thousands"):
-        mark = options.get(option)
-        if mark is not None and (not isinstance(mark, str) or len(mark) != 1):
-            raise DefinitionError(f'{spec.name}: "{option}" must be one character, got {mark!r}.')
+    _check_marks(spec)
     plain = len(separator) == 1 or separator == r"\s+"
     return {
         "sep": separator,
@@ -490,9 +511,18 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
         # rows with different keys make a table with as many columns as there are keys
         check_content(path, 8 * len(rows) * len(set().union(*rows)))
     try:
-        return pd.DataFrame(rows)
+        frame = pd.DataFrame(rows)
     except (ValueError, OverflowError) as error:
         raise DataError(f"{path}: {error}.") from error
+    for name in frame.select_dtypes(include="float").columns:
+        infinite = np.isinf(frame[name].to_numpy())
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            raise DataError(
+                f'{path}: "{name}" is infinite in row {row}; write null if it is missing.',
+                value=str(name),
+            )
+    return frame
 
 
 # -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
@@ -612,10 +642,7 @@ def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | fl
     if text in MISSING and not quoted:
         return np.nan if attribute.type in NUMBERS else None
     if attribute.type in NUMBERS:
-        try:
-            return float(text)
-        except ValueError:
-            raise DataError(f'{where}: "{text}" in "{attribute.name}" is not a number.') from None
+        return parse_number(text, where, attribute.name)
     if attribute.labels and text not in attribute.labels:
         raise DataError(f'{where}: "{text}" is not one of the labels of "{attribute.name}".')
     return text
@@ -624,7 +651,8 @@ def _value(cell: tuple[str, bool], attribute: Attribute, where: str) -> str | fl
 # -- the target -----------------------------------------------------------------------------
 
 
-def _convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
+def convert_target(frame: pd.DataFrame, spec: DataSpec, path: Path) -> pd.DataFrame:
+    """Return the table with renamed labels, or with a regression target as numbers."""
     if spec.target is None or spec.target not in frame.columns:
         return frame
     answers = frame[spec.target]
@@ -743,13 +771,18 @@ def read_table(files: Files, spec: DataSpec) -> Dataset:
         from karat.data.readers.text import read_columns
 
         return read_columns(files, spec)
-    spec.check_options(*OPTIONS, *FOLDER_OPTIONS)
+    from karat.data.readers.user_tables import USER_OPTIONS, infer_columns, read_user_table
+
+    spec.check_options(*OPTIONS, *(USER_OPTIONS if spec.infer else ()), *FOLDER_OPTIONS)
     need_target(spec)
     if isinstance(files, Path) and files.is_dir() and spec.options.get("files"):
-        frame = _read_folder(files, spec)
+        frame, spec = infer_columns(_read_folder(files, spec), spec)
+    elif spec.infer:
+        frame, spec = read_user_table(files, spec)
     else:
         frame, spec = read_parts(files, spec, lambda path: read_frame(path, spec))
-    return ask_rows(infer_columns(frame, spec), spec)
+        frame, spec = infer_columns(frame, spec)
+    return ask_rows(frame, spec)
 
 
 def _read_folder(folder: Path, spec: DataSpec) -> pd.DataFrame:
@@ -789,7 +822,7 @@ def sklearn_table(
     """Return one of scikit-learn's bundled tables, with class names as labels.
 
     >>> sklearn_table("iris", "load_iris", target="species")
-    <Dataset iris: 150 questions about 150 table items, 3 classes>
+    <Dataset iris: 150 rows, 4 features, 3 classes>
     """
     from sklearn import datasets
 

@@ -37,6 +37,12 @@
       .trim()
       .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
 
+  /** Return words as a command for a shell. */
+  Karat.quoted = (words) =>
+    words
+      .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`))
+      .join(" ");
+
   Karat.short = (name, width = 32) => {
     const text = Karat.plain(name);
     return text.length <= width ? text : text.slice(0, width - 1) + "…";
@@ -63,6 +69,13 @@
       return value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
     const before = size < 10 ? 1 : size < 100 ? 2 : size < 1000 ? 3 : digits;
     return Karat.fixed(value, Math.max(0, digits - before));
+  };
+
+  /** Return a difference with its sign, as in the terminal. */
+  Karat.signed = (value) => {
+    if (value === null) return "–";
+    const text = Karat.number(Math.abs(value));
+    return Number(text.replaceAll(",", "")) === 0 ? text : `${value < 0 ? "-" : "+"}${text}`;
   };
 
   /** Return a count with its noun: 1 task, 2 tasks. */

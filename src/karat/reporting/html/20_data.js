@@ -125,7 +125,18 @@
       );
     const by_task =
       tests.by_task && of(tests.by_task).map((one) => one && { ...one, p: square(one.p) });
-    return { ...tests, ...own, cliques, pairs, by_task };
+    const differences = tests.differences && of(tests.differences).map((one) => one && rowsOf(one, model));
+    return { ...tests, ...own, cliques, pairs, by_task, differences };
+  }
+
+  /** Return the differences on a task of the models of a group. */
+  function rowsOf(one, model) {
+    const pairs = one.pairs.flatMap(([a, b, gain, ...rest]) => {
+      const [i, j] = [model.get(a), model.get(b)];
+      if (i === undefined || j === undefined) return [];
+      return [i < j ? [i, j, gain, ...rest] : [j, i, gain === null ? null : -gain, ...rest]];
+    });
+    return { ...one, pairs };
   }
 
   function robustnessOf({ robustness, models, tasks }, group) {

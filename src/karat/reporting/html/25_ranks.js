@@ -456,10 +456,10 @@
    * Return the letters of models: two share one if and only if they do not differ. Models without
    * any tested pair have none.
    */
-  function* letters(means, p) {
+  function* letters(means, p, places = means.map((_, m) => m)) {
     const tested = (m) => p[m].some((value, other) => other !== m && !Number.isNaN(value));
     const order = means.map((_, m) => m).filter((m) => means[m] !== null && tested(m));
-    order.sort((a, b) => means[a] - means[b] || a - b);
+    order.sort((a, b) => means[a] - means[b] || places[a] - places[b]);
     const tied = order.map((a) => order.map((b) => a === b || !(p[a][b] < ALPHA)));
     const found = means.map(() => "");
     const groups = yield* cover(tied);
@@ -495,19 +495,21 @@
   }
 
   /**
-   * Return letters and which models may be the best on one task, from the p of each pair. The rank
-   * over tasks cannot be estimated from one, so it has no interval.
+   * Return letters and which models may be the best on one task, or on a few, from what these tasks
+   * show. The rank over tasks cannot be estimated from them, so it has no interval.
    */
-  function* compareOne(means, p) {
+  function* compareFew({ mean: means, places, these }) {
     const blank = means.map(() => null);
-    const top = means.map((value, m) => {
-      return value !== null && !means.some((other, n) => p[m][n] < ALPHA && other < value);
-    });
-    return { low: blank, high: blank, tie: yield* letters(means, p), top, p };
+    const { found, few } = these;
+    const p = found?.p ?? Karat.noTests(means);
+    const ahead = (m, n) => (few ? found.mean(m, n)?.gain < 0 : means[n] < means[m]);
+    const beaten = (m) => means.some((_, n) => p[m][n] < ALPHA && ahead(m, n));
+    const top = means.map((value, m) => value !== null && !beaten(m));
+    return { low: blank, high: blank, tie: yield* letters(means, p, places), top, p };
   }
 
   /** Return intervals, letters, which models may be the best, and p, from ranks on tasks. */
-  function* compare({ tasks, each, mean: means, names, pairs: shares }) {
+  function* compare({ tasks, each, mean: means, names, places, pairs: shares }) {
     const table = rankTable(tasks, each, names, means.length);
     const ends = yield* intervals(shares, means);
     const paired = new Paired(table);
@@ -517,12 +519,12 @@
     return {
       low: ends.map(([low]) => low),
       high: ends.map(([, high]) => high),
-      tie: yield* letters(means, p),
+      tie: yield* letters(means, p, places),
       top: yield* topSet(paired, pairs, means),
       p,
     };
   }
 
-  Karat.ranks = { ranked, rankEach, compare, compareOne, letters, few, worstForFailed };
+  Karat.ranks = { ranked, rankEach, compare, compareFew, letters, few, worstForFailed };
   Object.assign(Karat.ranks, { signPatterns, quantile, holm });
 })();

@@ -145,6 +145,7 @@
     Karat.ranking.own = untouched();
     Karat.ranking.compared = tasks.filter(({ who }) => who.length > 1).length;
     Karat.ranking.taken = takenBy(tasks);
+    Karat.ranking.fewTasks = Karat.fewTasks(Karat.ranking);
     Karat.ranking.took = performance.now() - started;
     if (Karat.ranking.own) useBundle();
     else compareAgain();
@@ -172,17 +173,6 @@
     });
   }
 
-  /** Return the p of each pair on one task, corrected after Holm; NaN where it is not tested. */
-  function testsOf(t, who) {
-    const models = Karat.data.models.length;
-    const given = Karat.ranking.metric(t) === 0 ? Karat.data.tests?.by_task?.[t]?.p : null;
-    const pairs = who.flatMap((a) => who.filter((b) => b > a).map((b) => [a, b]));
-    const found = Karat.ranks.holm(pairs.map(([a, b]) => given?.[a]?.[b] ?? null));
-    const p = Array.from({ length: models }, () => new Float64Array(models).fill(NaN));
-    pairs.forEach(([a, b], i) => (p[a][b] = p[b][a] = found[i] ?? NaN));
-    return p;
-  }
-
   function compareAgain() {
     const ranking = Karat.ranking;
     const blank = ranking.mean.map(() => null);
@@ -190,18 +180,25 @@
     ranking.tie = blank.map(() => "");
     ranking.few = Karat.ranks.few(ranking.taken);
     ranking.names = ranking.chosen.map((t) => Karat.data.tasks[t].name);
-    const only = ranking.compared === 1 ? ranking.each.findIndex(Boolean) : -1;
+    ranking.places = Karat.data.models.map((model, m) => model.place ?? m);
+    ranking.these = Karat.theseTasks(ranking);
     const steps =
-      only < 0
+      ranking.compared > 1 && !ranking.these.few
         ? Karat.ranks.compare(ranking)
-        : Karat.ranks.compareOne(
-            ranking.mean,
-            testsOf(ranking.chosen[only], ranking.tasks[only].who),
-          );
+        : Karat.ranks.compareFew(ranking);
     stop = Karat.slices(steps, (found) => {
       Object.assign(ranking, found, { ready: true });
+      ranking.facts = differencesOf(ranking);
       Karat.emit("intervals");
     });
+  }
+
+  /** Return what the selected tasks show about the first model and the others, or null. */
+  function differencesOf({ these, mean, few }) {
+    if (!these.found?.test) return null;
+    const order = Karat.order();
+    const reference = order.find((m) => mean[m] !== null && !few[m]) ?? order[0];
+    return Karat.differencesTo(reference, these, order);
   }
 
   /** Return models in the order of the ranking: of equal ranks few tasks last, then no rank. */
@@ -209,7 +206,8 @@
     const { mean, few } = Karat.ranking;
     const key = (m) => mean[m] ?? 1e9;
     const models = Karat.data.models.map((_, m) => m);
-    return models.sort((a, b) => key(a) - key(b) || few[a] - few[b] || a - b);
+    const place = (m) => Karat.data.models[m].place ?? m;
+    return models.sort((a, b) => key(a) - key(b) || few[a] - few[b] || place(a) - place(b));
   };
 
   /** Return whether models take different tasks, of those that several models take. */

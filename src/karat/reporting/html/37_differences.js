@@ -11,19 +11,21 @@
   const WIDE = 620;
   const NUMBERS = 172;
 
-  /** Return what these tasks show about the group that is shown, or null. */
+  /** Return what these tasks show about the group that is shown, or the selection; or null. */
   const found = () => {
-    const facts = Karat.data.verdict[Karat.data.group]?.these_tasks;
-    return facts?.models?.length > 1 ? facts : null;
+    const { own, facts } = Karat.ranking;
+    const shown = own ? Karat.data.verdict[Karat.data.group]?.these_tasks : facts;
+    return shown?.models?.length > 1 ? shown : null;
   };
 
-  const nameOf = (m) => Karat.given.models[m]?.name ?? "";
+  /** Return the bundle that the numbers of models and tasks are about. */
+  const source = () => (Karat.ranking.own ? Karat.given : Karat.data);
 
-  /** Return a difference with its sign, as in the terminal. */
-  function signed(value) {
-    const text = Karat.number(Math.abs(value));
-    return Number(text.replaceAll(",", "")) === 0 ? text : `${value < 0 ? "-" : "+"}${text}`;
-  }
+  const nameOf = (m) => source().models[m]?.name ?? "";
+
+  const taskOf = (t) => Karat.short(source().tasks[t]?.name, 40);
+
+  const { signed } = Karat;
 
   /** Return a difference with its interval. */
   function written({ difference, low, high }) {
@@ -68,8 +70,7 @@
   /** Return the text at the pointer: the mean, and the difference on each task. */
   function tipOf(row) {
     const lines = row.by_task.map((on) => {
-      const task = Karat.short(Karat.given.tasks[on.task]?.name, 40);
-      return `${task}: ${written(on)}${on.verdict === "open" ? "" : `, ${on.verdict}`}`;
+      return `${taskOf(on.task)}: ${written(on)}${on.verdict === "open" ? "" : `, ${on.verdict}`}`;
     });
     const p = row.p === null ? "" : `, ${Karat.equals(row.p)}`;
     return [`${Karat.short(nameOf(row.model), 60)}: ${written(row)}${p}`, ...lines].join("\n");
@@ -144,7 +145,7 @@
     const { models } = found();
     const rows = models.filter(({ verdict }) => verdict !== "reference");
     const tasks = [...new Set(rows.flatMap(({ by_task }) => by_task.map(({ task }) => task)))];
-    const names = tasks.map((t) => Karat.short(Karat.given.tasks[t]?.name, 40));
+    const names = tasks.map(taskOf);
     const lines = rows.map((row) => [
       nameOf(row.model),
       written(row),
@@ -165,8 +166,8 @@
     const home = el("div");
     const picture = Karat.figure({ name: "answer", title: "", draw, csv });
     const node = el("div", { class: "differences" }, picture.node, home);
-    const show = (on) => {
-      const facts = on ? found() : null;
+    const show = () => {
+      const facts = found();
       node.hidden = !facts;
       if (!facts) return;
       const first = Karat.short(nameOf(facts.reference), 40);

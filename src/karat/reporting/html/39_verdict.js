@@ -21,6 +21,8 @@
     const { tie, own, ready, mean, compared, each, chosen } = Karat.ranking;
     if (!ready || tie.some(Boolean) || mean.filter((rank) => rank !== null).length < 2) return "";
     if (own && Karat.verdict()?.reason) return Karat.plain(Karat.verdict().reason);
+    const { lacks, found } = Karat.ranking.these ?? {};
+    if (lacks || found?.why) return Karat.plain(lacks || found.why);
     if (compared > 1) return "too few tasks";
     const task = chosen[each.findIndex(Boolean)];
     return Karat.plain(Karat.data.tests.by_task?.[task]?.why || "one fold");
@@ -29,8 +31,8 @@
   // -- the verdict on all tasks, as the bundle has it --------------------------------------------
 
   /** Return a text in which the name of the winner is marked. */
-  function marked(text, winner) {
-    const name = winner === null ? "" : Karat.short(Karat.given.models[winner]?.name ?? "");
+  function marked(text, winner, { models } = Karat.data) {
+    const name = winner === null ? "" : Karat.short(models[winner]?.name ?? "");
     const at = name ? text.indexOf(name) : -1;
     if (at < 0) return [text];
     return [text.slice(0, at), el("strong", { text: name }), text.slice(at + name.length)];
@@ -79,7 +81,7 @@
     if (!verdict) return [[], []];
     const answer = verdict.lines.find(({ what }) => what === "answer")?.text ?? "";
     const rest = [facts(verdict), weaknesses(verdict), step(verdict), others(), limit(verdict)];
-    return [marked(Karat.plain(answer), verdict.winner), rest.filter(Boolean)];
+    return [marked(Karat.plain(answer), verdict.winner, Karat.given), rest.filter(Boolean)];
   }
 
   /** Return the answers of the other groups, each with a button that shows it. */
@@ -91,7 +93,7 @@
       const click = () => Karat.showGroup(g);
       const name = el("button", { class: "link", type: "button", text: nameOf(g), click });
       const answer = one.lines.find(({ what }) => what === "answer")?.text ?? "";
-      return el("li", null, name, ": ", marked(Karat.plain(answer), one.winner));
+      return el("li", null, name, ": ", marked(Karat.plain(answer), one.winner, Karat.given));
     });
     const title = "Other groups, which share too few tasks with these models";
     return el("div", { class: "others" }, el("h3", { text: title }), el("ul", null, items));
@@ -143,12 +145,33 @@
       parts.push(strong(m), ` has a better mean rank, ${mean[m].toFixed(2)}, but on ${on} only. `);
     }
     if (!ready) return parts;
+    const { these, facts: differences } = Karat.ranking;
+    if (these.few && differences) return marked(Karat.taskSentences.headline(differences), first);
     const why = Karat.untested();
     if (why || !signs(first).length) return [...parts, `Not tested: ${why || "too few tasks"}.`];
     const mine = new Set(signs(first));
     const same = ranked.slice(1).filter((m) => signs(m).some((sign) => mine.has(sign)));
-    if (!same.length) return [...parts, "It is significantly better than every other model."];
-    return [...parts, ...named(same), " cannot be distinguished from it."];
+    const lost = compared > 1 && differences ? Karat.taskSentences.lossesText(differences) : "";
+    const end = lost ? `; ${lost}.` : ".";
+    if (!same.length) return [...parts, `It is significantly better than every other model${end}`];
+    return [...parts, ...named(same), ` cannot be distinguished from it${end}`];
+  }
+
+  /** Return what the selected tasks show task by task, and what this holds for. */
+  function belowSelected() {
+    const { facts: differences, these, compared, ready } = Karat.ranking;
+    if (!ready || !differences) return [];
+    const { marginText, taskByTask, limitText, rivalsOf } = Karat.taskSentences;
+    const rivals = rivalsOf(differences);
+    const next = Karat.order().filter((m) => Karat.ranking.mean[m] !== null && !Karat.ranking.few[m])[1];
+    const texts = {
+      margin: these.few ? marginText(differences, next) : "",
+      tasks: compared < 2 || (these.few && rivals.length === 1) ? "" : taskByTask(differences),
+      limit: limitText(differences, these.few),
+    };
+    const lines = Object.entries(texts).map(([what, text]) => ({ what, text }));
+    const known = { lines: lines.filter(({ text }) => text) };
+    return [facts(known), limit(known)].filter(Boolean);
   }
 
   function named(models) {
@@ -176,10 +199,10 @@
     const show = () => {
       const { own } = Karat.ranking;
       title.textContent = own ? "Verdict" : "Verdict on your selection";
-      const [sentence, below] = own ? whole() : [selected(), []];
+      const [sentence, below] = own ? whole() : [selected(), belowSelected()];
       answer.replaceChildren(el("p", { class: "answer" }, sentence));
       rest.replaceChildren(...below);
-      picture.show(own);
+      picture.show();
     };
     Karat.on("ranking", show);
     Karat.on("intervals", show);

@@ -90,16 +90,18 @@
 
   /** Return the head of the letters, which says if they are about the models as fitted. */
   function tieHead() {
-    const { compared, each, chosen } = Karat.ranking;
+    const { own, these, fewTasks, compared, each, chosen } = Karat.ranking;
     const only = compared === 1 ? chosen[each.findIndex(Boolean)] : -1;
-    const { claim } = Karat.data.tests?.by_task?.[only] ?? {};
+    const few = fewTasks ? (own ? Karat.verdict()?.these_tasks : these?.found) : null;
+    const { claim } = few ?? Karat.data.tests?.by_task?.[only] ?? {};
     return claim === "as fitted" ? `tie, ${claim}` : "tie";
   }
 
   /** Return the letters of a model's groups, each in a place of its own. */
   function tieCell(m) {
     const letters = Karat.ranking.tie[m] ?? "";
-    if (Karat.ranking.few[m]) return el("span", { class: "few", text: "too few tasks" });
+    if (Karat.ranking.few[m] && !letters)
+      return el("span", { class: "few", text: "too few tasks" });
     if (!letters && Karat.ranking.ready && Karat.ranking.mean[m] !== null)
       return el("span", { class: "few", text: "not tested" });
     if (board.letters > 8) return el("span", { class: "tie", text: letters });
@@ -158,11 +160,13 @@
       sort: (m) => Karat.ranking.low[m],
       cell: intervalCell,
     };
+    const { ready, low, fewTasks, compared } = Karat.ranking;
+    const without = fewTasks || compared < 2 || (ready && low.every((end) => end === null));
     const tie = { name: tieHead(), key: "tie", sort: (m) => Karat.ranking.tie[m], cell: tieCell };
     return [
       { name: "model", key: "model", stay: true, sort: Karat.model, cell: modelCell },
       { name: "mean rank", key: "rank", number: true, sort: (m) => mean[m], cell: rankCell },
-      ...(Karat.ranking.ready && Karat.ranking.low.every((end) => end === null) ? [] : [interval]),
+      ...(without ? [] : [interval]),
       ...(Karat.untested() ? [] : [tie]),
     ];
   }

@@ -10,7 +10,7 @@
 
   function best() {
     return Karat.order()
-      .filter((m) => Karat.ranking.mean[m] !== null && !Karat.ranking.few[m])
+      .filter((m) => Karat.ranking.mean[m] !== null && !(Karat.ranking.few[m] && !Karat.ranking.fewTasks))
       .slice(0, MOST);
   }
 
@@ -164,10 +164,11 @@
     const { friedman, procedure, why } = Karat.data.tests;
     if (!Karat.ranking.own)
       return "Dots on a bar are models that share a letter on the selected tasks.";
+    const where = Karat.ranking.fewTasks ? " on average over these tasks" : "";
     const joined = procedure
-      ? `Dots on a bar are models that do not differ significantly (${procedure}).`
+      ? `Dots on a bar are models that do not differ significantly${where} (${procedure}).`
       : `Pairs of models are not tested: ${why || "too few tasks"}.`;
-    if (!friedman) return joined;
+    if (!friedman || Karat.ranking.fewTasks) return joined; // that test is about other tasks
     const sure = `${Karat.equals(friedman.p)}, ${Karat.count(friedman.tasks, "task")}`;
     return `${joined} ${friedman.test ?? "Friedman"}: χ² = ${Karat.number(friedman.statistic, 3)}, ${sure}.`;
   }

@@ -3,6 +3,7 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const { el, svg } = Karat;
+  const FEWEST = 6;
 
   /** Return the two that are compared: chosen ones, or the best two that share some tasks. */
   function pair() {
@@ -113,11 +114,37 @@
       parts.push(
         `${sure} significant at the 5 % level (Holm correction).`,
       );
+    const mean = meanOf(rows, [a, b]);
+    if (mean) parts.push(mean);
     const { procedure, why } = Karat.data.tests;
     if (p !== null && p !== undefined)
       parts.push(`Corrected for all pairs of models: ${Karat.equals(p)} (${procedure}).`);
     else if (Karat.ranking.own && why) parts.push(`All pairs of models: not tested, ${why}.`);
     return parts.join(" ");
+  }
+
+  /** Return the mean gain of the first over two to five tasks, as karat compare has it. */
+  function meanOf(rows, [a, b]) {
+    if (rows.length < 2 || rows.length >= FEWEST) return "";
+    const mean = Karat.meanDifference(Karat.ranking, a, b);
+    if (!mean || mean.low === null) return "";
+    const ends = `[${Karat.signed(mean.low)}, ${Karat.signed(mean.high)}]`;
+    const over = `over these ${Karat.count(mean.tested, "task")}, ${Karat.equals(mean.p)}.`;
+    return `Mean gain of ${Karat.short(Karat.model(a), 40)} ${Karat.signed(mean.difference)} ${ends} ${over}`;
+  }
+
+  /** Return what the unit of the tests on items is: one line for all tasks, or one per task. */
+  function unitNotes(rows) {
+    const tested = rows.flatMap(({ t, p }) => {
+      const { unit, clusters } = Karat.data.tests.by_task?.[t] ?? {};
+      return unit && p !== null ? [{ name: Karat.task(t), unit, clusters }] : [];
+    });
+    const clustered = tested.filter(({ clusters }) => clusters);
+    const others = tested.filter(({ clusters }) => !clusters);
+    const notes = clustered.map(({ name, unit }) => (tested.length === 1 ? unit : `${name}: ${unit}`));
+    if (!others.length) return notes;
+    const names = clustered.length ? `${others.map(({ name }) => name).join(", ")}: ` : "";
+    return [...notes, names + others[0].unit];
   }
 
   function table([a, b]) {
@@ -222,6 +249,7 @@
     const models = Karat.data.models;
     const options = models.map((_, m) => [m, Karat.short(Karat.model(m), 50)]);
     const textNode = el("p", { class: "lead", id: "compared" });
+    const units = el("ul", { class: "notes" });
     const [tables, origins] = [el("div"), el("div", { style: "margin-top:22px" })];
     const picture = Karat.figure({
       name: "comparison",
@@ -231,6 +259,8 @@
     });
     const show = () => {
       textNode.textContent = summary(pair());
+      const notes = unitNotes(rowsOf(pair())).map((text) => el("li", { text }));
+      units.replaceChildren(...notes);
       tables.replaceChildren(table(pair()));
       origins.replaceChildren(differences(pair()));
       picture.redraw();
@@ -246,6 +276,7 @@
       el("div", { class: "bar" }, list("a", "A", 0), list("b", "B", 1)),
       textNode,
       el("div", { class: "pair" }, picture.node, tables),
+      units,
       origins,
     );
     Karat.on("ranking", show);

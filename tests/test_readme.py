@@ -1,0 +1,256 @@
+"""The README's commands run with nothing but the core, or name the extra that they need.
+
+An environment of the core alone is a new virtual environment with links to the distributions that
+``pip install karat`` brings, and to no others. Its worker processes have no others either.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from packaging.requirements import Requirement
+
+import karat
+
+from .test_docs import MODULE, blocks, reason_not_run
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NEEDS = re.compile(r"needs `?karat\[([\w,-]+)\]")
+#: lines that end with their answer instead of 0
+ANSWERS = {"cheapest": (0, 1, 3), "gate": (0, 3)}
+#: runs lines of the README one after the other in one process, and prints code and output of each
+DRIVER = """
+import contextlib, io, json, shlex, sys
+from karat.cli.app import main
+
+for line in json.load(open("lines.json")):
+    out, err = io.StringIO(), io.StringIO()
+    sys.argv = shlex.split(line)
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    print(json.dumps([line, code, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
+def readme_lines() -> dict[str, str]:
+    """Return the commands of the README and the extras that each names, from blocks and tables."""
+    text = README.read_text()
+    lines = [line for block in blocks(README, "console") for line in block.splitlines()]
+    found = {}
+    for line in lines:
+        named = NEEDS.search(line)
+        found[line.partition(" #")[0].strip()] = named[1] if named else ""
+    for row in re.findall(r"^\|.*\| (`karat .*) \|$", text, re.MULTILINE):
+        named = NEEDS.search(row)
+        found[row[1:].partition("`")[0]] = named[1] if named else ""
+    found.pop("pip install karat")
+    return found
+
+
+LINES = readme_lines()
+
+
+def is_left_out(line: str) -> bool:
+    """Return whether a line needs the network, or runs until it is stopped."""
+    first = line == next(iter(LINES))
+    reasons = ("downloads data", "runs until it is stopped")
+    return not first and reason_not_run(line) in reasons
+
+
+def distributions_of_the_core() -> dict[str, importlib.metadata.Distribution]:
+    found: dict[str, importlib.metadata.Distribution] = {}
+    waiting = list(PROJECT["dependencies"])
+    while waiting:
+        needed = Requirement(waiting.pop())
+        if needed.marker is not None and not needed.marker.evaluate({"extra": ""}):
+            continue
+        if needed.name not in found:
+            found[needed.name] = importlib.metadata.distribution(needed.name)
+            waiting += found[needed.name].requires or []
+    return found
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory) -> Path:
+    """Return the Python of an environment with nothing but the core."""
+    folder = tmp_path_factory.mktemp("core")
+    venv.create(folder, with_pip=False, symlinks=True)
+    (python,) = {*folder.glob("bin/python"), *folder.glob("Scripts/python.exe")}
+    asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.run(asked, capture_output=True, text=True).stdout.strip())
+    for distribution in distributions_of_the_core().values():
+        for name in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+            place = packages / name
+            if not place.exists():
+                place.symlink_to(distribution.locate_file(name))
+    (packages / "karat").symlink_to(ROOT / "src" / "karat")
+    return python
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory) -> Path:
+    """Return a folder with the files that the README takes for the reader's own."""
+    folder = tmp_path_factory.mktemp("reader")
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 80, 90)
+    churn = np.where(age + rng.normal(0, 9, 90) > 45, "yes", "no")
+    table = pd.DataFrame({"age": age, "plan": rng.choice(["a", "b"], 90), "churn": churn})
+    table.to_csv(folder / "churn.csv", index=False)
+    (folder / "my_module.py").write_text(MODULE)
+    towns = [f"http://example.org/town{i}" for i in range(40)]
+    vectors = rng.normal(size=(40, 3))
+    rows = zip(towns, vectors, strict=True)
+    text = "".join(f"{name} {' '.join(map(str, row))}\n" for name, row in rows)
+    (folder / "vectors.txt").write_text(text)
+    gold = pd.DataFrame({"DBpedia_URI15": towns, "label": np.where(vectors[:, 0] > 0, "a", "b")})
+    (folder / "data" / "geval" / "Classification").mkdir(parents=True)
+    cities = folder / "data" / "geval" / "Classification" / "Cities.tsv"
+    gold.to_csv(cities, sep="\t", index=False)
+    (folder / "docs-folder").mkdir()
+    texts = {
+        f"d{i}": f"text about {word}" for i, word in enumerate(("cats", "dogs", "rice", "tea"))
+    }
+    for name, text in texts.items():
+        (folder / "docs-folder" / f"{name}.txt").write_text(text)
+    asked = pd.DataFrame({"query": list(texts.values()), "document": [f"{n}.txt" for n in texts]})
+    asked.to_csv(folder / "docs-folder" / "queries.csv", index=False)
+    (folder / "data" / "adult").mkdir()
+    rows = table.rename(columns={"churn": "Income"})
+    rows.to_csv(folder / "data" / "adult" / "adult-train.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def answers(core, reader) -> dict[str, tuple[int, str, str]]:
+    """Return the exit code and the output of each line, run in order with the core alone."""
+    lines = [line for line in LINES if not is_left_out(line)]
+    lines += [line for line, extra in LINES.items() if extra and line not in lines]
+    (reader / "lines.json").write_text(json.dumps(lines))
+    (reader / "driver.py").write_text(DRIVER)
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(reader),
+        "KARAT_CACHE": str(reader / "cache"),
+        "KARAT_DATA": str(reader / "data"),
+        "KARAT_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [str(core), "driver.py"]
+    done = subprocess.run(command, cwd=reader, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert [row[0] for row in rows] == lines
+    return {line: (code, out, err) for line, code, out, err in rows}
+
+
+@pytest.mark.slow
+def test_the_environment_has_nothing_but_the_core(core):
+    for name in ("skrub", "pyarrow", "matplotlib", "torch", "fastapi", "pytest"):
+        done = subprocess.run([core, "-c", f"import {name}"], capture_output=True, text=True)
+        assert "ModuleNotFoundError" in done.stderr, name
+    done = subprocess.run([core, "-c", "import karat; print(karat.__file__)"], capture_output=True)
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_first_command_prints_a_row_for_each_model_as_the_readme_shows(answers):
+    first = next(iter(LINES))
+    models = re.findall(r"-m (\S+)", first)
+    code, out, err = answers[first]
+    assert code == 0 and "not installed" not in out + err
+    shown = blocks(README, "text")[0]
+    for name in models:
+        for text in (out, shown):
+            (row,) = re.findall(rf"^ {name} +(\d\.\d) ", text, re.MULTILINE)
+            assert row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [n for n, extra in LINES.items() if not (extra or is_left_out(n))])
+def test_a_command_without_an_extra_runs_with_the_core(answers, line):
+    code, out, err = answers[line]
+    assert code in ANSWERS.get(line.split()[1], (0,)), err
+    assert out.strip() or err.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [n for n, extra in LINES.items() if extra])
+def test_a_command_that_needs_an_extra_names_it(answers, line):
+    code, out, err = answers[line]
+    assert code != 0
+    named = set(re.findall(r"karat\[([\w-]+)\]", out + err))
+    assert named and named <= {*LINES[line].split(",")}
+
+
+def installed(extra: str) -> bool:
+    """Return whether all distributions of an extra are installed."""
+    for text in PROJECT["optional-dependencies"][extra]:
+        needed = Requirement(text)
+        if needed.name == "karat":
+            if not all(map(installed, needed.extras)):
+                return False
+        elif needed.marker is None or needed.marker.evaluate({"extra": ""}):
+            try:
+                importlib.metadata.distribution(needed.name)
+            except importlib.metadata.PackageNotFoundError:
+                return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [n for n, extra in LINES.items() if extra and not is_left_out(n)])
+def test_a_command_runs_with_the_extras_it_names(answers, reader, cli, monkeypatch, line):
+    lacking = [extra for extra in LINES[line].split(",") if not installed(extra)]
+    if lacking:
+        pytest.skip(f"not installed: karat[{','.join(lacking)}]")
+    monkeypatch.chdir(reader)
+    monkeypatch.setenv("KARAT_OFFLINE", "1")
+    done = cli(*line.split()[1:])
+    assert done.code in ANSWERS.get(line.split()[1], (0,)), done.err
+
+
+# -- the wheel ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_in_an_empty_environment_runs_the_first_command(tmp_path):
+    if not find_spec("build") or not find_spec("hatchling"):
+        pytest.skip("build or hatchling is not installed")
+    make = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT]
+    subprocess.run(make, check=True, capture_output=True)
+    venv.create(tmp_path / "env", with_pip=True, symlinks=True)
+    programs = tmp_path / "env" / "bin"
+    (wheel,) = tmp_path.glob("*.whl")
+    install = [programs / "python", "-m", "pip", "install", "--retries", "1", "-q"]
+    install += ["-c", ROOT / "constraints.txt", wheel]
+    done = subprocess.run(install, capture_output=True, text=True)
+    if done.returncode and re.search("connection|No matching distribution|index", done.stderr):
+        pytest.skip(f"the package index cannot be reached: {done.stderr.strip()[-200:]}")
+    assert done.returncode == 0, done.stderr
+    words = next(iter(LINES)).split()
+    run = subprocess.run(
+        [programs / words[0], *words[1:]], capture_output=True, text=True, cwd=tmp_path
+    )
+    if "connect to the network" in run.stdout + run.stderr:
+        pytest.skip("the data of the first command cannot be downloaded")
+    assert run.returncode == 0, run.stderr
+    version = subprocess.run([programs / "karat", "--version"], capture_output=True, text=True)
+    assert version.stdout.strip() == f"karat {karat.__version__}"
