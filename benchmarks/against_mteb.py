@@ -27,7 +27,7 @@ import pandas as pd
 import karat
 from karat.execution.runner import Progress
 from karat.execution.workers import one_thread
-from karat.models.model import encoder_identity
+from karat.models.model_identity import encoder_identity
 
 DIMENSIONS, TURNS = 384, 3
 #: how far scores may differ: cosines of 32 bits there, of 64 here

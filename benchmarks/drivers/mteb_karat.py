@@ -16,7 +16,7 @@ import pandas as pd
 
 import karat
 from karat.execution.runner import Progress
-from karat.models.model import encoder_identity
+from karat.models.model_identity import encoder_identity
 
 MEASURES = ("cosine", "dot", "euclidean", "manhattan")
 CUTS = (1, 3, 5, 10, 20, 100, 1000)

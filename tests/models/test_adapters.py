@@ -21,7 +21,7 @@ from karat.errors import ContractError
 from karat.execution.plan import PlannedTask, decline_reason
 from karat.models.adapters import NOTE, FittedPredictor, adapt, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerObject
-from karat.models.model import object_identity
+from karat.models.model_identity import object_identity
 from karat.models.vector_files import VectorFile
 
 

@@ -22,7 +22,8 @@ from karat.models.column_encoders import (
     ValueSets,
     column_statistics,
 )
-from karat.models.model import StatelessEncoder, model_identity
+from karat.models.model import StatelessEncoder
+from karat.models.model_identity import model_identity
 from karat.testing import check_model
 
 TABLES = {

@@ -18,7 +18,7 @@ from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
 from karat.execution.plan import estimate_bills, make_plan
 from karat.models.adapters import adapt
-from karat.models.model import model_identity
+from karat.models.model_identity import model_identity
 from karat.models.searchers import (
     BM25,
     EncoderSearch,

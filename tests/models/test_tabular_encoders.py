@@ -17,7 +17,8 @@ from sklearn.preprocessing import OneHotEncoder
 from karat.core.columns import rows_as_sentences
 from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
 from karat.models.adapters import adapt
-from karat.models.model import StatelessEncoder, object_identity
+from karat.models.model import StatelessEncoder
+from karat.models.model_identity import object_identity
 from karat.models.tabular_encoders import (
     ForestLeaves,
     ForestScores,

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from karat.errors import DefinitionError, MissingExtra
-from karat.models.model import object_identity
+from karat.models.model_identity import object_identity
 from karat.models.text_encoders import (
     Glove,
     GloveWords,

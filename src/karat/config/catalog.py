@@ -41,7 +41,8 @@ from karat.errors import DataError, DefinitionError, KaratError, Unavailable, di
 from karat.metrics.metric import get_metric
 from karat.models.adapters import adapt, dependencies, is_endpoint, is_vector_file
 from karat.models.contrib.sentence_models import SentenceTransformerEncoder
-from karat.models.model import Model, object_identity
+from karat.models.model import Model
+from karat.models.model_identity import object_identity
 
 #: prefix of a parameter that names a dataset, whose file is passed
 DATA_PREFIX = "data:"

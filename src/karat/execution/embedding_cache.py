@@ -48,7 +48,8 @@ from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
 from karat.models.adapters import keeps_vectors
 from karat.models.contrib.endpoint_account import combined_usage, current_account, use_account
-from karat.models.model import Model, encoder_identity
+from karat.models.model import Model
+from karat.models.model_identity import encoder_identity
 from karat.models.searchers import stage_encoders, stage_model
 from karat.models.vector_files import VectorFile
 

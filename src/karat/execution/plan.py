@@ -56,7 +56,8 @@ from karat.execution.splits import (
     split,
     split_facts,
 )
-from karat.models.model import Model, encoder_identity, sklearn_tags, variant_identity
+from karat.models.model import Model, sklearn_tags
+from karat.models.model_identity import encoder_identity, variant_identity
 from karat.models.searchers import stage_encoders
 from karat.probes.trained import HEADS
 

@@ -36,13 +36,8 @@ from karat.models.contrib.sentence_models import (
     SentenceTransformerObject,
     is_sentence_transformer,
 )
-from karat.models.model import (
-    Model,
-    StatelessEncoder,
-    TextEncoder,
-    model_identity,
-    sklearn_tags,
-)
+from karat.models.model import Model, StatelessEncoder, TextEncoder, sklearn_tags
+from karat.models.model_identity import model_identity
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
 

@@ -1,38 +1,25 @@
-"""The Model record, base classes for encoders, and the identity of a model.
-
-The identity is a hash of code, parameters, weights, files and versions. Models with the same name
-but different weights, parameters or source code have different identities, so cached vectors are
-never mixed up.
-"""
+"""The Model record and the base classes for encoders."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import functools
-import hashlib
 import importlib
 import importlib.util
 import inspect
-import io
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from importlib import metadata
-from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Any, ClassVar
 
-import cloudpickle
 import numpy as np
 
 from karat.core.embeddings import Variant, too_many_dimensions
-from karat.core.files import file_hash
 from karat.core.replicates import LIMIT, replicate_name, seed_parameters
-from karat.errors import ContractError, Declined, DefinitionError, KaratError, MissingExtra
+from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
 
 
 class Parameterized:
@@ -405,226 +392,6 @@ def _copy(prototype: Any) -> Any:
         return clone(prototype)
     except (RuntimeError, TypeError):  # its __init__ changes a parameter
         return copy.deepcopy(prototype)
-
-
-_BY_VALUE = ("__main__", "__mp_main__")
-_VECTORS = ("karat.models", "karat.core.columns", "karat.core.columns")
-
-
-def model_identity(model: Model) -> str | None:
-    """Return a hash of everything a model's vectors depend on, or None if it cannot be pickled.
-
-    Equal models may have different hashes (a cache miss), but not the reverse.
-    """
-    return variant_identity(encoder_identity(model, model.prototype), model.variant)
-
-
-def variant_identity(identity: str | None, variant: Variant | None) -> str | None:
-    """Return the identity of a variant of an encoder."""
-    if identity is None or variant is None:
-        return identity
-    return hashlib.sha256(f"{identity}\0{variant}".encode()).hexdigest()
-
-
-def encoder_identity(model: Model, encoder: Any) -> str | None:
-    """Return the identity of a copy of a model's prototype, with what the model depends on."""
-    identity = object_identity(encoder)
-    if identity is None or not model.depends_on:
-        return identity
-    parts = [identity, *(_dependency(model.name, each) for each in model.depends_on)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _dependency(model: str, given: str) -> str:
-    """Return the current content of what a model depends on."""
-    kind, _, name = given.partition(":")
-    if kind == "version":
-        return given
-    if kind == "env":
-        value = os.environ.get(name)
-        return given if value is None else f"{given}={value}"
-    found = _file(Path(given))
-    if not found and not Path(given).is_dir():
-        raise DefinitionError(
-            f'{model}: depends_on names "{given}", which is no readable file or folder; '
-            f'write "env:NAME" for an environment variable.'
-        )
-    return f"file {found}"
-
-
-def object_identity(thing: Any) -> str | None:
-    """Return a hash of an object or function with its code, or None if it cannot be pickled.
-
-    >>> object_identity(sorted) == object_identity(sorted) != object_identity(sum)
-    True
-    """
-    own = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
-    described = _Description()
-    try:
-        # an object with a fingerprint is not pickled, only its class is
-        described.dump(type(thing) if own else thing)
-        described.digest.update(str(thing.fingerprint()).encode() if own else b"")
-    except KaratError:
-        raise
-    except Exception:  # pickling may raise anything
-        return None
-    for part in [*_code(described.modules), *map(_file, _values(thing))]:
-        described.digest.update(part.encode() + b"\0")
-    return described.digest.hexdigest()
-
-
-class _Description(cloudpickle.Pickler):
-    """Pickle into a hash that is stable across processes, and collect all modules involved."""
-
-    def __init__(self) -> None:
-        self.digest = hashlib.sha256()
-        self.modules: set[str] = set()
-        super().__init__(_Sink(self.digest), protocol=5)  # which hashes arrays without a copy
-
-    def reducer_override(self, thing: Any) -> Any:
-        if isinstance(thing, CodeType):
-            return str, (_instructions(thing),)
-        if isinstance(thing, ModuleType):
-            self.modules.add(thing.__name__)
-        if isinstance(thing, type):
-            self.modules |= {base.__module__ for base in thing.__mro__}
-        elif isinstance(thing, FunctionType):
-            self.modules.add(thing.__module__ or "")
-        reduced = super().reducer_override(thing)
-        if isinstance(thing, type) and isinstance(reduced, tuple):
-            # cloudpickle gives the classes of a script a random id in every process
-            return reduced[0], tuple(map(_unnumbered, reduced[1])), *reduced[2:]
-        return reduced
-
-
-@dataclass(eq=False, repr=False)
-class _Sink(io.RawIOBase):
-    digest: Any
-
-    def write(self, data: Any) -> int:
-        self.digest.update(data)
-        return memoryview(data).nbytes
-
-
-def _unnumbered(argument: Any) -> Any:
-    hexadecimal = isinstance(argument, str) and set(argument) <= set("0123456789abcdef")
-    return "" if hexadecimal and len(argument) == 32 else argument
-
-
-def _instructions(code: CodeType) -> str:
-    """Return the code of a function, independent of the order of sets in this process."""
-    constants = [
-        _instructions(constant)
-        if isinstance(constant, CodeType)
-        else repr(sorted(map(repr, constant)))
-        if isinstance(constant, frozenset)
-        else repr(constant)
-        for constant in code.co_consts
-    ]
-    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
-
-
-def _code(names: Iterable[str]) -> list[str]:
-    """Return the versions of installed packages and source hashes of other modules, sorted."""
-    # models of Karat import scikit-learn where they use it
-    waiting, seen, parts = {*names, "sklearn"}, set[str](), set[str]()
-    while waiting:
-        name = waiting.pop()
-        seen.add(name)
-        root = name.partition(".")[0]
-        if name == "sklearn":
-            parts.add(f"{name} {_version(name)}")
-            continue
-        module = sys.modules.get(name)
-        if module is None or root in sys.stdlib_module_names or name in _BY_VALUE:
-            continue
-        file = Path(getattr(module, "__file__", None) or "")
-        # of Karat itself, hash only modules that affect vectors
-        ours = root == "karat" and not name.startswith(_VECTORS)
-        if ours or {"site-packages", "dist-packages"} & set(file.parts):
-            parts.add(f"{root} {_version(root)}")
-            continue
-        files = [f for f in _sources(root, file) if f.is_file()]
-        stamps = tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
-        # file and memory may differ if a module was edited after import
-        parts |= {f"{root} {_hash_files(stamps)}", f"{name} {_loaded(module)}"}
-        values = list(vars(module).values())
-        named = {value.__name__ for value in values if isinstance(value, ModuleType)}
-        waiting |= (named | set(filter(None, map(_module_of, values)))) - seen
-    return sorted(parts)
-
-
-def _sources(root: str, file: Path) -> list[Path]:
-    """Return the files of the module's package, or the module's own file."""
-    first = Path(getattr(sys.modules.get(root), "__file__", None) or file)
-    if root == "karat":
-        first = file.with_name("__init__.py") if file.parent.name == "models" else file
-    return sorted(first.parent.rglob("*.py")) if first.name == "__init__.py" else [file]
-
-
-@lru_cache(maxsize=256)
-def _hash_files(files: tuple[tuple[Path, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for file, _, _ in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def _module_of(value: Any) -> str:
-    try:
-        name = value.__module__
-    except Exception:  # __getattr__ may raise anything
-        return ""
-    return name if isinstance(name, str) else ""
-
-
-def _loaded(module: ModuleType) -> str:
-    digest = hashlib.sha256()
-    for value in vars(module).values():
-        if _module_of(value) != module.__name__:
-            continue
-        for part in vars(value).values() if isinstance(value, type) else [value]:
-            code = getattr(getattr(part, "__func__", part), "__code__", None)
-            if isinstance(code, CodeType):
-                digest.update(_instructions(code).encode())
-    return digest.hexdigest()
-
-
-@lru_cache(maxsize=256)
-def _version(root: str) -> str:
-    try:
-        return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
-    except (metadata.PackageNotFoundError, ValueError):  # distribution and module names differ
-        names = _distributions().get(root, [])
-        return " ".join(f"{name} {metadata.version(name)}" for name in sorted(set(names)))
-
-
-@lru_cache(maxsize=1)
-def _distributions() -> dict[str, list[str]]:
-    return dict(metadata.packages_distributions())
-
-
-def _values(thing: Any) -> Iterable[Any]:
-    if hasattr(thing, "get_params") and not isinstance(thing, type):
-        return dict(thing.get_params(deep=True)).values()
-    return dict(getattr(thing, "__dict__", {})).values()
-
-
-def _file(value: Any) -> str:
-    """Return the content hash of a file, or the sizes and times of a folder's files."""
-    if not isinstance(value, str | Path) or not 0 < len(str(value)) <= 4096:
-        return ""
-    try:
-        path = Path(value)
-        if path.is_file():
-            return file_hash(path)
-        # a single word is not taken for a folder
-        if path.is_dir() and (isinstance(value, Path) or len(path.parts) > 1):
-            stats = [(str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in path.rglob("*")]
-            return repr(sorted(stats))
-    except (OSError, ValueError):
-        return ""
-    return ""
 
 
 def target_kind(y: np.ndarray | None, kind: str | None) -> str:

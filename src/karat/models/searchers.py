@@ -25,14 +25,8 @@ from karat.models.contrib.sentence_models import (
     model_folder,
     sentence_transformer_hash,
 )
-from karat.models.model import (
-    HasRequirements,
-    Model,
-    Parameterized,
-    import_extra,
-    object_identity,
-    torch_threads,
-)
+from karat.models.model import HasRequirements, Model, Parameterized, import_extra, torch_threads
+from karat.models.model_identity import object_identity
 
 #: constant of reciprocal rank fusion, from Cormack, Clarke and Büttcher (2009)
 FUSION = 60

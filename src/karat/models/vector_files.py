@@ -30,7 +30,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from karat.core import registry
 from karat.core.files import check_array, check_content, check_parquet, file_hash, read_feather
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
-from karat.models.model import TextEncoder, import_extra, object_identity
+from karat.models.model import TextEncoder, import_extra
+from karat.models.model_identity import object_identity
 from karat.models.vector_text import (
     plain_suffix,
     read_decompressed,

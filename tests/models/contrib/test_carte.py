@@ -23,7 +23,7 @@ from karat.models.contrib.carte import (
     RowGraphs,
     find_fasttext,
 )
-from karat.models.model import object_identity
+from karat.models.model_identity import object_identity
 from karat.models.tabular_encoders import OutOfFold
 
 NEEDED = ("torch", "torch_geometric", "torcheval", "fasttext", "carte_ai")

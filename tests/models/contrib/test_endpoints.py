@@ -24,7 +24,7 @@ from karat.models.adapters import adapt
 from karat.models.contrib import endpoints
 from karat.models.contrib.endpoint_account import Account, current_account, use_account
 from karat.models.contrib.endpoints import EndpointEncoder, check_answer, retry_after
-from karat.models.model import model_identity
+from karat.models.model_identity import model_identity
 from karat.results.load import status
 
 from ...endpoint_server import count_tokens, serving, text_vector

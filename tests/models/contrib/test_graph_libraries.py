@@ -21,7 +21,7 @@ from karat.errors import ContractError, DataError, MissingExtra
 from karat.models.adapters import adapt
 from karat.models.contrib import graph_libraries as graph_models
 from karat.models.contrib.graph_libraries import GensimFile, PyKeenFolder, pykeen_vectors
-from karat.models.model import object_identity
+from karat.models.model_identity import object_identity
 from karat.models.vector_files import VectorLookup
 
 PLACES = {"<http://x.example/oslo>": 1, "NA": 0, "rome": 2}

@@ -23,7 +23,7 @@ from karat.models.contrib.sentence_models import (
     SentenceTransformerEncoder,
     count_over_limit,
 )
-from karat.models.model import object_identity
+from karat.models.model_identity import object_identity
 
 
 @pytest.fixture

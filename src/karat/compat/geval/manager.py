@@ -54,7 +54,7 @@ from karat.execution.plan import make_plan
 from karat.execution.runner import LineProgress, Progress, Stopped, choose_progress
 from karat.execution.workers import available_cores
 from karat.models.adapters import adapt
-from karat.models.model import object_identity
+from karat.models.model_identity import object_identity
 from karat.models.vector_files import HDF5, VECTOR_FILE_SUFFIXES, VectorFile
 from karat.models.vector_text import plain_suffix
 from karat.results.run import Run

@@ -30,7 +30,8 @@ from karat.core.registry import probe, splitter, suite_source
 from karat.core.task import Suite, Task
 from karat.errors import DataError, DefinitionError, did_you_mean
 from karat.execution.splits import Fold
-from karat.models.model import encoder_identity, import_extra
+from karat.models.model import import_extra
+from karat.models.model_identity import encoder_identity
 from karat.probes.retrieval import Nearest
 from karat.probes.similarity import MEASURES, Similarity, mean_similarities
 from karat.probes.trained import need_fields

@@ -41,7 +41,8 @@ from karat.errors import (
 )
 from karat.execution.evaluation import evaluate
 from karat.execution.runner import Stopped, choose_progress
-from karat.models.model import Model, StatelessEncoder, object_identity
+from karat.models.model import Model, StatelessEncoder
+from karat.models.model_identity import object_identity
 from karat.probes.adamw import MASTER, AdamW, bootstrap_seed
 from karat.probes.trained import concat, interaction, single
 from karat.results.run import Run
