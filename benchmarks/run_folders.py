@@ -23,8 +23,7 @@ from karat.results.run import Run
 METRICS = ("auc", "acc", "logloss")
 #: command, and what it may take in seconds of CPU at 100 × 200 × 10
 COMMANDS = {
-    "leaderboard, first time": ("leaderboard RUNS", 6),
-    "leaderboard, again": ("leaderboard RUNS", 2),
+    "leaderboard": ("leaderboard RUNS", 6),
     "compare two models": ("compare RUNS -a model-0 -b model-1", 3),
     "lint": ("lint RUNS", 6),
     "report": ("report RUNS -o REPORT", 15),

@@ -173,9 +173,3 @@ def test_commands_that_fit_nothing_load_no_estimators(command, small_run):
     }
     runs_jobs = command.startswith("plan")  # it needs the definitions and the planner
     assert ("karat.execution.runner" in modules) == runs_jobs
-
-
-def test_a_command_collects_garbage_rarely_until_models_run(small_run):
-    code = "import gc; from karat.cli import app; app._prepare(); print(gc.get_threshold()[0]); "
-    code += "app._collect_as_usual(); print(gc.get_threshold() == app.THRESHOLDS)"
-    assert run("-c", code).stdout.split() == ["100000", "True"]

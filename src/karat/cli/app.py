@@ -86,8 +86,6 @@ PACKAGE = Path(__file__).parents[1]
 QUIET_LIBRARIES = {"HF_HUB_VERBOSITY": "error", "TRANSFORMERS_VERBOSITY": "error"}
 #: number of jobs that are listed
 MOST_JOBS = 20
-#: Python's thresholds of garbage collection, and that of a command while it loads libraries
-THRESHOLDS, LOADING = gc.get_threshold(), 100_000
 
 
 @click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
@@ -165,7 +163,6 @@ def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **
         if show:
             click.launch(address)
 
-    _collect_as_usual()
     return run(settings, ready)
 
 
@@ -240,7 +237,6 @@ def geval(parameters: Path | None, **given: Any) -> int:
     from karat.compat.geval.gold import Parameters, from_xml
     from karat.compat.geval.manager import run_geval
 
-    _collect_as_usual()
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     for name in {"tasks", "datasets"} & {*chosen}:
         chosen[name] = ",".join(chosen[name])
@@ -488,8 +484,8 @@ def main() -> None:
 
 
 def _prepare() -> None:
-    gc.set_threshold(LOADING)
-    atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
+    # the memory is freed at once, without a search for cycles: a tenth of karat leaderboard
+    atexit.register(gc.freeze)
     if os.getcwd() not in sys.path:
         # appended, so that "my_module:MyEncoder" is found but never hides an installed module
         sys.path.append(os.getcwd())
@@ -535,12 +531,6 @@ def is_of_library(category: type[Warning], file: str) -> bool:
         return False
     installed = {"site-packages", "dist-packages"} & {*path.parts}
     return bool(installed) or path.is_relative_to(Path(os.__file__).parent)
-
-
-def _collect_as_usual() -> None:
-    """Collect garbage as usual, except the libraries: models or requests run from here on."""
-    gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
 
 
 def _configure_logging(verbose: int, log_file: Path | None) -> None:
@@ -971,7 +961,6 @@ def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
 
     given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
     given["workers"] = available_cores() if given["workers"] is None else given["workers"]
-    _collect_as_usual()
     if given["workers"] and sys.platform == "linux" and given["engine"] == "local":
         Template.copy_this_process()  # it loads its libraries while this process plans
     return resolve(suite, given)

@@ -81,25 +81,17 @@ def leaderboard(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None
       karat leaderboard results --next
       karat leaderboard results/onehot.* results/skrub.* --format latex
     """
-    from karat.cli.options import Printed
-
     if given.pop("next_task"):
         _print_next_task(runs, shape, given)
         return
-    printed = Printed.of(runs, {"format": shape, **given})
-    if printed.show():
-        return
     from karat.reporting.terminal import metric_by_task, parse_columns, print_leaderboard
-    from karat.results.importing import no_garbage_collection
 
     given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
     given["metrics"] = metric_by_task(given["metrics"])
     given["columns"] = parse_columns(given["columns"])
-    with no_garbage_collection(), as_run_folders(runs) as folders, printed.recorded():
+    with as_run_folders(runs) as folders:
         where = "" if folders == list(runs) else "RUN..."
-        whole = print_leaderboard(folders, shape, stamps=printed.stamps, where=where, **given)
-    if whole:
-        printed.keep()
+        print_leaderboard(folders, shape, where=where, **given)
 
 
 def _missing_rule(rule: str | None, common: bool) -> str:

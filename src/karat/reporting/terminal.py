@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from karat.analysis.leaderboard import MAX_JOBS, leaderboard, split_groups
+from karat.analysis.leaderboard import leaderboard, split_groups
 from karat.analysis.robustness import robustness
 from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
@@ -39,7 +39,7 @@ from karat.reporting.leaderboard_output import (
     robustness_table,
     shorten_cells,
 )
-from karat.results.load import ago, estimate, frozen_runs, gather_scores, reason_nothing_ran, status
+from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.run import Run
 from karat.stats.paired_tests import detectable_difference, needed_pairs
 
@@ -127,24 +127,18 @@ def print_leaderboard(
     shape: str | None,
     ignore: Sequence[str] = (),
     *,
-    stamps: Mapping[Path, list[int]] | None = None,
     where: str = "",
     **options: Any,
-) -> bool:
+) -> None:
     """Print the leaderboard and findings of run folders; options as in ``leaderboard``.
 
-    ``stamps`` are those of the records of runs, if known, ``where`` the runs as they are named in
-    the command that lists all findings. Return whether the output depends on
-    plans and records only: no stored predictions were tested.
+    ``where`` are the runs as they are named in the command that lists all findings.
     """
-    runs, pool = frozen_runs(paths, stamps), options.get("pool", "variant")
+    runs = frozen_runs(paths)
     print_frame(leaderboard(runs, **options), shape)
     where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
     shown = {name: options[name] for name in ("pool", "metrics", "missing") if name in options}
     print_finding_lines(runs, where, shape, ignore, **shown)
-    # fewer jobs may be left if only tasks and folds of all models are compared
-    whole = options.get("missing") not in ("exclude", "common")
-    return whole and len(gather_scores(runs, pool).jobs) > MAX_JOBS
 
 
 def print_frame(board: pd.DataFrame, shape: str | None) -> None:

@@ -810,13 +810,9 @@ class FrozenRun(Run):
         return self.stored or Listed(self.records())
 
 
-def frozen_runs(runs: Any, stamps: Mapping[Path, list[int]] | None = None) -> list[Run]:
-    """Return runs with cached records; ``stamps`` are those of the records, if known."""
-    found = [FrozenRun.of(run) for run in as_runs(runs)]
-    for run in found:
-        if stamps is not None and run.folder in stamps:
-            run.stamp = stamps[run.folder]
-    return list(found)
+def frozen_runs(runs: Any) -> list[Run]:
+    """Return runs with cached records."""
+    return [FrozenRun.of(run) for run in as_runs(runs)]
 
 
 KEYS = ["task", "model", "metric", "epoch"]
