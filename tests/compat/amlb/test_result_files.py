@@ -20,7 +20,7 @@ from karat.errors import DataError
 from karat.results.importing import ImportLog, ModelResults, write_run
 from karat.results.tables import AMLB_COLUMNS
 
-from ...skips import PARITY
+from ...skips import original_file
 
 DOCUMENTED = """\
 id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,duration,models,seed,info,acc,auc,balacc,logloss,mae,r2,rmse
@@ -353,7 +353,7 @@ def test_round_trip_of_any_names_values_and_messages(jobs, model, shape):
 
 
 def test_published_results(tmp_path):
-    path = PARITY / "results_medium-8c1h.csv"
+    path = original_file("amlb_2019_results")
     done = karat.import_results(path, tmp_path / "out")
     table = pd.read_csv(path)
     assert {run.model for run in done.runs} == set(table["framework"])
