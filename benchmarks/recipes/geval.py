@@ -2,8 +2,9 @@
 
 Version 1.3 is written for Python 2 and for libraries of 2018. It runs with the oldest versions that
 have wheels for Python 3.11, after a conversion by ``fissix``. The driver below gives its modules
-what they expect of Python 2, texts in CSV files and in base32, which does not change its rules. ``KARAT_DATA`` may be a folder with ``geval/``, the gold standards; by default,
-they are downloaded once. Karat runs ``--protocol legacy``, so that both do the same work; the cases
+what they expect of Python 2, texts in CSV files and in base32, which does not change its rules.
+``KARAT_DATA`` may be a folder with ``geval/``, the gold standards; by default, they are downloaded
+once. Karat runs ``--protocol legacy``, so that both do the same work; the cases
 "corrected" run Karat's default, which also selects heads on inner folds.
 
 Classification, regression and clustering are measured on one gold standard each: AAUP and
