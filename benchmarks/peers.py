@@ -74,7 +74,7 @@ def run(command: list[str], case: Case, scratch: str) -> Measured:
 
 def environment(name: str, recipe: Recipe, folder: Path) -> Path:
     """Return the interpreter of an original's virtual environment, made if it does not exist."""
-    wanted = "\n".join((*recipe.requirements, *recipe.no_deps, *map(str, recipe.patches)))
+    wanted = "\n".join((*recipe.requirements, *recipe.no_deps))
     place = folder / f"{name}-{hashlib.sha256(wanted.encode()).hexdigest()[:10]}"
     python = place / "bin" / "python"
     if not (place / "ready").exists():
@@ -84,37 +84,19 @@ def environment(name: str, recipe: Recipe, folder: Path) -> Path:
         subprocess.run([*pip, *recipe.requirements], check=True)
         if recipe.no_deps:
             subprocess.run([*pip, "--no-deps", *recipe.no_deps], check=True)
-        if recipe.package and recipe.patches:
-            code = f"import importlib.util as u; print(u.find_spec({recipe.package!r}).origin)"
-            found = subprocess.run([str(python), "-c", code], check=True, stdout=subprocess.PIPE)
-            package = Path(found.stdout.decode().strip()).parent
-            if recipe.python2:
-                convert = ["-W", "ignore", "-m", "fissix", "-w", "-n", "--no-diffs", str(package)]
-                subprocess.run([str(python), *convert], check=True, stderr=subprocess.DEVNULL)
-            apply_patches(recipe, package)
+        if recipe.python2_package:
+            convert(python, recipe.python2_package)
         (place / "ready").touch()
     return python
 
 
-def apply_patches(recipe: Recipe, folder: Path) -> None:
-    """Change the original's files as the recipe lists."""
-    for patch in recipe.patches:
-        path = folder / patch.file
-        text = path.read_text()
-        if text.count(patch.old) != 1:
-            raise SystemExit(f"{recipe.title}: patch of {patch.file} does not apply: {patch.old!r}")
-        path.write_text(text.replace(patch.old, patch.new))
-
-
-def patched_source(name: str, recipe: Recipe, given: dict[str, Path], folder: Path) -> Path | None:
-    """Return a patched copy of the source of a system that is not on PyPI."""
-    if recipe.source is None:
-        return None
-    copy = folder / f"{name}-source"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(given[name], copy)
-    apply_patches(recipe, copy)
-    return copy
+def convert(python: Path, name: str) -> None:
+    """Convert an installed package of an original from Python 2 to Python 3."""
+    code = f"import importlib.util as u; print(u.find_spec({name!r}).origin)"
+    printed = subprocess.run([str(python), "-c", code], check=True, stdout=subprocess.PIPE).stdout
+    package = Path(printed.decode().strip()).parent
+    options = ["-W", "ignore", "-m", "fissix", "-w", "-n", "--no-diffs", str(package)]
+    subprocess.run([str(python), *options], check=True, stderr=subprocess.DEVNULL)
 
 
 def filled(command: list[str], python: Path, source: Path | None) -> list[str]:
@@ -135,7 +117,7 @@ def measured_rows(
 ) -> Iterator[tuple[str, list[Measured], list[Measured], Case]]:
     """Yield each case with what both sides used, one entry per round."""
     python = environment(name, recipe, options.folder)
-    source = patched_source(name, recipe, dict(options.source), options.folder)
+    source = dict(options.source).get(name)
     inputs = options.folder / f"{name}-inputs"
     inputs.mkdir(exist_ok=True)
     done: dict[tuple[str, ...], Measured] = {}  # one original may be compared with several cases

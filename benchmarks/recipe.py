@@ -1,8 +1,9 @@
 """What a recipe of ``benchmarks/recipes`` contains: how an original system is installed and run.
 
 A recipe is a module with one name, ``RECIPE``. ``benchmarks/peers.py`` makes a virtual environment
-from its requirements, writes the patched source if the system is not on PyPI, and runs the cases:
-the command of the original and the command of Karat, in turns, on the same files.
+from its requirements and runs the cases: the command of the original and the command of Karat, in
+turns, on the same files. What an original needs to run with current libraries is changed while it
+runs, by the driver that starts it; its files stay as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import Path
 class Case:
     """One comparison: two commands that do the same work.
 
-    ``{python}`` in a command is the interpreter of that side, ``{source}`` the patched source.
+    ``{python}`` in a command is the interpreter of that side, ``{source}`` the folder
+    of the original's source.
     The time is the CPU time of the whole process and its children, unless the command prints a
     line ``cpu_seconds=1.23``: then it is that number, for comparisons that exclude the start.
     A line ``scores={"name": 0.5, ...}`` (JSON) of both commands is compared.
@@ -31,32 +33,19 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Patch:
-    """A change of the original's source that it needs to run: replaces ``old`` in ``file`` once."""
-
-    file: str
-    old: str
-    new: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Recipe:
-    """An original system: what it needs, what is changed in it, and the cases to measure.
+    """An original system: what it needs, and the cases to measure.
 
-    ``package`` is the name of the installed package to patch; ``source`` says which repository
-    and commit must be given with ``--source NAME=FOLDER`` if the system is not on PyPI.
-    ``prepare`` writes the input files of the cases into a folder, once, and returns the cases.
-    ``extras`` are the extras of Karat that the cases need. ``python2``: ``fissix``, one of the
-    requirements, converts the package to Python 3 before it is patched.
+    ``source`` says which repository and commit must be given with ``--source NAME=FOLDER`` if the
+    system is not on PyPI. ``prepare`` writes the input files of the cases into a folder, once, and
+    returns the cases. ``extras`` are the extras of Karat that the cases need. ``python2_package``
+    is an installed package that ``fissix``, one of the requirements, converts to Python 3.
     """
 
     title: str
     requirements: tuple[str, ...]
     prepare: Callable[[Path], list[Case]]
-    package: str | None = None
     source: str | None = None
-    patches: tuple[Patch, ...] = ()
     no_deps: tuple[str, ...] = ()
     extras: tuple[str, ...] = ()
-    python2: bool = False
+    python2_package: str | None = None

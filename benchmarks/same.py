@@ -22,7 +22,7 @@ import numpy as np
 import karat
 from karat.analysis.same_encoder import Items, Tasks, probe_texts
 
-PROMPT = "Represent this sentence for searching relevant passages: "
+PROMPT = "Find the text that answers this question: "
 #: the code that names a fault; a dropped layer has none of its own
 NAMED = {
     "CLS instead of mean pooling": ("pooling",),

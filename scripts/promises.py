@@ -1,4 +1,7 @@
-"""Write the tables of promises in docs/systems from ``promises.yaml`` of each compat package.
+"""Write the tables of promises in docs/systems from ``tests/compat/SYSTEM/promises.yaml``.
+
+Each row of a table is what another system promises, the command or call of Karat that keeps it, and
+whether it works or differs, with the reason. ``tests/compat/test_promises.py`` runs every row.
 
 python scripts/promises.py
 """
@@ -18,7 +21,7 @@ SYSTEMS = ("tabeb", "taco", "ulysses", "amlb", "geval")
 
 def promises_file(system: str) -> Path:
     """Return the file of the promises of a system."""
-    return ROOT / "src" / "karat" / "compat" / system / "promises.yaml"
+    return ROOT / "tests" / "compat" / system / "promises.yaml"
 
 
 def has_promises(system: str) -> bool:
@@ -49,29 +52,43 @@ def test_cell(test: str) -> str:
     return f'[test](../../{path} "{name}")'
 
 
+def outcome_cell(row: dict[str, Any]) -> str:
+    """Return "works", or "differs" with the reason."""
+    reason = cell(row.get("differs", ""))
+    return f"differs: {reason}" if reason else "works"
+
+
+def counts_line(rows: list[dict[str, Any]]) -> str:
+    """Return how many promises work, and how many differ."""
+    differ = sum(bool(row.get("differs")) for row in rows)
+    return f"{len(rows)} promises: {len(rows) - differ} work as there, {differ} differ."
+
+
 def table_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Return the lines of the tables, one table per section."""
+    """Return the counts and the lines of the tables, one table per section."""
+    yield from ("", counts_line(rows))
     section = None
     for row in rows:
         if row["section"] != section:
             section = row["section"]
             yield from ("", f"### {section}", "")
-            yield from ("| promise | in Karat | test | difference |", "|---|---|---|---|")
-        cells = (cell(row["promise"]), code_cell(row["call"]), test_cell(row["test"]))
-        yield f"| {' | '.join(cells)} | {cell(row.get('differs', ''))} |"
+            yield from (
+                "| promise | command or call | works or differs | test |",
+                "|---|---|---|---|",
+            )
+        cells = (cell(row["promise"]), code_cell(row["call"]), outcome_cell(row))
+        yield f"| {' | '.join(cells)} | {test_cell(row['test'])} |"
 
 
 def migration_lines(migration: dict[str, Any]) -> Iterator[str]:
-    """Return their quick start and the same code with Karat's imports; docs tests run neither."""
+    """Return what changes in a script, and an example, which test_promises.py runs."""
+    yield from ("", "Calls stay as they are. What changes:", "")
+    yield from ("| there | with Karat |", "|---|---|")
+    for original, ours in migration["replace"].items():
+        yield f"| {code_cell(original)} | {code_cell(ours)} |"
     language = migration.get("language", "py")
-    theirs = f"is {'a command' if language == 'sh' else 'code'} of another system"
-    parts = (
-        ("Their quick start:", "theirs", theirs),
-        ("With Karat:", "ours", "needs files of another system"),
-    )
-    for title, key, reason in parts:
-        yield from ("", title, "", f"<!-- not run: {reason} -->")
-        yield from (f"```{language}", migration[key].rstrip(), "```")
+    yield from ("", "For example:", "", "<!-- not run: needs files of another system -->")
+    yield from (f"```{language}", migration["example"].rstrip(), "```")
 
 
 def rendered(page: str, promises: dict[str, Any]) -> str:

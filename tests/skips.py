@@ -1,4 +1,4 @@
-"""Original files for parity tests, and a line that counts the tests skipped without them."""
+"""Files of other projects for tests, and a line that counts the tests skipped without them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from karat.config.catalog import Catalog
 from karat.data.load_dataset import fetch_file
 from karat.errors import Unavailable
 
-PARITY = Path(__file__).with_name("data_parity")
+#: files of other projects that are no datasets of Karat, with source, checksum and license
+FILES = YAML(typ="safe").load(Path(__file__).with_name("original_files.yaml"))
 #: data files next to the repository, used instead of downloads if they exist
 NEIGHBOR = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -32,10 +34,11 @@ def original_data() -> Iterator[None]:
             pytest.skip(f"missing data: {str(error).splitlines()[0]}")
 
 
-def original_file(dataset: str) -> Path:
-    """Return the file of a built-in dataset, or skip."""
+def original_file(name: str) -> Path:
+    """Return a file of ``original_files.yaml`` or of a built-in dataset, or skip."""
+    definition = FILES.get(name) or Catalog().definitions.get("datasets", name)
     with original_data():
-        return fetch_file(dataset, Catalog().definitions.get("datasets", dataset))
+        return fetch_file(name, definition)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

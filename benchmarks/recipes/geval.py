@@ -1,9 +1,10 @@
 """GEval (Evaluation-Framework 1.3) against ``karat geval``, on a file of 50,000 × 200 vectors.
 
 Version 1.3 is written for Python 2 and for libraries of 2018. It runs with the oldest versions that
-have wheels for Python 3.11, after a conversion by ``fissix`` and the patches below, which do not
-change its rules. ``KARAT_DATA`` may be a folder with ``geval/``, the gold standards; by default,
-they are downloaded once. Karat runs ``--protocol legacy``, so that both do the same work; the cases
+have wheels for Python 3.11, after a conversion by ``fissix``. The driver below gives its modules
+what they expect of Python 2, texts in CSV files and in base32, which does not change its rules.
+``KARAT_DATA`` may be a folder with ``geval/``, the gold standards; by default, they are downloaded
+once. Karat runs ``--protocol legacy``, so that both do the same work; the cases
 "corrected" run Karat's default, which also selects heads on inner folds.
 
 Classification, regression and clustering are measured on one gold standard each: AAUP and
@@ -19,7 +20,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from recipe import Case, Patch, Recipe
+from recipe import Case, Recipe
 
 ROWS, WIDTH = 50_000, 200
 TASKS = ("Classification", "Regression", "Clustering")
@@ -52,14 +53,39 @@ def print_scores():
                     found[f"{file} {model} {repeats[model]} {metric}"] = float(row[metric])
     print("scores=" + json.dumps(found))
 """
+#: gives the original's modules what they expect of Python 2, while they run
+PYTHON2 = """
+import base64, builtins, csv, sys, types
+sys.modules["unicodecsv"] = csv  # writes bytes
+
+def open_csv(path, mode="r", *more, **options):
+    return builtins.open(path, mode.replace("b", ""), *more, **options)
+
+def encoded(text):
+    return text.encode() if isinstance(text, str) else text
+
+def base32(text):
+    code = base64.b32encode(encoded(text))
+    return code.decode() if isinstance(text, str) else code
+
+def give_python2(modules):
+    for name, module in list(modules.items()):
+        if name.startswith("evaluation_framework.") and name.endswith("_taskManager"):
+            module.open = open_csv
+        if name == "evaluation_framework.hdf5_dataManager":
+            module.bytes = encoded
+            module.base64 = types.SimpleNamespace(b32encode=base32, b32decode=base64.b32decode)
+"""
 ORIGINAL = (
     SCORES
+    + PYTHON2
     + """
 import os, shutil, sys, warnings
 warnings.simplefilter("ignore")
 path, form, tasks, datasets, gold = sys.argv[1:]
 from evaluation_framework import evaluationManager as managers
 from evaluation_framework.manager import FrameworkManager
+give_python2(sys.modules)
 names = {"Classification": "Classification_evaluator", "Regression": "Regression_evaluator",
          "Clustering": "Clustering_evaluator", "SemanticAnalogies": "Semantic_Analogies_evaluator"}
 for task, name in names.items():
@@ -210,43 +236,14 @@ def prepare(folder: Path) -> list[Case]:
     ]
 
 
-BYTES = "csv writes text in Python 3"
-KEYS = "Python 3 does not convert between text and bytes"
 RECIPE = Recipe(
     title="GEval",
     requirements=(
         *("numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.2.2", "scipy==1.11.4"),
-        *("h5py==3.11.0", "unicodecsv==0.14.1", "pathlib2==2.3.7.post1", "fissix==24.4.24"),
+        *("h5py==3.11.0", "pathlib2==2.3.7.post1", "fissix==24.4.24"),
     ),
     no_deps=("evaluation-framework==1.3",),
-    package="evaluation_framework",
-    python2=True,
+    python2_package="evaluation_framework",
     extras=("h5",),
     prepare=prepare,
-    patches=(
-        *(
-            Patch(
-                f"{task}/{task[0].lower()}{task[1:]}_taskManager.py",
-                old,
-                old[0] + "w" + old[0],
-                BYTES,
-            )
-            for task in TASKS
-            for old in ("'wb'" if task == "SemanticAnalogies" else '"wb"',)
-        ),
-        Patch(
-            "EntityRelatedness/entityRelatedness_taskManager.py",
-            *("import unicodecsv as csv", "import csv", "unicodecsv writes bytes"),
-        ),
-        Patch("hdf5_dataManager.py", "bytes(key)", "key.encode()", KEYS),
-        *(
-            Patch(
-                "hdf5_dataManager.py",
-                f"base64.b32encode(quadruplet[{i}])",
-                f"base64.b32encode(quadruplet[{i}].encode()).decode()",
-                KEYS,
-            )
-            for i in range(4)
-        ),
-    ),
 )

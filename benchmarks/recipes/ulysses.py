@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 
 import numpy as np
-from recipe import Case, Patch, Recipe
+from recipe import Case, Recipe
 
 DRIVERS = Path(__file__).resolve().parent.parent / "drivers"
 REPEATS = "10"
@@ -71,19 +71,5 @@ RECIPE = Recipe(
     ),
     prepare=prepare,
     source="github.com/ulysses-camara/ulysses-senteval at commit 1b0ecbe",
-    patches=(
-        Patch(
-            "ulysses_senteval/train.py",
-            'fork_rng(devices=["cpu"])',
-            "fork_rng(devices=[])",
-            "PyTorch without CUDA refuses the device",
-        ),
-        Patch(
-            "ulysses_senteval/assets.py",
-            "import buscador\n",
-            "",
-            "it downloads the data and is not on PyPI",
-        ),
-    ),
     extras=("fast",),
 )

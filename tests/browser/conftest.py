@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from ..skips import original_file
+
 #: no network, no screen
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
@@ -136,3 +138,9 @@ def write_page() -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Return the script of axe-core, or skip."""
+    return original_file("axe").read_text(encoding="utf-8")

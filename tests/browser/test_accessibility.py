@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-
 import pytest
 
-AXE = Path(__file__).with_name("axe") / "axe.min.js.gz"
 SIZES = (1280, 390)
 #: all that is folded is opened, so that it is checked too
 OPEN = "Karat.drawAll(); document.querySelectorAll('details').forEach((e) => (e.open = true))"
@@ -17,13 +13,6 @@ axe.run(document, {resultTypes: ["violations"]}).then(({violations, passes}) => 
   passed: passes.length,
   violations: violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map((n) => n.html)]),
 }))"""
-
-
-@pytest.fixture(scope="module")
-def axe():
-    if not AXE.exists():
-        pytest.skip("missing file: tests/browser/axe/axe.min.js.gz")
-    return gzip.decompress(AXE.read_bytes()).decode()
 
 
 def check(browser, axe, theme, size):

@@ -86,14 +86,12 @@ def test_pandas_reads_the_file_too():
 
 def test_files_of_the_automl_benchmark_can_be_read():
     text = (
-        "Iris-setosa,Iris-versicolor,Iris-virginica,predictions,truth\n"
-        "0.9715,0.028,0.0005,Iris-setosa,Iris-setosa\n"
-        "0.0,1.0,0.0,Iris-versicolor,Iris-virginica\n"
+        "ale,lager,stout,predictions,truth\n0.8125,0.125,0.0625,ale,ale\n0.0,1.0,0.0,lager,stout\n"
     )
     read = Predictions.from_csv(text, answers="classes", truths="classes")
-    assert read.classes == ("Iris-setosa", "Iris-versicolor", "Iris-virginica")
-    assert read.probabilities.tolist() == [[0.9715, 0.028, 0.0005], [0, 1, 0]]
-    assert read.target.tolist() == ["Iris-setosa", "Iris-virginica"]
+    assert read.classes == ("ale", "lager", "stout")
+    assert read.probabilities.tolist() == [[0.8125, 0.125, 0.0625], [0, 1, 0]]
+    assert read.target.tolist() == ["ale", "stout"]
     assert read.to_csv() == text
 
 

@@ -20,14 +20,14 @@ from karat.errors import DataError
 from karat.results.importing import ImportLog, ModelResults, write_run
 from karat.results.tables import AMLB_COLUMNS
 
-from ...skips import PARITY
+from ...skips import original_file
 
 DOCUMENTED = """\
 id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,duration,models,seed,info,acc,auc,balacc,logloss,mae,r2,rmse
-openml.org/t/3913,kc2,RandomForest,test,0,0.865801,auc,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:27:46,3.2,2000,2633845682,,0.792453,0.865801,0.634199,0.350891,,,
-openml.org/t/3913,kc2,RandomForest,test,1,0.86039,auc,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:27:52,3.0,2000,2633845683,,0.90566,0.86039,0.772727,0.406952,,,
-openml.org/t/59,iris,RandomForest,test,0,0.126485,logloss,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:27:56,2.9,2000,2633845682,,0.933333,,0.933333,0.126485,,,
-openml.org/t/2295,cholesterol,RandomForest,test,0,44.3352,rmse,local,0.23.2,{'n_estimators': 2000},,2020-12-04T19:28:05,3.0,2000,2633845682,,,,,,35.6783,-0.014619,44.3352
+openml.org/t/3913,kc2,RandomForest,test,0,0.78125,auc,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:01,4.5,300,3000000000,,0.75,0.78125,0.6875,0.4375,,,
+openml.org/t/3913,kc2,RandomForest,test,1,0.84375,auc,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:11,4.25,300,3000000001,,0.875,0.84375,0.8125,0.34375,,,
+openml.org/t/59,iris,RandomForest,test,0,0.15625,logloss,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:21,4.0,300,3000000000,,0.9375,,0.9375,0.15625,,,
+openml.org/t/2295,cholesterol,RandomForest,test,0,52.5,rmse,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:31,3.75,300,3000000000,,,,,40.25,-0.0625,52.5
 """  # noqa: E501
 PRESENT = """\
 id,task,framework,constraint,fold,type,result,metric,mode,version,params,app_version,utc,duration,training_duration,predict_duration,models_count,seed,info,acc,logloss,mase,rmse
@@ -64,13 +64,13 @@ def test_documented_columns(tmp_path):
     done = karat.import_results(path, tmp_path / "out")
     (run,) = done.runs
     assert not done.problems and not done.notes
-    assert run.folder.name == "RandomForest.amlb.test.local.20201204T192805"
+    assert run.folder.name == "RandomForest.amlb.test.local.20240506T070831"
     found = scores(run)
-    assert found["kc2", 1, "auc"] == 0.86039 and found["kc2", 1, "logloss"] == 0.406952
-    assert found["iris", 0, "logloss"] == 0.126485
-    assert found["cholesterol", 0, "rmse"] == 44.3352 and found["cholesterol", 0, "r2"] < 0
+    assert found["kc2", 1, "auc"] == 0.84375 and found["kc2", 1, "logloss"] == 0.34375
+    assert found["iris", 0, "logloss"] == 0.15625
+    assert found["cholesterol", 0, "rmse"] == 52.5 and found["cholesterol", 0, "r2"] < 0
     assert ("iris", 0, "rmse") not in found
-    assert run.about["params"] == {"n_estimators": 2000}
+    assert run.about["params"] == {"n_estimators": 300}
     firsts = {task["name"]: task["metrics"][0] for task in run.about["tasks"]}
     assert firsts == {"kc2": "auc", "iris": "logloss", "cholesterol": "rmse"}
     kinds = {task["name"]: task["kind"] for task in run.about["tasks"]}
@@ -79,8 +79,8 @@ def test_documented_columns(tmp_path):
     assert (imported["system"], imported["file"]) == ("amlb", "results.csv")
     assert len(imported["sha256"]) == 64
     board = karat.leaderboard(tmp_path / "out")
-    assert board.loc["RandomForest", "kc2"] == pytest.approx((0.865801 + 0.86039) / 2)
-    assert board.loc["RandomForest", "seconds"] == pytest.approx(3.2 + 3.0 + 2.9 + 3.0)
+    assert board.loc["RandomForest", "kc2"] == pytest.approx((0.78125 + 0.84375) / 2)
+    assert board.loc["RandomForest", "seconds"] == pytest.approx(4.5 + 4.25 + 4.0 + 3.75)
 
 
 def test_current_columns_with_their_signs(tmp_path):
@@ -135,7 +135,7 @@ def test_second_import_returns_the_same_runs(tmp_path):
     ("change", "match"),
     [
         (("RandomForest,test,1,", "RandomForest,test,one,"), 'line 3: fold .*"one"'),
-        (("0.86039,auc", "high,auc"), 'line 3: result .*"high"'),
+        (("0.84375,auc", "high,auc"), 'line 3: result .*"high"'),
         (("RandomForest,test,1,", "RandomForest,test,"), "line 3: .*23.*22"),
         (("RandomForest,test,1,", "RandomForest,test,-1,"), 'line 3: fold .*"-1"'),
     ],
@@ -151,14 +151,14 @@ def test_broken_row_is_reported_with_its_line(tmp_path, change, match):
 
 
 def test_result_that_differs_from_its_column(tmp_path):
-    path = put(tmp_path, DOCUMENTED.replace("0.86039,auc", "0.5,auc", 1))
+    path = put(tmp_path, DOCUMENTED.replace("0.84375,auc", "0.5,auc", 1))
     done = karat.import_results(path, tmp_path / "out")
     assert len(done.notes) == 1 and "line 3" in done.notes[0]
-    assert scores(done.runs[0])["kc2", 1, "auc"] == 0.86039
+    assert scores(done.runs[0])["kc2", 1, "auc"] == 0.84375
 
 
 def test_params_are_never_evaluated(tmp_path):
-    text = DOCUMENTED.replace("{'n_estimators': 2000}", "__import__('os').getcwd()")
+    text = DOCUMENTED.replace("{'n_estimators': 300}", "__import__('os').getcwd()")
     (run,) = karat.import_results(put(tmp_path, text), tmp_path / "out").runs
     assert run.about["params"] == {"text": "__import__('os').getcwd()"}
 
@@ -222,7 +222,7 @@ def test_export_then_import_gives_the_same_scores(ours, tmp_path, shape):
 
 @pytest.mark.parametrize(("text", "name"), [(PRESENT, "app_version"), (DOCUMENTED, "tag")])
 def test_tag_is_exported(text, name, tmp_path):
-    (tmp_path / "results.csv").write_text(text.replace("},,2020", "},v1 (them),2020"))
+    (tmp_path / "results.csv").write_text(text.replace("},,2024", "},v1 (them),2024"))
     runs = karat.import_results(tmp_path / "results.csv", tmp_path / "out").runs
     (path,) = export_results(runs, "amlb" if name == "tag" else "amlb-new", tmp_path / "back")
     assert set(pd.read_csv(path)[name]) == {"v1 (them)" if name == "tag" else "dev [x, main, abc]"}
@@ -249,7 +249,7 @@ def test_runs_on_other_tasks_are_one_framework(tmp_path):
     runs = karat.import_results(files, tmp_path / "out").runs
     (path,) = export_results(runs, "amlb-new", tmp_path / "back")
     assert len(runs) == 2 and set(pd.read_csv(path)["framework"]) == {"RandomForest"}
-    again = put(tmp_path, "".join(lines).replace("2020-12-04", "2021-01-01"), "again.csv")
+    again = put(tmp_path, "".join(lines).replace("2024-05-06", "2025-01-01"), "again.csv")
     runs += karat.import_results(again, tmp_path / "out").runs
     (path,) = export_results(runs, "amlb-new", tmp_path / "back")
     table = pd.read_csv(path)
@@ -353,7 +353,7 @@ def test_round_trip_of_any_names_values_and_messages(jobs, model, shape):
 
 
 def test_published_results(tmp_path):
-    path = PARITY / "results_medium-8c1h.csv"
+    path = original_file("amlb_2019_results")
     done = karat.import_results(path, tmp_path / "out")
     table = pd.read_csv(path)
     assert {run.model for run in done.runs} == set(table["framework"])

@@ -155,15 +155,15 @@ def test_folds_ignore_the_seed_and_separate_rows_of_one_entity():
 
 DOCUMENT = """<?xml version="1.0"?>
 <parameters>
-  <vector_filename>{file}</vector_filename>
-  <vector_file_format>TXT</vector_file_format>
-  <vector_size>200</vector_size>
   <tasks><value>Classification</value><value>SemAn</value></tasks>
-  <similarity_function>euclidean</similarity_function>
+  <vector_size>200</vector_size>
+  <vector_file_format>TXT</vector_file_format>
+  <vector_filename>{file}</vector_filename>
   <top_k>3</top_k>
-  <parallel>false</parallel>
-  <debugging_mode>False</debugging_mode>
+  <similarity_function>euclidean</similarity_function>
   <compare_with><value/></compare_with>
+  <debugging_mode>False</debugging_mode>
+  <parallel>false</parallel>
 </parameters>
 """
 

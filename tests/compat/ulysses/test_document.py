@@ -1,12 +1,12 @@
-"""The examples in the documentation of Ulysses SentEval, with other imports and without typos."""
+"""What users of Ulysses SentEval write: an evaluation, an own embedding, lazy embeddings."""
 
 from __future__ import annotations
 
-import typing as t
+from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.feature_extraction.text
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from karat.compat import ulysses as ulysses_senteval
 from karat.compat.ulysses import evaluator as evaluators
@@ -40,54 +40,36 @@ def here(senteval, tmp_path, monkeypatch):
     return senteval
 
 
-@pytest.fixture
-def sbert(here):
-    return here.model()
-
-
-def test_minimal_example(sbert, capsys):
-    disable_multiprocessing = False
-    evaluator = ulysses_senteval.UlyssesSentEval(
-        sbert, tasks="all", disable_multiprocessing=disable_multiprocessing
-    )
-    res = evaluator.evaluate()
-    print(res)
+def test_all_tasks_without_further_options(here, capsys):
+    scores = ulysses_senteval.UlyssesSentEval(
+        here.model(), disable_multiprocessing=False
+    ).evaluate()
+    print(scores)
     assert "'avg_metric_test': " in capsys.readouterr().out
-    assert list(res) == list(SOME)
-    assert all(0 <= res[task]["avg_metric_test"] <= 1 for task in SOME)
+    assert list(scores) == list(SOME)
+    assert all(0 <= scores[task]["avg_metric_test"] <= 1 for task in SOME)
 
 
 @pytest.mark.parametrize("kind", ["array", "tensor"])
-def test_own_embedding_method(sbert, kind):
-    seen = []
+def test_own_embedding_method(here, kind):
+    calls = []
 
-    class MyCustomEmbedder(ulysses_senteval.UlyssesSentEval):
-        def embed(
-            self,
-            X_a: t.List[str],  # noqa: UP006
-            X_b: t.Optional[t.List[str]],  # noqa: UP006, UP045
-            task: str,
-            data_split: str,
-            **kwargs: t.Any,
-        ):
-            seen.append((task, data_split, X_b is None))
-            out = self.sentence_model.encode(X_a)
-            return pytest.importorskip("torch").tensor(out) if kind == "tensor" else out
+    class FirstTexts(ulysses_senteval.UlyssesSentEval):
+        """Embeds the first text of a pair alone."""
 
-    my_custom_evaluator = MyCustomEmbedder(sbert)
-    res = my_custom_evaluator.evaluate()
-    assert list(res) == list(SOME)
-    assert seen == [("F3", "all", False), ("F1A", "all", False), ("T1A", "all", True)]
+        def embed(self, X_a, X_b, task, data_split, **options: Any):
+            calls.append((task, data_split, X_b is None))
+            rows = self.sentence_model.encode(X_a)
+            return pytest.importorskip("torch").tensor(rows) if kind == "tensor" else rows
+
+    assert list(FirstTexts(here.model()).evaluate()) == list(SOME)
+    assert calls == [("F3", "all", False), ("F1A", "all", False), ("T1A", "all", True)]
 
 
 def test_lazy_embedders(here):
-    tf_idf_embedder = sklearn.feature_extraction.text.TfidfVectorizer(
-        ngram_range=(1, 3), max_features=3000, stop_words=["de", "a", "o", "que"]
-    )
-
-    evaluator = ulysses_senteval.UlyssesSentEvalLazy(tf_idf_embedder)
-    res = evaluator.evaluate()
-    assert list(res) == list(SOME)
+    vectorizer = TfidfVectorizer(max_features=50, stop_words=["lei"])
+    scores = ulysses_senteval.UlyssesSentEvalLazy(vectorizer).evaluate()
+    assert list(scores) == list(SOME)
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def taco(
             found = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
             return _run_all(found, setting)
     if csv is None or target_col is None:
-        raise DefinitionError("--csv and --target_col must be used together.")
+        raise DefinitionError("--csv and --target_col are needed, one with the other.")
     if only != "all":
         raise DefinitionError("--only selects TACO datasets and cannot be used with --csv.")
     kinds = list(MODELS) if task == "both" else [task]
