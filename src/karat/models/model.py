@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.core.embeddings import Variant, too_many_dimensions
-from karat.core.replicates import LIMIT, replicate_name, seed_parameters
+from karat.core.replicates import accepted_seed, replicate_name, seed_parameters
 from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
 
 
@@ -327,7 +327,7 @@ class Model:
             given = getattr(self.prototype, "__dict__", {})
         values = {"kind": kind, **self.limits}
         params = {name: values[name] for name in values if name in given and given[name] is None}
-        params |= dict.fromkeys(seed_parameters(self.prototype), seed % LIMIT)
+        params |= dict.fromkeys(seed_parameters(self.prototype), accepted_seed(seed))
         if self.stateless and not params:
             return self.prototype
         made = _copy(self.prototype)

@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     add("-t", "--task", nargs="*", default=[], metavar="TASK", help="Only these tasks.")
     add("-f", "--fold", nargs="*", type=int, default=[], metavar="N", help="Only these folds.")
     add("-i", "--indir", type=Path, metavar="DIR", help="Folder of data files.")
-    add("-o", "--outdir", type=Path, default=Path("results"), metavar="DIR")
+    add("-o", "--outdir", type=Path, metavar="DIR", help="Folder of the runs.  [results]")
     add("-u", "--userdir", type=Path, metavar="DIR", help=f"Definition files.  [{HOME}]")
     add("-p", "--parallel", type=int, default=1, metavar="N", help="Number of parallel jobs.")
     add("-s", "--setup", default="auto", choices=["auto", "skip", "force", "only"])
@@ -68,9 +68,20 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     _check_supported(given)
     _print_notes(given)
+    changes = _changes(given)
+    given.outdir = given.outdir or Path(_placed(given, changes, "output_dir") or "results")
     folders = [each for each in (given.indir, given.userdir) if each is not None]
+    if (data := _placed(given, changes, "input_dir")) and given.indir is None:
+        folders += [Path(data)] if Path(data).is_dir() else []
     with _data_folders(folders), shown_downloads(_level(given.logging) > 0):
-        return _run(given, _changes(given))
+        return _run(given, changes)
+
+
+def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | None:
+    """Return a folder of their configuration with its placeholder filled."""
+    folder = changes.folders.get(key)
+    user = given.userdir or HOME.expanduser()
+    return None if folder is None else os.path.expanduser(folder.replace("{user}", str(user)))
 
 
 def _run(given: argparse.Namespace, changes: Overrides) -> int:
