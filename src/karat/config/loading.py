@@ -722,6 +722,8 @@ class Definitions:
         from karat.config.schema import check_definition  # it imports pydantic
 
         key, resolved = (entry.section, entry.name), self._resolved(entry)
+        if entry.foreign and entry.section in UNREFUSED and self._refused(resolved):
+            return {"refuse": resolved.node.value["refuse"].plain()}, []
         complete = resolved.sound and not entry.abstract and not self._refused(resolved)
         values, problems = check_definition(entry.section, resolved.node, complete=complete)
         problems += self._unknown_names(entry, resolved.node)

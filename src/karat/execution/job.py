@@ -508,6 +508,7 @@ def run_job(job: Job, store: ObjectStore) -> Outcome:
         output.write(broken.log)
     record["replaced"] = guard.replaced(foreign=attempt.ran_foreign_code())[:MOST_REPLACED]
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
+    record.update(attempt.durations)
     if output.getvalue():
         attempt.files["log.txt"] = output.getvalue()
     return Outcome(record, attempt.files, attempt.artifacts)
@@ -559,6 +560,8 @@ class _Attempt:
         self.meter = Meter()
         self.files: dict[str, str] = {}
         self.artifacts: dict[str, bytes] = {}
+        #: seconds that a model has measured itself, instead of those around its calls
+        self.durations: dict[str, float] = {}
         self.record = new_record(job.spec, self.model.name, self.task)
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
         self.record.update(replicate_fact(job.replicate))
@@ -665,7 +668,9 @@ class _Attempt:
         if job.broken is not None:
             raise BrokenEmbedding(job.broken)
         limits = job.limits.as_params() if job.limits else {}
-        model = dataclasses.replace(self.model, limits={**limits, "optimize": task.metrics[0]})
+        facts = {"job_task": task.name, "job_fold": job.fold, "job_metrics": list(task.metrics)}
+        limits = {**limits, "optimize": task.metrics[0], **facts}
+        model = dataclasses.replace(self.model, limits=limits)
         if model.role == "predictor":
             return PredictorSolver(model, job.model_seed, self._share_prepared)
         used = dict(task.probe)  # type: ignore[arg-type]
@@ -707,10 +712,14 @@ class _Attempt:
         record, fitted = self.record, solver.fitted()
         record["models"] = getattr(fitted, "models_count_", None)
         try:
-            if self.model.artifacts:
-                self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
+            # a model may have written some that its definition does not name
+            if wanted := (*self.model.artifacts, *getattr(fitted, "artifacts_made_", ())):
+                self.artifacts, notes = collect_artifacts(fitted, wanted)
                 record["notes"] += notes
-            if self.job.batches and "tokens" not in (self.job.usage or {}):
+            self.durations = dict(getattr(fitted, "durations_", {}))
+            if self.job.batches and getattr(fitted, "trains_to_predict", False):
+                record["notes"].append("inference was not timed: it is part of the training")
+            elif self.job.batches and "tokens" not in (self.job.usage or {}):
                 seed = self.job.model_seed
                 record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [

@@ -12,7 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from karat.compat.amlb.definitions import Overrides, files_of, read_config, read_overrides
+from karat.compat.amlb.definitions import (
+    USER_FRAMEWORK,
+    Overrides,
+    files_of,
+    read_config,
+    read_overrides,
+)
 from karat.compat.amlb.result_files import keep_scores
 from karat.config.catalog import Catalog
 from karat.core.task import Suite, Task
@@ -219,7 +225,14 @@ def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:
         framework = framework if tag[:1].isupper() else name
     alike = [name for name in names if name.lower() == framework.lower()]
     chosen = framework if framework in names or not alike else alike[0]
-    return catalog.model(chosen, params=changes.params)
+    definition = catalog.definitions.get("models", chosen) if chosen in names else {}
+    if definition.get("use") != USER_FRAMEWORK:
+        return catalog.model(chosen, params=changes.params)
+    nested = {"framework_params": changes.params} if changes.params else {}
+    model = catalog.model(chosen, params=nested)
+    params = dict(model.params.get("framework_params") or {})
+    version = model.params.get("framework_version") or model.version
+    return replace(model, params=params, version=str(version))
 
 
 def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:

@@ -32,10 +32,8 @@ from karat.config.yaml_files import (
     Key,
     Mistake,
     Node,
-    SourceFile,
     describe_value,
     mistake_at,
-    read_yaml,
 )
 from karat.core import registry
 from karat.core.columns import infer_kind, require_columns
@@ -267,7 +265,7 @@ class _Framework:
         if ":" in self.module:  # a user's own class
             return {"use": plain_node(self.module, at)} | inherited
         if self.user_folder is not None:
-            files = plain_node([str(self.user_folder / self.module.replace(".", "/"))], at)
+            files = plain_node(module_files(self.module, self.user_folder), at)
             role = plain_node("predictor", at)
             use = plain_node(USER_FRAMEWORK, at)
             return {"use": use, "role": role, "depends_on": files} | inherited
@@ -320,10 +318,21 @@ class _Framework:
             self.made.wrong(at, (*self.path, "params"), "a mapping")
             return {}
         facts: dict[str, Any] = {"module": self.module, "folder": str(self.user_folder)}
+        facts["framework"] = self.name
+        if (version := self.node.child("version")) is not None and version.value:
+            facts["framework_version"] = str(version.text or version.value)
         entry = {"params": plain_node({**facts, "framework_params": at.renewed(dict(values))}, at)}
         if (wanted := values.get("_save_artifacts")) is not None:
             entry["artifacts"] = _artifacts(self.made, wanted, self.path)
         return dict(entry)
+
+
+def module_files(module: str, folder: Path) -> list[str]:
+    """Return the files of a module's own folder, or its only file; not those of an environment."""
+    inside = folder.joinpath(*module.split("."))
+    if not inside.is_dir():
+        return [str(inside.with_suffix(".py"))]
+    return [str(path) for path in sorted(inside.iterdir()) if path.is_file()]
 
 
 def user_module_folder(module: str, folder: Path | None) -> Path | None:
@@ -560,6 +569,7 @@ class Overrides:
     metrics: dict[str, list[str]] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
+    switched_off: list[str] = field(default_factory=list, compare=False)
 
     def put(self, key: str, value: Any, given: str) -> None:
         """Set one key; ``given`` is how it was written."""
@@ -573,7 +583,8 @@ class Overrides:
         elif key in RUN_KEYS:
             self.run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
         elif key == TIMING:
-            self.run["inference"] = self.run.get("inference", BATCHES) if value else ()
+            self.run["inference"] = self.run.get("inference") or BATCHES
+            self.switched_off[:] = [] if value else [given]
         elif key in FOLDER_KEYS and isinstance(value, str):
             self.folders[key] = value
         elif key.partition(".")[0] in EFFECTIVE:
@@ -606,6 +617,8 @@ def read_overrides(
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             value = ast.literal_eval(text) if sign else True
         made.put(key, value, f"-X {each}")
+    if made.switched_off:
+        made.run["inference"] = ()
     made.unused[:] = dict.fromkeys(made.unused)  # each is named once
     return made
 
