@@ -496,6 +496,8 @@ class Problem:
 
 
 GROUP = "karat.definitions"
+#: the folder of the library: its files are supplied, also those that a command adds
+PACKAGE = Path(__file__).parents[1]
 ENDINGS = (".yaml", ".yml")
 
 Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
@@ -545,7 +547,9 @@ def user_files(paths: Sequence[Path | str]) -> Found:
             mistakes.append(Mistake(_label(given), 0, (), "contains no .yaml or .yml file."))
         for path in chosen:
             try:
-                file = SourceFile(_label(path), path.absolute().parent)
+                ours = path.is_absolute() and path.is_relative_to(PACKAGE)
+                label = str(path.relative_to(PACKAGE.parent)) if ours else _label(path)
+                file = SourceFile(label, path.absolute().parent, supplied=ours)
                 found.setdefault(os.path.realpath(path), (file, path.read_bytes()))
             except FileNotFoundError:
                 parent = path.absolute().parent

@@ -15,6 +15,7 @@ from typing import Any
 from karat.compat.amlb.definitions import (
     USER_FRAMEWORK,
     Overrides,
+    built_in_files,
     files_of,
     read_config,
     read_overrides,
@@ -214,7 +215,8 @@ def _catalog(given: argparse.Namespace) -> tuple[Catalog, str]:
     folder = given.userdir or HOME.expanduser()
     if given.userdir is not None or folder.is_dir():
         files += files_of(folder, name)
-    return Catalog(files), name
+    # the user's entries replace those that come with the command
+    return Catalog([*built_in_files(name), *files]), name
 
 
 def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:

@@ -478,8 +478,8 @@ class _Task:
         elif not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < 1:
             self.made.wrong(node, (*self.path, given[0]), "an OpenML id")
         elif given[0] == "openml_task_id":
-            self._load(node, "karat.data.openml:openml_task", task_id=node)
-            self.entry["split"] = {"use": "karat.data.openml:openml_folds", "task_id": node}
+            self._load(node, "karat.compat.amlb.task_data:task_table", task_id=node)
+            self.entry["split"] = {"use": "karat.compat.amlb.task_data:task_folds", "task_id": node}
         else:
             self._load(node, "karat.data.openml:openml_table", data_id=node)
             self.entry["split"] = {"use": "kfold", "folds": self._folds()}
@@ -662,6 +662,20 @@ def _seed(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise DefinitionError(f"-X seed={value}: the seed must be an integer, auto or none.")
     return value
+
+
+#: the benchmarks and constraints of this command
+BUILT_IN = Path(__file__).parent / "builtin"
+
+
+def built_in_files(benchmark: str) -> list[Path]:
+    """Return the definition files that come with the command, with that of the benchmark.
+
+    >>> [file.name for file in built_in_files("small")], len(built_in_files("mine"))
+    (['constraints.yaml', 'small.yaml'], 1)
+    """
+    files = [BUILT_IN / "constraints.yaml", BUILT_IN / "benchmarks" / f"{benchmark}.yaml"]
+    return [file for file in files if file.is_file()]
 
 
 def files_of(folder: Path, benchmark: str) -> list[Path]:
