@@ -799,8 +799,8 @@ class _Attempt:
     def _store(self, view: View, stored: Predictions, answers: Answers, test: Dataset) -> None:
         """Keep the files of a view: predictions, their metadata, and items without a vector."""
         folder = "" if view == CLEAN else f"{view.name}/"
-        self.files[f"{folder}predictions.csv"] = stored.to_csv()
-        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
+        self.files |= {f"{folder}{name}": text for name, text in stored.files().items()}
+        self.files[f"{folder}metadata.json"] = self._metadata(answers, test, folder)
         if answers.missing:
             self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
 
@@ -858,7 +858,7 @@ class _Attempt:
         job = self.job
         return solver.answer(shown, lambda v: corrupt_vectors(v, view, job.seed, job.fold))
 
-    def _metadata(self, answers: Answers, test: Dataset) -> str:
+    def _metadata(self, answers: Answers, test: Dataset, folder: str) -> str:
         predictions = answers.predictions
         classes = test.kind == "classification"
         kind = "binary" if len(test.classes) == 2 else "multiclass"
@@ -878,8 +878,39 @@ class _Attempt:
             **({} if predictions.precision == "float64" else {"precision": predictions.precision}),
             **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
+            **self._amlb_metadata(test, folder),
         }
-        return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+        return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+    def _amlb_metadata(self, test: Dataset, folder: str) -> dict[str, Any]:
+        """Return the facts that the AutoML Benchmark's readers expect.
+
+        Paths are relative to the run folder, and what differs between equal runs is null: the
+        command, and how much of the machine a job without limits may use.
+        """
+        job, limits = self.job, self.job.limits or Limits()
+        place = f"predictions/{safe_name(self.task.name)}/{job.fold}/{folder}"
+        number = test.about.get("openml_task")
+        unknown = ("tag", "command", "git_info", "input_dir")
+        return {
+            "name": self.task.name,
+            "framework_params": dict(self.model.params),
+            "framework_version": self.model.version,
+            "openml_task_id": None if number is None else int(number),
+            "test_server": False,
+            "job_timeout_seconds": limits.deadline,
+            "max_runtime_seconds": limits.seconds,
+            "cores": limits.cores,
+            "max_mem_size_mb": limits.memory_mb,
+            "min_vol_size_mb": -1,
+            **dict.fromkeys(unknown),
+            "output_dir": ".",
+            "output_predictions_file": f"{place}predictions.csv",
+            "output_metadata_file": f"{place}metadata.json",
+            "measure_inference_time": bool(job.batches),
+            "ext": {},
+            "quantile_levels": [],
+        }
 
 
 def _values(nested: Any) -> Iterator[Any]:

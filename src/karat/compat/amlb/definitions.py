@@ -321,10 +321,12 @@ class _Framework:
         facts["framework"] = self.name
         if (version := self.node.child("version")) is not None and version.value:
             facts["framework_version"] = str(version.text or version.value)
-        entry = {"params": plain_node({**facts, "framework_params": at.renewed(dict(values))}, at)}
+        entry: dict[Key, Node] = {
+            "params": plain_node({**facts, "framework_params": at.renewed(dict(values))}, at)
+        }
         if (wanted := values.get("_save_artifacts")) is not None:
             entry["artifacts"] = _artifacts(self.made, wanted, self.path)
-        return dict(entry)
+        return entry
 
 
 def module_files(module: str, folder: Path) -> list[str]:

@@ -27,6 +27,10 @@ MEGABYTE = 2**20
 PATIENCE = 10
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 class Namespace:
     """Nested values by attribute or key; one that is missing is None as a key.
 
@@ -59,7 +63,7 @@ class Namespace:
     def from_dict(values: Any, deep: bool = True) -> Any:
         """Return a mapping as a namespace, also the mappings in it."""
         if isinstance(values, (Namespace, Mapping)):
-            inner = Namespace.from_dict if deep else (lambda each: each)
+            inner: Callable[[Any], Any] = Namespace.from_dict if deep else (lambda each: each)
             return Namespace(**{str(key): inner(value) for key, value in dict(values).items()})
         return (
             [Namespace.from_dict(each) for each in values] if isinstance(values, list) else values
@@ -252,7 +256,7 @@ def split_path(path: str) -> Namespace:
     return Namespace(dirname=folder, filename=name, basename=stem, extension=extension)
 
 
-def path_from_split(split: Namespace, real_path: bool = True) -> str:
+def path_from_split(split: Any, real_path: bool = True) -> str:
     """Return the path of the parts."""
     path = os.path.join(split.dirname, f"{split.basename}{split.extension}")
     return os.path.realpath(path) if real_path else path
@@ -442,7 +446,7 @@ def is_sparse(data: Any) -> bool:
     """Return whether a matrix or a table is sparse."""
     if type(data).__module__.startswith("scipy.sparse"):
         return True
-    kinds = getattr(data, "dtypes", None)
+    kinds: Any = getattr(data, "dtypes", None)
     listed = kinds.tolist() if hasattr(kinds, "tolist") else [kinds]
     return any(str(kind).startswith("Sparse") for kind in listed)
 
