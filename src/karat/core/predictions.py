@@ -300,6 +300,8 @@ class Predictions:
 
 
 def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
+    if len(columns) == 1:  # else the line of an empty text would be that of no row
+        columns = [[cell or '""' for cell in columns[0]]]
     lines = map(",".join, zip(*columns, strict=True))
     return "\n".join([",".join(header), *lines, ""])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -27,6 +29,7 @@ from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
 from karat.execution.runner import Stopped, choose_progress
+from karat.execution.workers import Template
 from karat.models.model import Model
 from karat.reporting.terminal import print_idle_models, show_runs
 
@@ -93,6 +96,9 @@ def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | No
 
 def _run(given: argparse.Namespace, changes: Overrides) -> int:
     catalog, name = _catalog(given)
+    if given.parallel and sys.platform == "linux":
+        # one worker loads only what its model uses
+        Template.copy_this_process(preload=given.parallel > 1)
     model = _model(catalog, given.framework, changes)
     suite = _suite(catalog, name, given.task)
     tasks = tuple(_changed(task, changes) for task in suite)
@@ -251,6 +257,8 @@ def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:
 
 def main() -> None:
     """Run the command line; an error is a message on standard error and exit code 2."""
+    atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
+    gc.freeze()  # what is loaded by now stays
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
