@@ -40,7 +40,14 @@ def again(predictions):
         truths=predictions.truths,
         classes=predictions.classes,
         precision=predictions.precision,
+        rows=predictions.rows_csv(),
     )
+
+
+def in_one_file(predictions):
+    """Return the text of ``predictions.csv`` of an earlier version, with the further columns."""
+    both = zip(predictions.to_csv().splitlines(), predictions.rows_csv().splitlines(), strict=True)
+    return "".join(f"{one},{other}\n" for one, other in both)
 
 
 def classified(answers, truth, classes, probabilities=None, **more):
@@ -63,17 +70,28 @@ def test_other_types_of_probabilities_become_float64(given):
     assert classified(["b"], ["a"], ("a", "b"), given).precision == "float64"
 
 
-def test_classes_come_first_then_predictions_and_truth_and_extras_last():
+def test_classes_come_first_then_predictions_and_truth_and_extras_are_apart():
     made = classified(["no", "yes"], ["no", "no"], ("no", "yes"), [[0.5845, 0.4155], [0.1, 0.9]])
     assert made.to_csv() == ("no,yes,predictions,truth\n0.5845,0.4155,no,no\n0.1,0.9,yes,no\n")
     made = Predictions([241.204, 0.1 + 0.2], [207, 1e-300])
     assert made.to_csv() == "predictions,truth\n241.204,207.0\n0.30000000000000004,1e-300\n"
     extras = {"rank": [1, np.inf], "candidates": [5, 5], "group": ["g", "h"], "question": [3, 9]}
     made = Predictions(["x", ""], ["x", "y"], "items", "items", **extras)
-    assert made.to_csv() == (
-        "predictions,truth,group,rank,candidates,question\nx,x,g,1.0,5,3\n,y,h,inf,5,9\n"
-    )
+    assert made.to_csv() == "predictions,truth\nx,x\n,y\n"
+    assert made.rows_csv() == "group,rank,candidates,question\ng,1.0,5,3\nh,inf,5,9\n"
     assert same(again(made), made)
+    # files of earlier versions
+    old = in_one_file(made)
+    assert old.startswith("predictions,truth,group,rank,candidates,question\nx,x,g,1.0,5,3\n")
+    assert same(Predictions.from_csv(old, answers="items", truths="items"), made)
+
+
+def test_further_columns_of_another_number_of_rows_are_refused():
+    made = Predictions([1.0, 2.0], [1.0, 3.0], key=["a", "b"])
+    assert set(made.files()) == {"predictions.csv", "rows.csv"}
+    assert set(Predictions([1.0], [1.0]).files()) == {"predictions.csv"}
+    with pytest.raises(DataError, match="rows.csv has 1 rows for 2"):
+        Predictions.from_csv(made.to_csv(), answers="numbers", truths="numbers", rows="key\na\n")
 
 
 def test_pandas_reads_the_file_too():
@@ -229,7 +247,7 @@ def test_merged_refuses_what_only_one_side_has():
 def test_keys_of_items_are_text_and_optional():
     made = Predictions([1.0, 2.0], [1.0, 3.0], key=["a,b", "007"])
     kinds = {"answers": "numbers", "truths": "numbers"}
-    again = Predictions.from_csv(made.to_csv(), **kinds)
+    again = Predictions.from_csv(made.to_csv(), **kinds, rows=made.rows_csv())
     assert again.key.tolist() == ["a,b", "007"]
     assert again.take(np.array([1])).key.tolist() == ["007"]
     assert Predictions.from_csv("predictions,truth\n1.0,1.0\n", **kinds).key is None

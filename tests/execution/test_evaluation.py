@@ -127,7 +127,7 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"workers": "2"}, "'2'"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "1.5"),
-        ({"seed": 2**31}, "2147483648"),
+        ({"seed": 2**32}, "4294967296"),
         ({"seed": True}, "True"),
         ({"seeds": 0}, "seeds must be an integer from 1 to 1000, got 0"),
         ({"seeds": 1001}, "1001"),

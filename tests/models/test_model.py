@@ -25,7 +25,10 @@ def test_the_seed_reaches_every_part_of_a_pipeline():
     assert pipeline.get_params()["randomforestclassifier__random_state"] == 1
 
 
-@pytest.mark.parametrize("seed, got", [(0, 0), (7, 7), (2**31 - 1, 0), (2**31, 1)])
+@pytest.mark.parametrize(
+    "seed, got",
+    [(0, 0), (7, 7), (2**31 - 1, 0), (2**31, 2**31), (2**32 - 1, 2**32 - 1), (2**32, 0)],
+)
 def test_a_seed_stays_within_32_bits(seed, got):
     made = Model("m", LogisticRegression(), "predictor").fresh(seed, "classification")
     assert made.random_state == got

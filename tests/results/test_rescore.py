@@ -226,18 +226,17 @@ def line(number: int, new: bytes):
 DAMAGE = {
     "cells": (line(4, b"0.5,0.5,yes"), "line 4"),
     "header": (lambda raw: raw.replace(b"no,yes,", b"no,maybe,", 1), "line 1"),
-    "extra": (lambda raw: raw.replace(b",key", b",wieght", 1), 'line 1: .*"weight"'),
     "nothing": (lambda raw: raw.replace(b"predictions,truth", b"a,b", 1), ""),
-    "sum": (line(3, b"0.5,0.6,yes,yes,0"), r"line 3: .*1\.1"),
-    "below 0": (line(3, b"-0.5,1.5,yes,yes,0"), "line 3"),
-    "answer": (line(5, b"0.5,0.5,maybe,yes,0"), 'line 5: .*"maybe"'),
-    "truth": (line(5, b"0.5,0.5,yes,Yes,0"), 'line 5: .*"Yes"'),
-    "number": (line(6, b"0.5,half,yes,yes,0"), 'line 6: .*"half"'),
+    "sum": (line(3, b"0.5,0.6,yes,yes"), r"line 3: .*1\.1"),
+    "below 0": (line(3, b"-0.5,1.5,yes,yes"), "line 3"),
+    "answer": (line(5, b"0.5,0.5,maybe,yes"), 'line 5: .*"maybe"'),
+    "truth": (line(5, b"0.5,0.5,yes,Yes"), 'line 5: .*"Yes"'),
+    "number": (line(6, b"0.5,half,yes,yes"), 'line 6: .*"half"'),
     "missing": (lambda raw: b"\n".join(raw.split(b"\n")[:-2]) + b"\n", "30 .*29"),
     "twice": (lambda raw: raw + raw.split(b"\n")[1] + b"\n", "30 .*31"),
-    "bytes": (line(7, b"0.5,0.5,\xff\xfe,yes,0"), "line 7"),
-    "long": (line(8, b"0.5,0.5," + b"x" * 200_000 + b",yes,0"), "line 8"),
-    "quote": (line(9, b'0.5,0.5,"yes,yes,0'), "line 9"),
+    "bytes": (line(7, b"0.5,0.5,\xff\xfe,yes"), "line 7"),
+    "long": (line(8, b"0.5,0.5," + b"x" * 200_000 + b",yes"), "line 8"),
+    "quote": (line(9, b'0.5,0.5,"yes,yes'), "line 9"),
     "empty": (lambda raw: b"", ""),
 }
 
@@ -260,6 +259,21 @@ def test_damaged_file_fails_its_fold_only(run, tmp_path, name):
     assert int(karat.leaderboard(new)["failed"].iloc[0]) == 1
     lost = done.differences
     assert set(lost["task"]) == {"half"} and lost["value"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda raw: raw.replace(b"key", b"wieght", 1), 'line 1: .*"weight"'),
+        (lambda raw: raw + b"x\n", "31 rows for 30"),
+        (line(4, b"1,2"), "line 4: expected 1 cells"),
+    ],
+)
+def test_damaged_further_columns_fail_their_fold_too(run, change, message):
+    path = run.folder / "predictions" / "half" / "0" / "rows.csv"
+    path.write_bytes(change(path.read_bytes()))
+    (problem,) = karat.rescore(run).problems
+    assert str(path.parent) in problem and re.search(message, problem)
 
 
 def test_damaged_view_fails_that_view_only(run, tmp_path):

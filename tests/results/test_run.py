@@ -16,6 +16,7 @@ from karat.errors import ContractError, DataError
 from karat.models.adapters import adapt
 from karat.results.load import FrozenRun, gather_scores
 from karat.results.run import Run, collect_artifacts, earlier_runs, open_runs
+from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 
 ABOUT = {
     "model": "m",
@@ -123,10 +124,14 @@ def test_tables(run):
     run.finish()
     scores = run.folder / "scores"
     names = {path.name for path in scores.iterdir()}
-    assert names == {"m.benchmark_s.csv", "results.csv", "scores.csv"}
+    assert names == {"jobs.csv", "m.benchmark_s.csv", "results.csv", "scores.csv"}
     assert (scores / "m.benchmark_s.csv").read_bytes() == (scores / "results.csv").read_bytes()
     read = pd.read_csv(scores / "results.csv")
     assert read["result"].tolist() == pytest.approx([0.25, 1 / 3])
+    # the columns of the AutoML Benchmark, then the metrics; Karat's columns are in another table
+    assert tuple(read.columns) == (*AMLB_COLUMNS, *sorted(set(read.columns) - {*AMLB_COLUMNS}))
+    assert not set(read.columns) & {*KARAT_COLUMNS}
+    assert {*KARAT_COLUMNS} <= set(pd.read_csv(scores / "jobs.csv").columns)
     assert Run.open(run.folder).scores()["value"].tolist() == [0.25, 1 / 3]
 
 

@@ -179,6 +179,8 @@ def _what(node: Node) -> str:
 
 
 SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
+#: sections whose entries are used as soon as they are looked up
+UNREFUSED = ("suites", "datasets", "constraints")
 
 _NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
 
@@ -196,13 +198,14 @@ def singular(section: str) -> str:
 class Entry:
     """One definition as written, before inheritance.
 
-    ``replaces`` names files whose entries of the same name it replaces.
+    A ``foreign`` one is of another system's file: it replaces a supplied entry of the same name,
+    and its mistakes are the reason why it cannot be selected.
     """
 
     section: str
     name: str
     node: Node
-    replaces: tuple[str, ...] = ()
+    foreign: bool = False
 
     @property
     def abstract(self) -> bool:
@@ -244,7 +247,7 @@ class Entries:
             made = foreign.translate(root)
             self.mistakes += made.mistakes
             for section, name, node in made.entries:
-                self._add(Entry(section, name, node, replaces=foreign.replaces))
+                self._add(Entry(section, name, node, foreign=True))
         elif not isinstance(root.value, dict):
             sections = ", ".join(SECTIONS)
             text = f"must be a mapping with the sections {sections}, got {_what(root)}."
@@ -281,7 +284,7 @@ class Entries:
     def _add(self, entry: Entry) -> None:
         path = (entry.section, entry.name)
         existing = self.found.get(path)
-        if existing is not None and existing.node.file.label in entry.replaces:
+        if existing is not None and entry.foreign and existing.node.file.supplied:
             del self.found[path]
         first = self.found.setdefault(path, entry)
         if not _NAME.fullmatch(entry.name):
@@ -493,6 +496,8 @@ class Problem:
 
 
 GROUP = "karat.definitions"
+#: the folder of the library: its files are supplied, also those that a command adds
+PACKAGE = Path(__file__).parents[1]
 ENDINGS = (".yaml", ".yml")
 
 Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
@@ -542,7 +547,9 @@ def user_files(paths: Sequence[Path | str]) -> Found:
             mistakes.append(Mistake(_label(given), 0, (), "contains no .yaml or .yml file."))
         for path in chosen:
             try:
-                file = SourceFile(_label(path), path.absolute().parent)
+                ours = path.is_absolute() and path.is_relative_to(PACKAGE)
+                label = str(path.relative_to(PACKAGE.parent)) if ours else _label(path)
+                file = SourceFile(label, path.absolute().parent, supplied=ours)
                 found.setdefault(os.path.realpath(path), (file, path.read_bytes()))
             except FileNotFoundError:
                 parent = path.absolute().parent
@@ -621,8 +628,12 @@ class Definitions:
         if not abstract:
             entries = [entry for entry in entries if not entry.hidden]
             # in the files of other systems, ``refuse`` may be inherited
-            entries = [e for e in entries if not e.replaces or not self._refused(self._resolved(e))]
+            entries = [e for e in entries if not e.foreign or not self._is_refused(e)]
         return sorted(entry.name for entry in entries)
+
+    def _is_refused(self, entry: Entry) -> bool:
+        """Return whether an entry of another system's file cannot be run, for whatever reason."""
+        return bool(self._check(entry)[0].get("refuse"))
 
     @staticmethod
     def _refused(resolved: Resolved) -> bool:
@@ -641,6 +652,8 @@ class Definitions:
         entry = self._entry(section, name)
         values, mistakes = self._check(entry)
         _raise(mistakes)
+        if section in UNREFUSED and values.get("refuse"):
+            raise DefinitionError(values["refuse"])
         return copy.deepcopy({**values, "abstract": True} if entry.abstract else values)
 
     def chosen(self, section: str, name: str) -> dict[str, Any]:
@@ -713,6 +726,8 @@ class Definitions:
         from karat.config.schema import check_definition  # it imports pydantic
 
         key, resolved = (entry.section, entry.name), self._resolved(entry)
+        if entry.foreign and entry.section in UNREFUSED and self._refused(resolved):
+            return {"refuse": resolved.node.value["refuse"].plain()}, []
         complete = resolved.sound and not entry.abstract and not self._refused(resolved)
         values, problems = check_definition(entry.section, resolved.node, complete=complete)
         problems += self._unknown_names(entry, resolved.node)
@@ -720,7 +735,9 @@ class Definitions:
         for problem in problems:
             node, _ = resolved.node.nearest(problem.path)
             mistakes.append(mistake_at(node, (*key, *problem.path), problem.text, key=True))
-        return values, mistakes
+        if entry.foreign and mistakes and not entry.abstract:
+            return _refusal(entry, mistakes), []
+        return values, [] if entry.foreign else mistakes
 
     def _mistakes(self, entries: Iterable[Entry]) -> list[Mistake]:
         """Return all mistakes, parents first: an inherited mistake is reported at its parent."""
@@ -740,6 +757,16 @@ class Definitions:
             elif found is None and name not in known:
                 names = {*self.names(section), *known}
                 yield Problem(path, unknown(singular(section), name, names).messages[0])
+
+
+def _refusal(entry: Entry, mistakes: Sequence[Mistake]) -> dict[str, Any]:
+    """Return a definition that says, when it is selected, why it cannot be run."""
+    from karat.config.schema import check_definition
+
+    # what its parent lacks is said of itself
+    why = "; ".join(dict.fromkeys(map(str, mistakes)))
+    node = entry.node.renewed({"refuse": replace(entry.node, value=why, text=why)})
+    return check_definition(entry.section, node, complete=False)[0]
 
 
 def _references(section: str, node: Node) -> Iterator[tuple[str, tuple[Key, ...], str]]:

@@ -33,13 +33,12 @@ Key = str | int
 class DefinitionFormat:
     """Definition files of another system, registered in ``definition_formats``.
 
-    ``recognizes`` and ``translate`` take the root of a file; its entries may replace built-in ones
-    of the files named in ``replaces``. ``usual_metrics`` are those of its tasks, by kind.
+    ``recognizes`` and ``translate`` take the root of a file; its entries replace supplied ones of
+    the same name. ``usual_metrics`` are those of its tasks, by kind.
     """
 
     recognizes: Callable[[Node], Any]
     translate: Callable[[Node], Any]
-    replaces: tuple[str, ...]
     usual_metrics: Mapping[str, Sequence[str]]
 
 

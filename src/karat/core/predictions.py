@@ -1,7 +1,9 @@
 """Predictions and targets of a test fold, exactly as stored in ``predictions.csv``.
 
-Metrics use Predictions only, so every score can be recomputed from the file. Class labels are text
-and never changed: ``NA``, ``True``, ``0``, commas and case survive.
+That file has the columns of the AutoML Benchmark, by which its readers know the kind of task;
+further columns, such as the keys of the items, are in ``rows.csv`` next to it. Metrics use
+Predictions only, so every score can be recomputed from the files. Class labels are text and never
+changed: ``NA``, ``True``, ``0``, commas and case survive.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from karat.errors import ContractError, DataError
 #: kinds of predictions: class labels, numbers (values, similarities), item ids, cluster numbers
 ANSWERS = ("classes", "numbers", "items", "clusters")
 TRUTHS = ("classes", "numbers", "items")
-#: the columns after the target that a file may have
+#: the files of a job's predictions, and of the further columns of their rows
+FILE, ROWS_FILE = "predictions.csv", "rows.csv"
+#: the further columns; runs of earlier versions have them in ``predictions.csv``, after the target
 EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key", "gain")
 _WHOLE = ("candidates", "question", "known")
 _TEXT = ("classes", "items")
@@ -226,17 +230,26 @@ class Predictions:
     # -- the file ---------------------------------------------------------------------------
 
     def to_csv(self) -> str:
-        """Return the text of ``predictions.csv``: classes, predictions, truth, extra columns."""
-        extras = [name for name in EXTRAS if getattr(self, name) is not None]
+        """Return the text of ``predictions.csv``: classes in their order, predictions, truth.
+
+        The classes are sorted as text. The further columns are in ``rows_csv``.
+        """
         columns: list[list[str]] = []
         if self.probabilities is not None and self.probabilities.size:
             columns.append(_number_rows(self.probabilities))
         columns += [_cells(self.predictions), _cells(self.target)]
-        columns += [_cells(getattr(self, name)) for name in extras]
         classes = self.classes if self.probabilities is not None else ()
-        header = [*map(_quoted, classes), "predictions", "truth", *extras]
-        lines = map(",".join, zip(*columns, strict=True))
-        return "\n".join([",".join(header), *lines, ""])
+        return _csv([*map(_quoted, classes), "predictions", "truth"], columns)
+
+    def rows_csv(self) -> str:
+        """Return the text of ``rows.csv``: the further columns; empty if there are none."""
+        extras = [name for name in EXTRAS if getattr(self, name) is not None]
+        return _csv(extras, [_cells(getattr(self, name)) for name in extras]) if extras else ""
+
+    def files(self) -> dict[str, str]:
+        """Return the texts of the files of these predictions, by name."""
+        texts = {FILE: self.to_csv(), ROWS_FILE: self.rows_csv()}
+        return {name: text for name, text in texts.items() if text}
 
     @classmethod
     def from_csv(
@@ -247,14 +260,18 @@ class Predictions:
         truths: str,
         classes: Sequence[str] = (),
         precision: str = PRECISIONS[0],
+        rows: str = "",
     ) -> Predictions:
-        """Read ``predictions.csv``; the kinds of the columns come from the job's metadata."""
+        """Read ``predictions.csv``; the kinds of the columns come from the job's metadata.
+
+        ``rows`` is the text of ``rows.csv``.
+        """
         if precision not in PRECISIONS:
             raise DataError(
                 f"the precision of predictions must be one of {', '.join(PRECISIONS)}, "
                 f"got {precision!r}."
             )
-        header, *body = _rows(text)
+        header, columns = _columns(text)
         # a class may be named "predictions" or "truth", so use the last such pair
         pairs = [pair == ("predictions", "truth") for pair in itertools.pairwise(header)]
         if not any(pairs):
@@ -262,11 +279,15 @@ class Predictions:
                 'the predictions file has no adjacent columns "predictions" and "truth".'
             )
         at = len(pairs) - pairs[::-1].index(True)
-        columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
-        columns = columns or [np.array([], dtype=object) for _ in header]
         chances = columns[: at - 1]
         given = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
+        names, more = _columns(rows) if rows else ([], [])
+        if more and len(more[0]) != len(columns[at]):
+            raise DataError(
+                f"{ROWS_FILE} has {len(more[0]):,} rows for {len(columns[at]):,} predictions."
+            )
+        extras |= dict(zip(names, more, strict=True))
         return cls(
             predictions=columns[at - 1],
             target=columns[at],
@@ -276,6 +297,20 @@ class Predictions:
             probabilities=given,
             **{name: extras.get(name) for name in EXTRAS},
         )
+
+
+def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
+    if len(columns) == 1:  # else the line of an empty text would be that of no row
+        columns = [[cell or '""' for cell in columns[0]]]
+    lines = map(",".join, zip(*columns, strict=True))
+    return "\n".join([",".join(header), *lines, ""])
+
+
+def _columns(text: str) -> tuple[list[str], list[np.ndarray]]:
+    """Return the header and the columns of a file."""
+    header, *body = _rows(text)
+    columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
+    return header, columns or [np.array([], dtype=object) for _ in header]
 
 
 def as_text(labels: Any) -> np.ndarray:

@@ -9,6 +9,8 @@ from typing import Any
 STEP = 1_000_000
 #: seeds of models are below this number
 LIMIT = 2**31 - 1
+#: the largest seed of a run: numpy's and scikit-learn's limit
+LARGEST_SEED = 2**32 - 1
 #: largest number of fits of a fold; those of more would have the same seeds again
 MOST_SEEDS = 1000
 #: parameters of scikit-learn's estimators, and the values with which ``random_state`` has no effect
@@ -24,12 +26,22 @@ _NO_EFFECT: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def model_seed(seed: int, fold: int, replicate: int = 0) -> int:
-    """Return the seed of a model on a fold: the run's seed plus the fold, within 31 bits.
+    """Return the seed of a model on a fold: the run's seed plus the fold, as ``accepted_seed``.
 
-    >>> model_seed(42, 3), model_seed(42, 3, replicate=2)
-    (45, 2000045)
+    >>> model_seed(42, 3), model_seed(42, 3, replicate=2), model_seed(2633845682, 1)
+    (45, 2000045, 2633845683)
     """
-    return (seed + fold + STEP * replicate) % LIMIT
+    wanted = seed + fold + STEP * replicate
+    return accepted_seed(wanted) if seed > LIMIT else wanted % LIMIT
+
+
+def accepted_seed(seed: int) -> int:
+    """Return a seed that models accept: within 31 bits if it can be, else within 32 bits.
+
+    >>> accepted_seed(7), accepted_seed(2**31 - 1), accepted_seed(2**31), accepted_seed(2**32)
+    (7, 0, 2147483648, 0)
+    """
+    return seed % LIMIT if seed <= LIMIT else seed % (LARGEST_SEED + 1)
 
 
 def replicate_of(about: Mapping[str, Any]) -> int:

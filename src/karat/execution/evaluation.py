@@ -15,7 +15,7 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
-from karat.core.replicates import MOST_SEEDS
+from karat.core.replicates import LARGEST_SEED, MOST_SEEDS
 from karat.core.task import Suite, Task, wrong_folds
 from karat.data.arrays import data_from_arrays, is_table_like
 from karat.data.download_display import shown_downloads
@@ -38,6 +38,8 @@ from karat.results.load import FrozenRun, reason_nothing_ran
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 
+#: the largest number of rows, workers or folds
+LARGEST_COUNT = 2**31 - 1
 ENGINES = ("local", "dask")
 #: the constraint's keys for the fields of Limits, in their order
 LIMITS = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
@@ -404,18 +406,18 @@ def make_options(given: Mapping[str, Any]) -> Options:
     options = build("evaluate", Options, given, {})
     rows = () if options.max_rows is None else (options.max_rows,)
     messages = [
-        f"{name} must be an integer from {least} to {2**31 - 1}, got {value!r}."
-        for name, least, values in (
-            ("workers", 0, (options.workers,)),
-            ("seed", 0, (options.seed,)),
-            ("max_rows", 2, rows),
-            ("inference", 1, options.inference),
-            ("only_folds", 0, options.only_folds or ()),
+        f"{name} must be an integer from {least} to {most}, got {value!r}."
+        for name, least, most, values in (
+            ("workers", 0, LARGEST_COUNT, (options.workers,)),
+            ("seed", 0, LARGEST_SEED, (options.seed,)),
+            ("max_rows", 2, LARGEST_COUNT, rows),
+            ("inference", 1, LARGEST_COUNT, options.inference),
+            ("only_folds", 0, LARGEST_COUNT, options.only_folds or ()),
         )
         for value in values
         if isinstance(value, bool)
         or not isinstance(value, Integral)
-        or not least <= int(value) < 2**31
+        or not least <= int(value) <= most
     ]
     messages += [wrong_folds(options.folds)] if wrong_folds(options.folds) else []
     messages += [*_wrong_seeds(options), *_wrong_budget(options)]

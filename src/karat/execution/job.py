@@ -508,6 +508,7 @@ def run_job(job: Job, store: ObjectStore) -> Outcome:
         output.write(broken.log)
     record["replaced"] = guard.replaced(foreign=attempt.ran_foreign_code())[:MOST_REPLACED]
     record.update(attempt.meter.costs(), embed_seconds=job.embed_seconds, utc=_now())
+    record.update(attempt.durations)
     if output.getvalue():
         attempt.files["log.txt"] = output.getvalue()
     return Outcome(record, attempt.files, attempt.artifacts)
@@ -559,6 +560,8 @@ class _Attempt:
         self.meter = Meter()
         self.files: dict[str, str] = {}
         self.artifacts: dict[str, bytes] = {}
+        #: seconds that a model has measured itself, instead of those around its calls
+        self.durations: dict[str, float] = {}
         self.record = new_record(job.spec, self.model.name, self.task)
         self.record.update(fold=job.fold, repeat=0, seed=job.model_seed)
         self.record.update(replicate_fact(job.replicate))
@@ -665,7 +668,9 @@ class _Attempt:
         if job.broken is not None:
             raise BrokenEmbedding(job.broken)
         limits = job.limits.as_params() if job.limits else {}
-        model = dataclasses.replace(self.model, limits={**limits, "optimize": task.metrics[0]})
+        facts = {"job_task": task.name, "job_fold": job.fold, "job_metrics": list(task.metrics)}
+        limits = {**limits, "optimize": task.metrics[0], **facts}
+        model = dataclasses.replace(self.model, limits=limits)
         if model.role == "predictor":
             return PredictorSolver(model, job.model_seed, self._share_prepared)
         used = dict(task.probe)  # type: ignore[arg-type]
@@ -707,10 +712,14 @@ class _Attempt:
         record, fitted = self.record, solver.fitted()
         record["models"] = getattr(fitted, "models_count_", None)
         try:
-            if self.model.artifacts:
-                self.artifacts, notes = collect_artifacts(fitted, self.model.artifacts)
+            # a model may have written some that its definition does not name
+            if wanted := (*self.model.artifacts, *getattr(fitted, "artifacts_made_", ())):
+                self.artifacts, notes = collect_artifacts(fitted, wanted)
                 record["notes"] += notes
-            if self.job.batches and "tokens" not in (self.job.usage or {}):
+            self.durations = dict(getattr(fitted, "durations_", {}))
+            if self.job.batches and getattr(fitted, "trains_to_predict", False):
+                record["notes"].append("inference was not timed: it is part of the training")
+            elif self.job.batches and "tokens" not in (self.job.usage or {}):
                 seed = self.job.model_seed
                 record["inference"] = inference_seconds(solver.infer, test, self.job.batches, seed)
                 record["notes"] += [
@@ -790,8 +799,8 @@ class _Attempt:
     def _store(self, view: View, stored: Predictions, answers: Answers, test: Dataset) -> None:
         """Keep the files of a view: predictions, their metadata, and items without a vector."""
         folder = "" if view == CLEAN else f"{view.name}/"
-        self.files[f"{folder}predictions.csv"] = stored.to_csv()
-        self.files[f"{folder}metadata.json"] = self._metadata(answers, test)
+        self.files |= {f"{folder}{name}": text for name, text in stored.files().items()}
+        self.files[f"{folder}metadata.json"] = self._metadata(answers, test, folder)
         if answers.missing:
             self.files[f"{folder}missing.txt"] = "\n".join(answers.missing) + "\n"
 
@@ -849,7 +858,7 @@ class _Attempt:
         job = self.job
         return solver.answer(shown, lambda v: corrupt_vectors(v, view, job.seed, job.fold))
 
-    def _metadata(self, answers: Answers, test: Dataset) -> str:
+    def _metadata(self, answers: Answers, test: Dataset, folder: str) -> str:
         predictions = answers.predictions
         classes = test.kind == "classification"
         kind = "binary" if len(test.classes) == 2 else "multiclass"
@@ -869,8 +878,39 @@ class _Attempt:
             **({} if predictions.precision == "float64" else {"precision": predictions.precision}),
             **({} if test.positive is None else {"positive": str(test.positive)}),
             "coverage": answers.coverage,
+            **self._amlb_metadata(test, folder),
         }
-        return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False)
+        return json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+
+    def _amlb_metadata(self, test: Dataset, folder: str) -> dict[str, Any]:
+        """Return the facts that the AutoML Benchmark's readers expect.
+
+        Paths are relative to the run folder, and what differs between equal runs is null: the
+        command, and how much of the machine a job without limits may use.
+        """
+        job, limits = self.job, self.job.limits or Limits()
+        place = f"predictions/{safe_name(self.task.name)}/{job.fold}/{folder}"
+        number = test.about.get("openml_task")
+        unknown = ("tag", "command", "git_info", "input_dir")
+        return {
+            "name": self.task.name,
+            "framework_params": dict(self.model.params),
+            "framework_version": self.model.version,
+            "openml_task_id": None if number is None else int(number),
+            "test_server": False,
+            "job_timeout_seconds": limits.deadline,
+            "max_runtime_seconds": limits.seconds,
+            "cores": limits.cores,
+            "max_mem_size_mb": limits.memory_mb,
+            "min_vol_size_mb": -1,
+            **dict.fromkeys(unknown),
+            "output_dir": ".",
+            "output_predictions_file": f"{place}predictions.csv",
+            "output_metadata_file": f"{place}metadata.json",
+            "measure_inference_time": bool(job.batches),
+            "ext": {},
+            "quantile_levels": [],
+        }
 
 
 def _values(nested: Any) -> Iterator[Any]:

@@ -67,8 +67,11 @@ PRELOADED = (
     "sklearn.model_selection",
     "sklearn.preprocessing",
 )
-#: modules that the main process and workers use
+#: those that every job needs, whatever its model uses
+NEEDED = ("karat.execution.runner", "karat.metrics.supervised", "pydantic_core")
+#: modules that the main process and workers use, and those of them that every job needs
 SHARED = ("joblib", "karat.models.automl", "pydantic_core", "scipy.special")
+SHARED_BY_ALL = SHARED[:-1]
 _START_TEMPLATE = (
     "from karat.execution.workers import serve_jobs, serve_template; "
     "serve_template({}); serve_jobs()"
@@ -89,11 +92,11 @@ class Template:
     _current: Template | None = None
     _lock = threading.Lock()
 
-    def __init__(self, *, copied: bool = False) -> None:
+    def __init__(self, *, copied: bool = False, preload: bool = True) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             if copied:
-                self.process: Any = _Copied(theirs, ours)
+                self.process: Any = _Copied(theirs, ours, preload)
             else:
                 self.process = subprocess.Popen(
                     [sys.executable, "-c", _START_TEMPLATE.format(theirs.fileno())],
@@ -118,15 +121,16 @@ class Template:
             return found
 
     @classmethod
-    def copy_this_process(cls) -> None:
+    def copy_this_process(cls, *, preload: bool = True) -> None:
         """Start the template as a copy of this process, which has loaded no code of the user.
 
         It need not import again what this process has imported. If this process has threads, it
-        cannot be copied, and the first worker starts the template.
+        cannot be copied, and the first worker starts the template. Without ``preload`` it loads
+        nothing else: a single worker loads what its model uses.
         """
-        list(map(importlib.import_module, SHARED))
+        list(map(importlib.import_module, SHARED if preload else SHARED_BY_ALL))
         if cls._current is None and threading.active_count() == 1:
-            cls._current = found = cls(copied=True)
+            cls._current = found = cls(copied=True, preload=preload)
             atexit.register(found.close)
 
     def fork(self) -> Forked:
@@ -157,7 +161,7 @@ class Template:
 class _Copied:
     """A copy of this process that runs as the template, with the methods of Popen used here."""
 
-    def __init__(self, theirs: socket.socket, ours: socket.socket) -> None:
+    def __init__(self, theirs: socket.socket, ours: socket.socket, preload: bool) -> None:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
@@ -166,7 +170,7 @@ class _Copied:
             warnings.simplefilter("ignore", DeprecationWarning)  # BLAS threads survive a fork
             self.pid = os.fork()
         if self.pid == 0:
-            _run_as_template(theirs, ours)
+            _run_as_template(theirs, ours, preload)
 
     def poll(self, options: int = os.WNOHANG) -> int | None:
         """Return the exit code, or None while the process runs."""
@@ -204,7 +208,7 @@ def _release_files(kept: set[int]) -> None:
     os.close(empty)
 
 
-def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
+def _run_as_template(theirs: socket.socket, ours: socket.socket, preload: bool) -> NoReturn:
     """Run a copy of the main process as the template, as a new Python would."""
     try:
         ours.close()
@@ -221,9 +225,9 @@ def _run_as_template(theirs: socket.socket, ours: socket.socket) -> NoReturn:
         logger.handlers.clear()
         logger.setLevel(logging.NOTSET)
         sys.argv = ["-c"]
-        serve_template(theirs.detach())
+        serve_template(theirs.detach(), preload=preload)
 
-        serve_jobs()
+        serve_jobs(PRELOADED if preload else NEEDED)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -266,14 +270,14 @@ class Forked:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def serve_template(descriptor: int) -> None:
+def serve_template(descriptor: int, *, preload: bool = True) -> None:
     """Run as the template: fork a worker for every message; only a worker returns from here."""
     control, parent = socket.socket(fileno=descriptor), os.getppid()
     control.set_inheritable(False)
     awake, alarm = _wakeup_pipe()
     end_with_parent(signal.SIGTERM)
     adopt_orphans()
-    _load_libraries()
+    _load_libraries(preload)
     workers: dict[int, int] = {}
     while os.getppid() == parent:
         readable = select.select([control.fileno(), awake], [], [])[0]
@@ -300,15 +304,16 @@ def serve_template(descriptor: int) -> None:
     os._exit(0)
 
 
-def _load_libraries() -> None:
+def _load_libraries(preload: bool) -> None:
     """Load what jobs use, and compute what every worker would compute in its first job."""
     gc.disable()
-    list(map(importlib.import_module, PRELOADED))
-    from sklearn.dummy import DummyClassifier
+    if preload:
+        list(map(importlib.import_module, PRELOADED))
+        from sklearn.dummy import DummyClassifier
 
+        DummyClassifier().fit([[0.0], [1.0]], [0, 1])  # it looks for plugins of dataframes
     from karat.execution.diagnostics import guard
 
-    DummyClassifier().fit([[0.0], [1.0]], [0, 1])  # it looks for plugins of dataframes
     guard.prepare()
     _thread_pools(len(sys.modules))
     gc.freeze()  # workers share the memory of these objects with this process
@@ -711,8 +716,11 @@ def _cause(code: int, output: str) -> str:
     return f"the worker was ended by {name}{hint}"
 
 
-def serve_jobs() -> None:
-    """Run as a worker: read jobs from standard input, write answers to standard output."""
+def serve_jobs(preloaded: Sequence[str] = PRELOADED) -> None:
+    """Run as a worker: read jobs from standard input, write answers to standard output.
+
+    It first loads the ``preloaded`` modules, so that the time of the first job does not count them.
+    """
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
@@ -727,7 +735,7 @@ def serve_jobs() -> None:
     function: Callable[[Any, ObjectStore], Any] = load_object(work)
     store = ObjectStore(Path(folder))
     register_user_components(store.get("parts"))
-    list(map(importlib.import_module, PRELOADED))
+    list(map(importlib.import_module, preloaded))
     _send(answers, "ready")
     store.put("report", lambda event: _send(answers, event))
     with one_thread(), contextlib.suppress(EOFError):

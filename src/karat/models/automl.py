@@ -103,23 +103,25 @@ class ConstantPredictor(Parameterized):
 
     def fit(self, X: Any, y: np.ndarray) -> ConstantPredictor:
         """Compute the shares or the average."""
-        from sklearn.dummy import DummyClassifier, DummyRegressor
-
+        y = np.asarray(y)
         if self.kind == "regression":
-            self.constant_ = DummyRegressor(strategy=self.average).fit(np.zeros((len(y), 1)), y)
+            summed = np.median if self.average == "median" else np.average
+            self.constant_ = float(summed(y[:, None], axis=0)[0])  # as scikit-learn's dummies
             return self
-        self.constant_ = DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
-        self.classes_ = self.constant_.classes_
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.shares_ = counts / len(y)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the same prediction for every item."""
-        return np.asarray(self.constant_.predict(np.zeros((len(X), 1))))
+        if self.kind == "regression":
+            return np.full(len(X), self.constant_)
+        return np.repeat(self.classes_[[self.shares_.argmax()]], len(X))
 
     @available_if(lambda self: self.kind != "regression")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the same probabilities for every item."""
-        return np.asarray(self.constant_.predict_proba(np.zeros((len(X), 1))))
+        return np.tile(self.shares_, (len(X), 1))
 
 
 class PreparedTable(OneHotTable):

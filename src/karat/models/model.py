@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.core.embeddings import Variant, too_many_dimensions
-from karat.core.replicates import LIMIT, replicate_name, seed_parameters
+from karat.core.replicates import accepted_seed, replicate_name, seed_parameters
 from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
 
 
@@ -54,6 +54,10 @@ class Parameterized:
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 found |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
         return found
+
+    def nested(self) -> bool:
+        """Return whether a parameter has parameters itself."""
+        return any(hasattr(value, "get_params") for value in self.get_params(deep=False).values())
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters, ``name__inner`` those of a parameter, and return the object."""
@@ -327,7 +331,7 @@ class Model:
             given = getattr(self.prototype, "__dict__", {})
         values = {"kind": kind, **self.limits}
         params = {name: values[name] for name in values if name in given and given[name] is None}
-        params |= dict.fromkeys(seed_parameters(self.prototype), seed % LIMIT)
+        params |= dict.fromkeys(seed_parameters(self.prototype), accepted_seed(seed))
         if self.stateless and not params:
             return self.prototype
         made = _copy(self.prototype)
@@ -386,6 +390,9 @@ def _weight_parameter(estimator: Any) -> str | None:
 def _copy(prototype: Any) -> Any:
     if not hasattr(prototype, "get_params"):
         return copy.deepcopy(prototype)
+    if isinstance(prototype, Parameterized) and not prototype.nested():
+        # as scikit-learn's clone, which takes longer to import than many jobs
+        return type(prototype)(**copy.deepcopy(prototype.get_params(deep=False)))
     from sklearn.base import clone
 
     try:

@@ -26,7 +26,16 @@ from karat import __version__
 from karat.core.formatting import count
 from karat.core.metric_names import canonical_metric
 from karat.core.notebook import displayed
-from karat.core.predictions import ANSWERS, EXTRAS, PRECISIONS, TEXT_EXTRAS, TRUTHS, Predictions
+from karat.core.predictions import (
+    ANSWERS,
+    EXTRAS,
+    FILE,
+    PRECISIONS,
+    ROWS_FILE,
+    TEXT_EXTRAS,
+    TRUTHS,
+    Predictions,
+)
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, score
@@ -44,17 +53,22 @@ def read_predictions_checked(run: Run, record: Mapping[str, Any], view: View) ->
     """Return the predictions of a job on a view; errors name the file and the line."""
     folder = run._view_folder(record["task"], record["fold"], view.name)
     facts = _facts(folder / "metadata.json")
-    path = folder / "predictions.csv"
+    path, beside = folder / FILE, folder / ROWS_FILE
     text = _text(path)
+    rows = _text(beside) if beside.exists() else ""
     try:
-        found = Predictions.from_csv(text, **facts)
+        found = Predictions.from_csv(text, **facts, rows=rows)
     except (KaratError, ValueError) as error:
+        if rows and (mistake := _mistake_beside(rows)):
+            raise DataError(f"{beside}{mistake}") from error
         try:
             mistake = _first_mistake(text, facts)
         except DataError as damage:
             mistake = f", {damage}."
         raise DataError(f"{path}{mistake or f': {error}'}") from error
     _check_columns(path, text, facts)
+    if rows:
+        _check_extras(beside, next(_rows(rows))[1])
     _check_labels(path, text, found)
     _check_probabilities(path, text, found)
     _check_questions(path, found, record, view)
@@ -107,14 +121,29 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _first_mistake(text: str, facts: Mapping[str, Any]) -> str:
     """Return the first mistake after a comma and its line, or an empty text."""
-    rows = _rows(text)
-    _, header = next(rows, (1, []))
+    header = next(_rows(text), (1, []))[1]
     numbers: list[int] = []
     if (at := _truth(header)) is not None:
         kinds = {at - 1: facts["answers"], at: facts["truths"]}
         labels = {place for place, kind in kinds.items() if kind in ("classes", "items")}
         labels |= {p for p in range(at + 1, len(header)) if header[p] in TEXT_EXTRAS}
         numbers = [place for place in range(len(header)) if place not in labels]
+    return _wrong_cell(text, numbers)
+
+
+def _mistake_beside(text: str) -> str:
+    """Return the first mistake in ``rows.csv`` as ``_first_mistake`` does."""
+    try:
+        header = next(_rows(text), (1, []))[1]
+        return _wrong_cell(text, [at for at, n in enumerate(header) if n not in TEXT_EXTRAS])
+    except DataError as damage:
+        return f", {damage}."
+
+
+def _wrong_cell(text: str, numbers: list[int]) -> str:
+    """Return the first row with a wrong number of cells, or the first cell that is no number."""
+    rows = _rows(text)
+    _, header = next(rows, (1, []))
     for line, row in rows:
         if len(row) != len(header):
             return f", line {line}: expected {len(header)} cells as in the header, got {len(row)}."
@@ -141,6 +170,10 @@ def _check_columns(path: Path, text: str, facts: Mapping[str, Any]) -> None:
             f"{path}, line 1: the columns before predictions are {_listed(labels)}, but the "
             f"classes in metadata.json are {_listed(facts['classes'])}."
         )
+    _check_extras(path, extras)
+
+
+def _check_extras(path: Path, extras: list[str]) -> None:
     for name in extras:
         if name not in EXTRAS or extras.count(name) > 1:
             what = "duplicate" if name in EXTRAS else "unknown"
@@ -276,7 +309,7 @@ class Rescored:
                 if view_of(view) != CLEAN:
                     shutil.rmtree(folder, ignore_errors=True)
                     continue
-                for name in ("predictions.csv", "metadata.json", "missing.txt", "sample.csv"):
+                for name in (FILE, ROWS_FILE, "metadata.json", "missing.txt", "sample.csv"):
                     (folder / name).unlink(missing_ok=True)
         made.finish()
         return made

@@ -6,11 +6,13 @@
         run.json                                  the plan: model, tasks, seed, versions
         jobs/<task>.<fold>.json                   one record per finished job
         jobs/imported.jsonl                       the records of an imported run, one per line
-        predictions/<task>/<fold>/predictions.csv, metadata.json, missing.txt
+        predictions/<task>/<fold>/predictions.csv, rows.csv, metadata.json, missing.txt
         items/<dataset>-<hash>.csv.gz             keys and texts or cells of the test items
         missing/<task>.txt                        items without a vector, over all folds
         logs/<task>/<fold>.txt                    warnings, output and traceback
-        scores/results.csv, scores.csv            tables, built from the records
+        scores/results.csv, <model>.benchmark_<suite>.csv   one row per job, as the AutoML
+                                                  Benchmark writes them
+        scores/jobs.csv, scores.csv               tables of all facts and of all scores
         scores/jobs.columns                       all records in one file, of a large run
         <kind>/<task>/<fold>/                     artifacts that the model's definition names
 
@@ -42,7 +44,7 @@ import pandas as pd
 
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.notebook import facts_html
-from karat.core.predictions import Predictions
+from karat.core.predictions import FILE, ROWS_FILE, Predictions
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
@@ -51,6 +53,7 @@ from karat.results.tables import (
     NEEDED,
     WHOLE_COLUMNS,
     ItemTable,
+    amlb_columns,
     check_about,
     check_record,
     csv_text,
@@ -112,6 +115,15 @@ def _contents(name: str, content: Any) -> dict[str, bytes]:
     raise ContractError(
         f'artifact "{name}" must be str, bytes, DataFrame or Path, got {type(content).__name__}.'
     )
+
+
+def read_rows(folder: Path) -> str:
+    """Return the further columns of a job's predictions, which it may not have."""
+    try:
+        with (folder / ROWS_FILE).open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 SCHEMA = 1
@@ -370,7 +382,9 @@ class Run:
     ) -> None:
         write_compact(self.folder, stamp or stamp_records(self.folder), made)
         scores = self.folder / "scores"
-        text = csv_text(results_columns(self.about, records), WHOLE_COLUMNS)
+        every = results_columns(self.about, records)
+        write_atomic(scores / "jobs.csv", csv_text(every, WHOLE_COLUMNS))
+        text = csv_text(amlb_columns(self.about, every), WHOLE_COLUMNS)
         write_atomic(scores / "results.csv", text)
         stem = safe_name(f"{self.about['model']}.benchmark_{self.about['suite']}")
         write_atomic(scores / f"{stem}.csv", text)
@@ -461,7 +475,7 @@ class Run:
         return scores_table(self.records())
 
     def results(self) -> pd.DataFrame:
-        """Return one row per job and view, in the layout of the AutoML Benchmark."""
+        """Return one row per job and view: the columns of ``jobs.csv``."""
         return results_table(self.about, self.records())
 
     def predictions(
@@ -477,10 +491,11 @@ class Run:
         folder = self._view_folder(task, fold, view)
         with self._explain_missing(task, fold, view):
             facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-            with (folder / "predictions.csv").open(encoding="utf-8", newline="") as file:
+            with (folder / FILE).open(encoding="utf-8", newline="") as file:
                 text = file.read()
         kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
-        return Predictions.from_csv(text, **kinds, precision=facts.get("precision", "float64"))
+        precision = facts.get("precision", "float64")
+        return Predictions.from_csv(text, **kinds, precision=precision, rows=read_rows(folder))
 
     def missing(self, task: str) -> list[str]:
         """Return the items of a task without a vector, over all folds."""

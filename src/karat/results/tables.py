@@ -1,9 +1,10 @@
 """The tables of a run, built from its records, and what ``run.json`` and a record must contain.
 
-``results.csv`` has the columns of the AutoML Benchmark, then the metrics in alphabetical order,
-then Karat's columns. ``scores.csv`` is the tidy table with one row per score. An item table,
+``results.csv`` has one row per job with the columns of the AutoML Benchmark, then the metrics in
+alphabetical order. ``jobs.csv`` has one row per job and view, with Karat's columns after these.
+``scores.csv`` is the tidy table with one row per score. An item table,
 ``items/<dataset>-<hash>.csv.gz``, has the texts or cells of a dataset's test items; its first
-column is the key that ``predictions.csv`` has for each row, and missing cells are empty.
+column is the key that ``rows.csv`` has for each row, and missing cells are empty.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ SCORE_COLUMNS = (
 WHOLE_COLUMNS = (
     *("fold", "seed", "repeat", "dimensions", "vector_bytes", "train_questions", "questions"),
 )
+#: prefix of the message of a job that was declined, in ``results.csv``
+DECLINED = "Declined: "
 #: status of jobs that were not run because the model was eliminated in a race
 ELIMINATED = "eliminated"
 #: epoch of a final score; scores during training have the epochs 1, 2, ...
@@ -119,6 +122,30 @@ def results_columns(
     timings = [f"inference_{size}_seconds" for size in batches]
     columns = (*AMLB_COLUMNS, *metrics, *KARAT_COLUMNS, *usage, *timings)
     return {name: found[name] for name in columns}
+
+
+def amlb_columns(about: Mapping[str, Any], every: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the columns of the AutoML Benchmark for one row per job, of ``results_columns``.
+
+    The row of a job is that of the clean data; the parameters are those of its files, a Python
+    literal, and a job that was declined says so.
+    """
+    jobs: dict[tuple[Any, ...], int] = {}
+    views = zip(every["task"], every["fold"], every["corruption"], every["status"], strict=True)
+    for place, (task, fold, corruption, _) in enumerate(views):
+        if not corruption:
+            jobs.setdefault((task, fold), place)
+    known = {*KARAT_COLUMNS, *USAGE_COLUMNS, *COUNT_COLUMNS}
+    names = [each for each in every if each not in known and not each.startswith("inference_")]
+    params = repr(about["params"]) if about["params"] else ""
+    columns = {name: [every[name][place] for place in jobs.values()] for name in names}
+    states = [every["status"][place] for place in jobs.values()]
+    columns["params"] = [params] * len(jobs)
+    columns["info"] = [
+        f"{DECLINED}{info}" if state == "declined" else info
+        for info, state in zip(columns["info"], states, strict=True)
+    ]
+    return columns
 
 
 def _inference(pairs: Sequence[tuple[Mapping[str, Any], Any]], size: str) -> list[Any]:

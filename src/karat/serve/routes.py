@@ -39,6 +39,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from karat import __version__
+from karat.core.predictions import ROWS_FILE
 from karat.errors import FAILURES, DataError, KaratError, did_you_mean
 from karat.results.tables import SCORE_COLUMNS
 from karat.serve.guard import (
@@ -539,15 +540,25 @@ def get_predictions(run: RunName, query: Queried[PredictionsQuery], service: Sha
             return max(sum(1 for _ in csv.reader(file)) - 1, 0)
 
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file)
-            columns = next(reader, [])
-            rows = list(itertools.islice(reader, query.offset, query.offset + query.limit))
+        columns, rows = _window(path, query)
+        beside = path.with_name(ROWS_FILE)
+        if beside.is_file():  # the further columns, such as the keys of the items
+            names, more = _window(beside, query)
+            columns += names
+            rows = [[*one, *other] for one, other in zip(rows, more, strict=True)]
         total = service.cached(("rows", str(path), file_stamp(path)), count)
     except (csv.Error, ValueError) as error:
         raise ApiError(422, "the file is damaged", "karat rescore shows where") from error
     page = {"total": total, "offset": query.offset, "items": rows}
     return Json({**page, "columns": columns, **facts})
+
+
+def _window(path: Path, query: PredictionsQuery) -> tuple[list[str], list[list[str]]]:
+    """Return the header of a file and the wanted rows."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        columns = next(reader, [])
+        return columns, list(itertools.islice(reader, query.offset, query.offset + query.limit))
 
 
 @endpoint("GET", "/runs/{run}/predictions.csv", None, "text/csv")

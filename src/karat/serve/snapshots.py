@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__
 from karat.core.files import safe_name
+from karat.core.predictions import FILE, ROWS_FILE
 from karat.errors import FAILURES, DataError, KaratError
 from karat.results.load import FrozenRun, status_row
 from karat.results.run import is_job_file, read_job_file
@@ -234,7 +235,7 @@ class ServedRun(FrozenRun):
 
     def _view_folder(self, task: str, fold: int, view: str) -> Path:
         folder = super()._view_folder(task, fold, view)
-        for name in ("predictions.csv", "metadata.json"):
+        for name in (FILE, ROWS_FILE, "metadata.json"):
             self._check_inside(folder / name)
         return folder
 

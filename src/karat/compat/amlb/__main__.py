@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -12,7 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from karat.compat.amlb.definitions import Overrides, files_of, read_config, read_overrides
+from karat.compat.amlb.definitions import (
+    USER_FRAMEWORK,
+    Overrides,
+    built_in_files,
+    files_of,
+    read_config,
+    read_overrides,
+)
 from karat.compat.amlb.result_files import keep_scores
 from karat.config.catalog import Catalog
 from karat.core.task import Suite, Task
@@ -20,6 +29,7 @@ from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
 from karat.execution.runner import Stopped, choose_progress
+from karat.execution.workers import Template
 from karat.models.model import Model
 from karat.reporting.terminal import print_idle_models, show_runs
 
@@ -44,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     add("-t", "--task", nargs="*", default=[], metavar="TASK", help="Only these tasks.")
     add("-f", "--fold", nargs="*", type=int, default=[], metavar="N", help="Only these folds.")
     add("-i", "--indir", type=Path, metavar="DIR", help="Folder of data files.")
-    add("-o", "--outdir", type=Path, default=Path("results"), metavar="DIR")
+    add("-o", "--outdir", type=Path, metavar="DIR", help="Folder of the runs.  [results]")
     add("-u", "--userdir", type=Path, metavar="DIR", help=f"Definition files.  [{HOME}]")
     add("-p", "--parallel", type=int, default=1, metavar="N", help="Number of parallel jobs.")
     add("-s", "--setup", default="auto", choices=["auto", "skip", "force", "only"])
@@ -68,13 +78,27 @@ def amlb(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     _check_supported(given)
     _print_notes(given)
+    changes = _changes(given)
+    given.outdir = given.outdir or Path(_placed(given, changes, "output_dir") or "results")
     folders = [each for each in (given.indir, given.userdir) if each is not None]
+    if (data := _placed(given, changes, "input_dir")) and given.indir is None:
+        folders += [Path(data)] if Path(data).is_dir() else []
     with _data_folders(folders), shown_downloads(_level(given.logging) > 0):
-        return _run(given, _changes(given))
+        return _run(given, changes)
+
+
+def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | None:
+    """Return a folder of their configuration with its placeholder filled."""
+    folder = changes.folders.get(key)
+    user = given.userdir or HOME.expanduser()
+    return None if folder is None else os.path.expanduser(folder.replace("{user}", str(user)))
 
 
 def _run(given: argparse.Namespace, changes: Overrides) -> int:
     catalog, name = _catalog(given)
+    if given.parallel and sys.platform == "linux":
+        # one worker loads only what its model uses
+        Template.copy_this_process(preload=given.parallel > 1)
     model = _model(catalog, given.framework, changes)
     suite = _suite(catalog, name, given.task)
     tasks = tuple(_changed(task, changes) for task in suite)
@@ -197,7 +221,8 @@ def _catalog(given: argparse.Namespace) -> tuple[Catalog, str]:
     folder = given.userdir or HOME.expanduser()
     if given.userdir is not None or folder.is_dir():
         files += files_of(folder, name)
-    return Catalog(files), name
+    # the user's entries replace those that come with the command
+    return Catalog([*built_in_files(name), *files]), name
 
 
 def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:
@@ -208,7 +233,14 @@ def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:
         framework = framework if tag[:1].isupper() else name
     alike = [name for name in names if name.lower() == framework.lower()]
     chosen = framework if framework in names or not alike else alike[0]
-    return catalog.model(chosen, params=changes.params)
+    definition = catalog.definitions.get("models", chosen) if chosen in names else {}
+    if definition.get("use") != USER_FRAMEWORK:
+        return catalog.model(chosen, params=changes.params)
+    nested = {"framework_params": changes.params} if changes.params else {}
+    model = catalog.model(chosen, params=nested)
+    params = dict(model.params.get("framework_params") or {})
+    version = model.params.get("framework_version") or model.version
+    return replace(model, params=params, version=str(version))
 
 
 def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:
@@ -225,6 +257,8 @@ def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:
 
 def main() -> None:
     """Run the command line; an error is a message on standard error and exit code 2."""
+    atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
+    gc.freeze()  # what is loaded by now stays
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

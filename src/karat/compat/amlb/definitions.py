@@ -32,10 +32,8 @@ from karat.config.yaml_files import (
     Key,
     Mistake,
     Node,
-    SourceFile,
     describe_value,
     mistake_at,
-    read_yaml,
 )
 from karat.core import registry
 from karat.core.columns import infer_kind, require_columns
@@ -57,8 +55,6 @@ FRAMEWORK_KEYS = (
     *("extends", "abstract", "removed", "module", "params", "description", "project", "refs"),
     *INSTALLING,
 )
-#: built-in files whose entries may be replaced by their files
-REPLACED = ("karat/config/builtin/models_automl.yaml", "karat/config/builtin/constraints.yaml")
 #: the supported frameworks, in lower case, and the abstract model of each
 MODULES = {
     f"frameworks.{name.lower()}": f"frameworks.{name}"
@@ -67,6 +63,13 @@ MODULES = {
         *("flaml", "AutoGluon"),
     )
 }
+
+#: the model that runs a module of the user's folder
+USER_FRAMEWORK = "karat.compat.amlb.user_frameworks:UserFramework"
+#: parameters of their wrappers that have an effect here, without the underscore
+WRAPPER_PARAMS = ("step_size", "memory_margin", "k_folds")
+#: values of ``enabled`` that mean no
+NOT_ENABLED = ("false", "no", "off", "n", "f", "0")
 
 Made = tuple[str, str, Node]
 
@@ -87,6 +90,19 @@ class Translation:
                 text = f"unknown key of the AutoML Benchmark.{near}"
                 self.mistakes.append(mistake_at(child, (*path, key), text, key=True))
 
+    def refusals(self, section: str, name: str) -> str:
+        """Return the mistakes of an entry as the reason why it cannot be selected."""
+        return "; ".join(str(each) for each in self.mistakes if each.path[:2] == (section, name))
+
+    def refuse_mistaken(self) -> None:
+        """Replace the entries with mistakes by their reasons: no mistake stops the others."""
+        for place, (section, name, node) in enumerate(self.entries):
+            if why := self.refusals(section, name):
+                entry: dict[Key, Any] = {"refuse": why}
+                self.entries[place] = (section, name, plain_node(entry, node))
+        refused = {(section, name) for section, name, _ in self.entries}
+        self.mistakes = [each for each in self.mistakes if each.path[:2] not in refused]
+
     def wrong(self, node: Node, path: tuple[Key, ...], wanted: str) -> None:
         """Report a value of the wrong type."""
         text = f"must be {wanted}, got {describe_value(node.value, node.text)}."
@@ -94,7 +110,7 @@ class Translation:
 
 
 def shape_of(root: Node) -> str:
-    """Return ``"benchmark"``, ``"frameworks"``, ``"constraints"`` or ``""``.
+    """Return ``"benchmark"``, ``"frameworks"``, ``"constraints"``, ``"configuration"`` or ``""``.
 
     >>> from karat.config.yaml_files import SourceFile, read_yaml
     >>> def shape(text): return shape_of(read_yaml(text.encode(), SourceFile("my.yaml"))[0])
@@ -107,6 +123,8 @@ def shape_of(root: Node) -> str:
         known = {"name", "openml_task_id", "openml_dataset_id", "dataset"}
         tasks = [n for n in root.value if isinstance(n.value, dict) and known & n.value.keys()]
         return "benchmark" if tasks and len(tasks) == len(root.value) else ""
+    if set(root.value) & {*CONFIG_ONLY} and set(root.value) <= {*UNUSED, *EFFECTIVE}:
+        return "configuration"
     entries = [n for n in root.value.values() if isinstance(n.value, dict)]
     if len(entries) < len(root.value):
         return ""
@@ -128,6 +146,12 @@ def translate(root: Node) -> Translation:
     shape = shape_of(root)
     if shape == "benchmark":
         add_benchmark(made, root, PurePath(root.file.label).stem)
+    elif shape == "configuration":
+        text = (
+            "is a configuration of the AutoML Benchmark, without definitions: pass it as "
+            "-X config=FILE, or its folder as -u."
+        )
+        made.mistakes.append(mistake_at(root, (), text))
     elif shape == "constraints":
         for name, node in root.value.items():
             path = ("constraints", str(name))
@@ -137,10 +161,11 @@ def translate(root: Node) -> Translation:
                 entry["description"] = node.value["description"]
             made.entries.append((*path, node.renewed(entry)))
     else:
-        names = {str(name).lower(): str(name) for name in root.value}
-        for name, node in root.value.items():
-            if not str(name).startswith("__"):  # a template in their file
-                _add_framework(made, str(name), node, names)
+        frameworks = {str(name): node for name, node in root.value.items()}
+        for name in frameworks:
+            if not name.startswith("__"):  # a template in their file
+                made.entries.append(("models", name, _Framework(made, name, frameworks).entry()))
+    made.refuse_mistaken()
     return made
 
 
@@ -169,78 +194,162 @@ def limits_of(made: Translation, node: Node, path: tuple[Key, ...]) -> Iterator[
             yield RENAMED.get(key, key), given
 
 
-def _add_framework(made: Translation, name: str, node: Node, names: Mapping[str, str]) -> None:
-    path = ("models", name)
-    made.check_keys(node, path, FRAMEWORK_KEYS)
-    entry: dict[Key, Node] = {}
-    names_of = {"abstract": "abstract", "description": "description", "project": "homepage"}
-    for theirs, ours in names_of.items():
-        if node.child(theirs) is not None:
-            entry[ours] = node.value[theirs]
-    if (refs := node.child("refs")) is not None:
-        texts = refs.plain() if isinstance(refs.value, list) else [refs.plain()]
-        entry["citation"] = plain_node(" ".join(map(str, texts)), refs)
-    entry |= _parents(name, node, names)
-    entry |= _params(made, node, path)
-    removed = node.child("removed")
-    if removed is not None and removed.value not in (None, False):
-        why = f": {removed.value}" if isinstance(removed.value, str) else "."
-        entry["refuse"] = plain_node(f'{removed.place}: "{name}" was removed{why}', removed)
-    made.entries.append(("models", name, node.renewed(entry)))
+class _Framework:
+    """One of their frameworks during translation; ``others`` are those of its file."""
 
+    def __init__(self, made: Translation, name: str, others: Mapping[str, Node]) -> None:
+        self.made = made
+        self.name = name
+        self.node = others[name]
+        self.others = others
+        self.path: tuple[Key, ...] = ("models", name)
+        self.parent = self._parent(name)
+        #: what runs it: the module of the framework, or that of the parent it ends at
+        self.module = self._module(name, ())
+        self.user_folder = user_module_folder(self.module, self.node.file.folder)
 
-def _parents(name: str, node: Node, names: Mapping[str, str]) -> dict[Key, Node]:
-    """Return the parents of a framework and of its module, or why it cannot be run."""
-    parent = node.child("extends")
-    parents = []
-    if parent is not None and parent.value is not None:
+    def entry(self) -> Node:
+        """Return the definition of the model."""
+        made, node = self.made, self.node
+        made.check_keys(node, self.path, FRAMEWORK_KEYS)
+        entry: dict[Key, Node] = {}
+        names_of = {"abstract": "abstract", "description": "description", "project": "homepage"}
+        for theirs, ours in names_of.items():
+            if node.child(theirs) is not None:
+                entry[ours] = node.value[theirs]
+        if (refs := node.child("refs")) is not None:
+            texts = refs.plain() if isinstance(refs.value, list) else [refs.plain()]
+            entry["citation"] = plain_node(" ".join(map(str, texts)), refs)
+        entry |= self._runs()
+        entry |= self._params()
+        removed = node.child("removed")
+        if removed is not None and removed.value not in (None, False):
+            why = f": {removed.value}" if isinstance(removed.value, str) else "."
+            text = f'{removed.place}: "{self.name}" was removed{why}'
+            entry["refuse"] = plain_node(text, removed)
+        return node.renewed(entry)
+
+    def _parent(self, name: str) -> str | None:
+        """Return the parent of a framework, spelled as it is defined; one of itself is ignored."""
+        extends = self.others[name].child("extends") if name in self.others else None
+        if extends is None or extends.value is None:
+            return None
         ours = [pattern.partition(".")[2] for pattern in MODULES.values()]
-        spelling = {each.lower(): each for each in ours} | dict(names)
-        parents.append(parent.renewed(spelling.get(str(parent.value).lower(), parent.value)))
-    written = node.child("module")
-    module = written.value if written is not None else None
-    if module is None and parents:
-        return {"extends": parents[0]}
-    none = plain_node(None, node)  # it can be run even if its parent is refused
-    at = written if written is not None and module is not None else node
-    module = str(module or f"frameworks.{name}")
-    if ":" in module:  # a user's own class
-        use: dict[Key, Node] = {"use": plain_node(module, at)}
-        return use | ({"extends": parents[0], "refuse": none} if parents else {})
-    if module.lower() in MODULES:
-        here = plain_node(MODULES[module.lower()], at)
-        entry: dict[Key, Node] = {"extends": at.renewed([*parents, here])}
-        return {**entry, **({"refuse": none} if parents else {})}
-    known = ", ".join(pattern.partition(".")[2] for pattern in MODULES.values())
-    why = (
-        f'{at.place}: the framework "{name}" needs the AutoML Benchmark module {module}, which is '
-        f"not available. Available: {known}; for your own class, module: package.module:Name."
-    )
-    return {"refuse": plain_node(why, at), **({"extends": parents[0]} if parents else {})}
+        spelling = {each.lower(): each for each in (*ours, *self.others)}
+        parent = spelling.get(str(extends.value).lower(), str(extends.value))
+        return None if parent == name else parent
+
+    def _module(self, name: str, trail: tuple[str, ...]) -> str:
+        """Return the module of a framework, or of the first parent that names one."""
+        node = self.others.get(name)
+        written = node.child("module") if node is not None else None
+        if written is not None and written.value is not None:
+            return str(written.value)
+        parent = self._parent(name)
+        if parent is None or parent in trail:
+            return f"frameworks.{name}"
+        return self._module(parent, (*trail, name))
+
+    def _runs(self) -> dict[Key, Node]:
+        """Return the parent and the class of a framework, or why it cannot be run."""
+        written = self.node.child("module")
+        module = written.value if written is not None else None
+        extends = self.node.child("extends")
+        parents = [extends.renewed(self.parent)] if extends is not None and self.parent else []
+        if module is None and parents:
+            return {"extends": parents[0]}
+        at = written if written is not None and module is not None else self.node
+        inherited: dict[Key, Node] = {}
+        if parents:  # it can be run even if its parent is refused
+            inherited = {"extends": parents[0], "refuse": plain_node(None, self.node)}
+        if ":" in self.module:  # a user's own class
+            return {"use": plain_node(self.module, at)} | inherited
+        if self.user_folder is not None:
+            files = plain_node(module_files(self.module, self.user_folder), at)
+            role = plain_node("predictor", at)
+            use = plain_node(USER_FRAMEWORK, at)
+            return {"use": use, "role": role, "depends_on": files} | inherited
+        if self.module.lower() in MODULES:
+            here = plain_node(MODULES[self.module.lower()], at)
+            return {**inherited, "extends": at.renewed([*parents, here])}
+        known = ", ".join(pattern.partition(".")[2] for pattern in MODULES.values())
+        why = (
+            f'{at.place}: the framework "{self.name}" needs the AutoML Benchmark module '
+            f"{self.module}, which is not available. Available: {known}, modules in the user "
+            f"folder (-u), and your own classes (module: package.module:Name)."
+        )
+        return {**inherited, "refuse": plain_node(why, at)}
+
+    def _params(self) -> dict[Key, Node]:
+        """Return the parameters without those of their wrapper, and the artifacts."""
+        params = self.node.child("params")
+        if self.user_folder is not None:
+            return self._user_params(params)
+        if params is None or params.value is None:
+            return {}
+        if not isinstance(params.value, dict):
+            self.made.wrong(params, (*self.path, "params"), "a mapping")
+            return {}
+        own = {key: value for key, value in params.value.items() if not str(key).startswith("_")}
+        entry: dict[Key, Node] = {"params": params.renewed(own)}
+        for key, value in params.value.items():
+            if key == "_save_artifacts":
+                entry["artifacts"] = _artifacts(self.made, value, self.path)
+            elif str(key).startswith("_") and key[1:] in WRAPPER_PARAMS:
+                own[key[1:]] = value
+            elif str(key).startswith("_") and self._runs_here():
+                text = "is a parameter of the AutoML Benchmark's own wrapper; remove it."
+                known = ", ".join(("_save_artifacts", *(f"_{each}" for each in WRAPPER_PARAMS)))
+                self.made.mistakes.append(
+                    mistake_at(
+                        value, (*self.path, "params", key), f"{text} Supported: {known}.", key=True
+                    )
+                )
+        return entry
+
+    def _runs_here(self) -> bool:
+        return self.module.lower() in MODULES or ":" in self.module
+
+    def _user_params(self, params: Node | None) -> dict[Key, Node]:
+        """Return the parameters of the model that runs a module of the user."""
+        at = self.node if params is None else params
+        values = {} if params is None or params.value is None else params.value
+        if not isinstance(values, dict):
+            self.made.wrong(at, (*self.path, "params"), "a mapping")
+            return {}
+        facts: dict[str, Any] = {"module": self.module, "folder": str(self.user_folder)}
+        facts["framework"] = self.name
+        if (version := self.node.child("version")) is not None and version.value:
+            facts["framework_version"] = str(version.text or version.value)
+        entry: dict[Key, Node] = {
+            "params": plain_node({**facts, "framework_params": at.renewed(dict(values))}, at)
+        }
+        if (wanted := values.get("_save_artifacts")) is not None:
+            entry["artifacts"] = _artifacts(self.made, wanted, self.path)
+        return entry
 
 
-def _params(made: Translation, node: Node, path: tuple[Key, ...]) -> dict[Key, Node]:
-    """Return the parameters without those of their wrapper, and the artifacts."""
-    params = node.child("params")
-    if params is None or params.value is None:
-        return {}
-    if not isinstance(params.value, dict):
-        made.wrong(params, (*path, "params"), "a mapping")
-        return {}
-    own = {key: value for key, value in params.value.items() if not str(key).startswith("_")}
-    entry: dict[Key, Node] = {"params": params.renewed(own)}
-    for key, value in params.value.items():
-        if key == "_save_artifacts":
-            entry["artifacts"] = _artifacts(made, value, path)
-        elif str(key).startswith("_") and key[1:] in ("step_size", "memory_margin", "k_folds"):
-            own[key[1:]] = value
-        elif str(key).startswith("_"):
-            text = "is a parameter of the AutoML Benchmark's own wrapper; remove it."
-            known = "_save_artifacts, _step_size, _memory_margin, _k_folds"
-            made.mistakes.append(
-                mistake_at(value, (*path, "params", key), f"{text} Supported: {known}.", key=True)
-            )
-    return entry
+def module_files(module: str, folder: Path) -> list[str]:
+    """Return the files of a module's own folder, or its only file; not those of an environment."""
+    inside = folder.joinpath(*module.split("."))
+    if not inside.is_dir():
+        return [str(inside.with_suffix(".py"))]
+    return [str(path) for path in sorted(inside.iterdir()) if path.is_file()]
+
+
+def user_module_folder(module: str, folder: Path | None) -> Path | None:
+    """Return the folder of a user's files that has this module, such as ``extensions.Mine``.
+
+    Searched are the folder of the definition file and the user folders (KARAT_DATA).
+    """
+    inside = Path(*module.split(".")) if module and ":" not in module else None
+    known = os.environ.get("KARAT_DATA", "").split(os.pathsep)
+    for place in [*([folder] if folder else []), *(Path(each) for each in known if each)]:
+        if inside is None or inside == Path():
+            continue
+        if (place / inside).is_dir() or (place / inside).with_suffix(".py").is_file():
+            return place.absolute()
+    return None
 
 
 def _artifacts(made: Translation, node: Node, path: tuple[Key, ...]) -> Node:
@@ -288,15 +397,15 @@ def add_benchmark(made: Translation, root: Node, suite: str) -> None:
         elif any(str(name.text).lower() == other.lower() for other in tasks):
             made.wrong(name, ("tasks", str(name.text), "name"), "a unique name")
         else:
-            made.check_keys(node, ("tasks", str(name.text)), TASK_KEYS)
             tasks[str(name.text)] = node
     left_out: dict[Key, Node] = {}
     runnable = []
     for name, node in tasks.items():
         task = _Task(made, suite, name, node.renewed({**defaults, **node.value}))
-        if task.refused:
-            left_out[name] = plain_node(task.refused, node)
-        else:
+        why = task.refused or made.refusals("tasks", f"{suite}.{name}")
+        if why and not task.disabled:
+            left_out[name] = plain_node(why, node)
+        elif not why:
             runnable.append(plain_node(f"{suite}.{name}", node))
         made.entries.append(("tasks", f"{suite}.{name}", task.definition()))
     suite_entry = {"tasks": root.renewed(runnable), "left_out": root.renewed(left_out)}
@@ -313,6 +422,13 @@ class _Task:
         self.path: tuple[Key, ...] = ("tasks", f"{suite}.{name}")
         self.refused = ""
         self.entry: dict[Key, Any] = {"called": name}
+        enabled = node.child("enabled")
+        #: whether the file excludes it: then nothing else in it matters
+        self.disabled = enabled is not None and str(enabled.plain()).lower() in NOT_ENABLED
+        if self.disabled and enabled is not None:
+            self._refuse(enabled, "it is disabled; remove enabled: false to run it.")
+            return
+        made.check_keys(node, self.path, TASK_KEYS)
         for key, value in limits_of(made, node, self.path):
             if key != "min_vol_size_mb":
                 self.entry[key] = value
@@ -320,9 +436,6 @@ class _Task:
             self.entry["description"] = text
         self._data()
         self._metrics()
-        enabled = node.child("enabled")
-        if enabled is not None and enabled.value is False:
-            self._refuse(enabled, "it is not enabled.")
 
     def definition(self) -> Node:
         """Return the definition; that of a refused task holds only the reason."""
@@ -367,8 +480,8 @@ class _Task:
         elif not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < 1:
             self.made.wrong(node, (*self.path, given[0]), "an OpenML id")
         elif given[0] == "openml_task_id":
-            self._load(node, "karat.data.openml:openml_task", task_id=node)
-            self.entry["split"] = {"use": "karat.data.openml:openml_folds", "task_id": node}
+            self._load(node, "karat.compat.amlb.task_data:task_table", task_id=node)
+            self.entry["split"] = {"use": "karat.compat.amlb.task_data:task_folds", "task_id": node}
         else:
             self._load(node, "karat.data.openml:openml_table", data_id=node)
             self.entry["split"] = {"use": "kfold", "folds": self._folds()}
@@ -424,27 +537,41 @@ TIMING = "inference_time_measurements.enabled"
 #: the default metrics of their configuration, by type
 METRIC_KEYS = {f"benchmarks.metrics.{kind}": kind for kind in USUAL}
 KNOWN = (*RUN_KEYS, TIMING, *METRIC_KEYS, *(f"t.{key}" for key in TASK_FIELDS), "f.PARAMETER")
+#: sections of their configuration of which some keys have an effect
+EFFECTIVE = (
+    *("benchmarks", "frameworks", "inference_time_measurements", "input_dir", "job_scheduler"),
+    *("output_dir", "seed"),
+)
 #: sections of their configuration that have no effect
 UNUSED = (
-    *("archive", "aws", "benchmarks", "container", "docker", "docs", "frameworks"),
-    *("inference_time_measurements", "input_dir", "monitoring", "openml"),
-    *("output_dir", "profiling", "results", "setup", "singularity", "test_mode"),
-    *("token_separator", "user_dir", "verbose", "versions"),
+    *("archive", "aws", "container", "docker", "docs", "hidden", "job_history", "monitoring"),
+    *("openml", "profiling", "project_repository", "results", "root_dir", "run_mode", "script"),
+    *("setup", "sid", "singularity", "test_mode", "token_separator", "user_dir", "verbose"),
+    "versions",
 )
+#: sections that no definition file has
+CONFIG_ONLY = ("project_repository", "aws", "job_scheduler", "input_dir", "output_dir")
+#: largest size of a configuration file, in bytes
+LARGEST_CONFIG = 1_000_000
+#: folders in their configuration, used by the command
+FOLDER_KEYS = ("input_dir", "output_dir")
 
 
 @dataclass(frozen=True)
 class Overrides:
     """Overridden options of the run, fields of every task, and parameters of the framework.
 
-    ``metrics`` has their default metrics by type, ``unused`` the keys that have no effect.
+    ``metrics`` has their default metrics by type, ``folders`` their data and output folders,
+    ``unused`` the keys that have no effect.
     """
 
     run: dict[str, Any] = field(default_factory=dict)
     task: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, list[str]] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
+    switched_off: list[str] = field(default_factory=list, compare=False)
 
     def put(self, key: str, value: Any, given: str) -> None:
         """Set one key; ``given`` is how it was written."""
@@ -458,9 +585,14 @@ class Overrides:
         elif key in RUN_KEYS:
             self.run[RUN_KEYS[key]] = _seed(value) if key == "seed" else value
         elif key == TIMING:
-            self.run["inference"] = self.run.get("inference", BATCHES) if value else ()
-        elif key.partition(".")[0] in UNUSED:
+            self.run["inference"] = self.run.get("inference") or BATCHES
+            self.switched_off[:] = [] if value else [given]
+        elif key in FOLDER_KEYS and isinstance(value, str):
+            self.folders[key] = value
+        elif key.partition(".")[0] in EFFECTIVE:
             self.unused.append(key)
+        elif key.partition(".")[0] in UNUSED:
+            self.unused.append(key.partition(".")[0])
         else:
             near = did_you_mean(key, KNOWN) or f" Available: {', '.join(KNOWN)}."
             raise DefinitionError(f'{given}: unknown key "{key}".{near}')
@@ -479,7 +611,7 @@ def read_overrides(
     """
     made = Overrides()
     for key, value in _dotted(config or {}):
-        if key not in LOCATION_KEYS:
+        if key not in LOCATION_KEYS and value is not None:  # null is their default
             made.put(key, value, f"{file}: {key}")
     for each in given:
         key, sign, text = each.partition("=")
@@ -487,6 +619,9 @@ def read_overrides(
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             value = ast.literal_eval(text) if sign else True
         made.put(key, value, f"-X {each}")
+    if made.switched_off:
+        made.run["inference"] = ()
+    made.unused[:] = dict.fromkeys(made.unused)  # each is named once
     return made
 
 
@@ -523,12 +658,26 @@ def _put(params: dict[str, Any], path: Sequence[str], value: Any, each: str) -> 
 
 
 def _seed(value: Any) -> int:
-    """Return a seed; ``auto`` draws one, which the run folder records."""
-    if value == "auto":
+    """Return a seed; ``auto`` and ``none`` draw one, which the run folder records."""
+    if value in ("auto", "none"):
         return secrets.randbelow(2**31 - 1)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise DefinitionError(f"-X seed={value}: the seed must be an integer or auto.")
+        raise DefinitionError(f"-X seed={value}: the seed must be an integer, auto or none.")
     return value
+
+
+#: the benchmarks and constraints of this command
+BUILT_IN = Path(__file__).parent / "builtin"
+
+
+def built_in_files(benchmark: str) -> list[Path]:
+    """Return the definition files that come with the command, with that of the benchmark.
+
+    >>> [file.name for file in built_in_files("small")], len(built_in_files("mine"))
+    (['constraints.yaml', 'small.yaml'], 1)
+    """
+    files = [BUILT_IN / "constraints.yaml", BUILT_IN / "benchmarks" / f"{benchmark}.yaml"]
+    return [file for file in files if file.is_file()]
 
 
 def files_of(folder: Path, benchmark: str) -> list[Path]:
@@ -551,14 +700,25 @@ def files_of(folder: Path, benchmark: str) -> list[Path]:
 
 
 def read_config(file: Path) -> Mapping[str, Any]:
-    """Return the content of a configuration file, which may be missing."""
+    """Return the content of a configuration file, which may be missing.
+
+    Unlike definitions it may have merge keys (``<<``), as their default configuration does.
+    """
     if not file.is_file():
         return {}
-    node, mistakes = read_yaml(file.read_bytes(), SourceFile(str(file)))
-    if mistakes:
-        raise DefinitionError(*map(str, mistakes))
-    found = node.plain() if node is not None else {}
-    return found if isinstance(found, dict) else {}
+    if file.stat().st_size > LARGEST_CONFIG:
+        raise DefinitionError(f"{file}: a configuration has at most {LARGEST_CONFIG:,} bytes.")
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (YAMLError, UnicodeDecodeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f":{mark.line + 1}"
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise DefinitionError(f"{file}{line}: cannot be read as YAML: {problem}.") from error
+    return content if isinstance(content, dict) else {}
 
 
 def _named(config: Mapping[str, Any], section: str, key: str, folder: Path) -> Iterator[Path]:
@@ -569,9 +729,7 @@ def _named(config: Mapping[str, Any], section: str, key: str, folder: Path) -> I
             yield folder / each.replace("{user}", str(folder))
 
 
-FORMAT = registry.definition_formats.register(
-    "amlb", DefinitionFormat(shape_of, translate, REPLACED, USUAL)
-)
+FORMAT = registry.definition_formats.register("amlb", DefinitionFormat(shape_of, translate, USUAL))
 
 
 # -- file datasets ----------------------------------------------------------------------------

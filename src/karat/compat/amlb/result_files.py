@@ -31,7 +31,13 @@ from karat.results.importing import (
 from karat.results.load import exported_runs
 from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import Run
-from karat.results.tables import AMLB_COLUMNS, ELIMINATED, KARAT_COLUMNS, expand_folds
+from karat.results.tables import (
+    AMLB_COLUMNS,
+    DECLINED,
+    ELIMINATED,
+    KARAT_COLUMNS,
+    expand_folds,
+)
 
 #: the columns of current files
 NEW = (
@@ -45,8 +51,6 @@ TIMED = "infer_batch_size_df_"
 HIGHER = "higher_is_better"
 WHOLE = ("fold", "seed", "models", "models_count")
 LOOKS = "a CSV file with the columns task, framework, fold and result"
-#: prefix of ``info`` of a declined job
-DECLINED = "Declined: "
 #: the metric of a result without a column metric: the one that equals it most often, in this order
 FIRST = ("auc", "logloss", "rmse", "acc")
 NEGATED = "neg_"
@@ -197,7 +201,9 @@ def keep_scores(runs: Sequence[Run], file: Path) -> None:
         both = pd.concat(rows, ignore_index=True).fillna("").drop_duplicates()
         others = set(both.columns) - {*AMLB_COLUMNS, *KARAT_COLUMNS}
         timed = {name for name in others if name.startswith("inference_")}
-        order = [*AMLB_COLUMNS, *sorted(others - timed), *KARAT_COLUMNS, *sorted(timed)]
+        # a file of an earlier version has Karat's columns too
+        own = [name for name in KARAT_COLUMNS if name in both.columns]
+        order = [*AMLB_COLUMNS, *sorted(others - timed), *own, *sorted(timed)]
         both = both.reindex(columns=order, fill_value="")
         write_atomic(file, both.to_csv(index=False))
 

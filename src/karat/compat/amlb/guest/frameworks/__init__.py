@@ -1,0 +1,1 @@
+"""The package below which the AutoML Benchmark's frameworks find ``frameworks.shared``."""

@@ -1,0 +1,1 @@
+"""What a framework of the AutoML Benchmark calls in its own process and in its environment."""
