@@ -289,6 +289,7 @@ class Account:
             result = self.database.write(
                 lambda connection: self._claimed(connection, table, (number, request, now))
             )
+            self._entered = True
         finally:
             if not isinstance(result, Claim):
                 self.database.drop_room(number)
@@ -403,7 +404,6 @@ class Account:
         """Return what the run has spent; enter the run if it is new."""
         row = connection.execute("SELECT spent FROM runs WHERE run = ?", (self.run,)).fetchone()
         if row is not None:
-            self._entered = True
             return float(row[0])
         if self._entered and self.budget is not None:
             raise OverBudget(

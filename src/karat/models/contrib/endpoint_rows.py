@@ -118,7 +118,7 @@ def read_piece(content: bytes | memoryview, place: int = 0) -> Piece | None:
     if zlib.crc32(content[place:end]) != _CHECKSUM.unpack_from(content, end)[0]:
         return None
     facts = _HEAD.unpack_from(content, place)[2:]
-    return Piece(*facts, bytes(content[place + _HEAD.size : end]))
+    return Piece(*(*facts, bytes(content[place + _HEAD.size : end])))
 
 
 def intact_pieces(path: Path) -> Iterator[Piece]:

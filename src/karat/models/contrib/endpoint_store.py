@@ -95,6 +95,7 @@ class EndpointDatabase:
         """Close the file; its tables are read again when it is used again."""
         with self.lock:
             self._close()
+            self._room.give()
 
     @property
     def path(self) -> Path:
@@ -166,7 +167,7 @@ class EndpointDatabase:
             yield
             return
         nested = self._connection is not None and self._connection.in_transaction
-        if writes:
+        if writes and not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
         if nested or self._has_locks():
             yield
@@ -222,14 +223,16 @@ class EndpointDatabase:
         locks = self._has_locks()
         modes = ["rwc"] if writes else ["rw", "ro", "ro&immutable=1"]
         for mode in modes:
-            connection = _connect(path, mode, locks)
             self._writable = mode.startswith("rw")
+            connection = None
             try:
+                connection = _connect(path, mode, locks)
                 if self._writable:
                     _configure(connection, log=locks and not _on_network(self.folder))
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             except sqlite3.DatabaseError as error:
-                connection.close()
+                if connection is not None:
+                    connection.close()
                 if _is_damage(error) or mode == modes[-1]:
                     raise
             else:
@@ -315,7 +318,8 @@ class EndpointDatabase:
         """Make sure that an answer of this size can be stored; raise Unwritable otherwise."""
         with self.lock:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                if not self.folder.is_dir():
+                    self.folder.mkdir(parents=True, exist_ok=True)
                 self._room.add(claim, int(size * ROOM_FACTOR), self.path)
             except OSError as error:
                 self._room.drop(claim)
@@ -330,6 +334,12 @@ class EndpointDatabase:
         """Forget an answer that was stored, or that does not come."""
         with self.lock:
             self._room.drop(claim)
+
+    def free_room(self) -> None:
+        """Free the room if no answer is under way."""
+        with self.lock:
+            if not self._room.is_used:
+                self._room.give()
 
 
 class Room:
@@ -355,11 +365,14 @@ class Room:
                 _allocate(file.fileno(), needed)
             self._held = needed
 
+    @property
+    def is_used(self) -> bool:
+        """Whether answers are under way."""
+        return bool(self._sizes)
+
     def drop(self, claim: int) -> None:
-        """Forget an answer; without any, the file is removed."""
+        """Forget an answer."""
         self._sizes.pop(claim, None)
-        if not self._sizes:
-            self.give()
 
     def give(self) -> None:
         """Free the room."""

@@ -90,18 +90,28 @@ class VectorTable:
                 self._moved = True
                 self._move_journal()
             try:
-                self.database.read(self.follow, None)
+                exists = self.database.read(self._followed, False)
             except Unwritable as error:
                 log.warning("%s", error)
-                self._places, self._pieces, self._opened = {}, 0, -1
+                self._forget()
                 self._take_loose(store=False)
             else:
+                if not exists:
+                    self._forget()
                 self._take_loose(store=True)
+
+    def _forget(self) -> None:
+        self._places, self._pieces, self._opened = {}, 0, -1
+        self.tokens, self.bytes = 0.0, 0
+
+    def _followed(self, connection: sqlite3.Connection) -> bool:
+        self.follow(connection)
+        return True
 
     def follow(self, connection: sqlite3.Connection) -> None:
         """Read the rows that follow; raise Damaged if one is not what was written."""
         if self._opened != self.database.opened:
-            self._places, self._pieces, self.tokens, self.bytes = {}, 0, 0.0, 0
+            self._forget()
             self._opened = self.database.opened
         select = "SELECT pieces FROM families WHERE family = ?"
         row = connection.execute(select, (self.family,)).fetchone()
@@ -201,7 +211,11 @@ class VectorTable:
         missing = [parts for parts in loose if parts[0].mark not in self]
         if not missing:
             return
-        log.warning("%d paid vectors of a killed process were recovered", len(missing))
+        self.database.say(
+            f"{len(missing):,} paid vectors were recovered that {self.database.path} did not show: "
+            f"it was damaged, or a process was killed while it wrote. Vectors that are missing "
+            f"are requested again."
+        )
         for parts in missing:
             self._keep(parts)
         if store:

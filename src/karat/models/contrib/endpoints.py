@@ -548,6 +548,7 @@ class Delivery:
                 self._send_all(list(self._batches(self.missing)))
         finally:
             self.account.sending(self.delivered, time.perf_counter() - begun)
+            self.table.database.free_room()
             self.table.refresh()
 
     def _batches(self, texts: Mapping[bytes, str]) -> Iterator[_Batch]:
