@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from karat.models.model import import_extra
@@ -65,7 +66,6 @@ class HttpConnections:
         self._httpx = import_extra("httpx", "endpoint")
         self.headers = {**headers, "accept-encoding": "gzip, deflate"}
         self.timeout = timeout
-        self._certificates = self._httpx.create_ssl_context()
         self._local = threading.local()
         self._clients: list[Any] = []
 
@@ -91,7 +91,7 @@ class HttpConnections:
                 limits=limits,
                 headers=self.headers,
                 timeout=self.timeout,
-                verify=self._certificates,
+                verify=_certificates(),
             )
             self._local.watch = _Deadline()
             self._clients.append(self._local.client)
@@ -123,6 +123,12 @@ class HttpConnections:
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
         return Response(response.status_code, response.headers, raw, time.perf_counter() - begun)
+
+
+@cache
+def _certificates() -> Any:
+    """Return the certificates that are trusted, which take a while to read."""
+    return import_extra("httpx", "endpoint").create_ssl_context()
 
 
 class _Deadline:

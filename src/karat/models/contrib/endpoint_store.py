@@ -33,11 +33,12 @@ PAGE = 2**14
 #: seconds to wait while another process writes
 BUSY_SECONDS = 60.0
 #: pages in the write-ahead log before they are moved to the database
-LOG_PAGES = 256
+LOG_PAGES = 64
 #: bytes that are kept free besides those of answers: pages of the other tables, their log
 SLACK = 2**19
-#: an answer is written to the log and to the database, in pages that are not quite full
-ROOM_FACTOR = 2.5
+#: an answer is written to the log and to the database, in pages that are not quite full, together
+#: with the pages of the other tables
+ROOM_FACTOR, ROOM_BYTES = 2.5, 12 * PAGE
 #: the tables besides those of vectors
 TABLES = {
     "families": "family TEXT PRIMARY KEY, pieces INTEGER NOT NULL",
@@ -320,10 +321,15 @@ class EndpointDatabase:
             try:
                 if not self.folder.is_dir():
                     self.folder.mkdir(parents=True, exist_ok=True)
-                self._room.add(claim, int(size * ROOM_FACTOR), self.path)
+                self._room.add(claim, int(size * ROOM_FACTOR) + ROOM_BYTES, self.path)
             except OSError as error:
                 self._room.drop(claim)
                 raise Unwritable(f"cannot write {self.path}: {_reason(error)}") from None
+
+    def space(self, vectors: int, requests: int, size: int) -> int:
+        """Return the free bytes that vectors of some size need, with requests at the same time."""
+        under_way = requests * (int(size * ROOM_FACTOR) + ROOM_BYTES)
+        return vectors + under_way + SLACK + 2 * LOG_PAGES * PAGE
 
     def use_room(self) -> None:
         """Free the room that was made, because an answer needs it now."""
@@ -334,6 +340,9 @@ class EndpointDatabase:
         """Forget an answer that was stored, or that does not come."""
         with self.lock:
             self._room.drop(claim)
+            if self._room.is_used:  # the others may need what was freed for this one
+                with suppress(OSError):
+                    self._room.hold()
 
     def free_room(self) -> None:
         """Free the room if no answer is under way."""
@@ -358,8 +367,12 @@ class Room:
     def add(self, claim: int, size: int, database: Path) -> None:
         """Hold room for one more answer; raises OSError."""
         self._sizes[claim] = size
+        _check_file_limit(database, SLACK + sum(self._sizes.values()))
+        self.hold()
+
+    def hold(self) -> None:
+        """Take the room for all answers under way; raises OSError."""
         needed = SLACK + sum(self._sizes.values())
-        _check_file_limit(database, needed)
         if needed > self._held or not self.path.exists():
             with self.path.open("ab") as file:
                 _allocate(file.fileno(), needed)

@@ -887,16 +887,21 @@ class Delivery:
     def _without_room(self, reason: str) -> Postponed:
         """Return the error of vectors that cannot be stored, with the space that they need."""
         missing = sum(mark not in self.table for mark in self.missing)
-        needed = self.table.room(missing + self.table.unsaved, self.asked.dimensions)
+        dimensions, most = self.asked.dimensions, self.asked.batch_texts or self.dialect.texts
+        needed = self.table.database.space(
+            self.table.room(missing + self.table.unsaved, dimensions),
+            self.asked.concurrency,
+            self.table.room(min(most, missing), dimensions),
+        )
         unsaved = ""
         if self.table.unsaved:
             unsaved = (
                 f" {self.table.unsaved:,} vectors that arrived are used now, but are not stored."
             )
         return Postponed(
-            f"{self._where()}: {reason}. Nothing more is requested, because {missing:,} vectors of "
-            f"{megabytes(needed)} could not be stored.{unsaved} Free that space, then --resume "
-            f"requests the rest"
+            f"{self._where()}: {reason}. Nothing more is requested, because the {missing:,} vectors "
+            f"that are missing need {megabytes(needed)} of free space there.{unsaved} Free it, then "
+            f"--resume requests the rest"
         )
 
     def _sleep(self, seconds: float) -> None:
@@ -918,7 +923,7 @@ def megabytes(size: float) -> str:
     >>> megabytes(3_200_000)
     '3.2 MB'
     """
-    return f"{max(size / 1e6, 0.1):,.1f} MB"
+    return f"{math.ceil(size / 1e5) / 10:,.1f} MB"
 
 
 def _now() -> float:
