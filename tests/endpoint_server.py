@@ -69,7 +69,7 @@ class EndpointServer(ThreadingHTTPServer):
         self.random = np.random.default_rng(0)
         self.lock = threading.Lock()
         self.texts: Counter[str] = Counter()
-        self.requests = self.tokens = self.refused = 0
+        self.requests = self.tokens = self.refused = self.active = 0
         self.times: list[float] = []
         self.bodies: list[dict] = []
         self.statuses: Counter[int] = Counter()
@@ -124,6 +124,15 @@ class Handler(BaseHTTPRequestHandler):
             self.send(404, {"error": {"message": f"no route {self.path}"}})
 
     def do_POST(self) -> None:
+        with self.server.lock:
+            self.server.active += 1
+        try:
+            self.answer_post()
+        finally:
+            with self.server.lock:
+                self.server.active -= 1
+
+    def answer_post(self) -> None:
         served = self.server
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with served.lock:

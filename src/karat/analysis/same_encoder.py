@@ -160,8 +160,9 @@ class LiveSide:
         given = role if uses_roles(self.encoder) else ""
         with ExitStack() as stack:
             if self.is_endpoint:  # ask the server again, instead of reading earlier answers
-                journals = stack.enter_context(temporary_folder())
-                stack.enter_context(use_account(Account(journals=journals)))
+                account = Account(store=stack.enter_context(temporary_folder()))
+                stack.callback(account.close)
+                stack.enter_context(use_account(account))
             return transformed(_Called(self.encoder, values), values, self.name, given)
 
 

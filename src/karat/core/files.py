@@ -72,6 +72,20 @@ def file_locks() -> Any:
     return fcntl
 
 
+def has_locks(folder: Path) -> bool:
+    """Return whether the file system of a folder has locks: some have none (``ENOLCK``)."""
+    locks = file_locks()
+    if locks is None:
+        return True  # Windows
+    with tempfile.TemporaryFile(dir=folder) as file:
+        try:
+            locks.lockf(file, locks.LOCK_EX | locks.LOCK_NB)
+            locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder, so that ``remove_abandoned`` of no process removes it.

@@ -654,6 +654,7 @@ class _Attempt:
         shared = dict(self.job.usage or {})
         # an encoder in this process has counted truncated texts only
         facts = job_usage(shared if "tokens" in shared else None, used) or shared
+        self.record["notes"] += facts.pop("remarks", [])
         self.record.update(facts)
         if facts.get("truncated"):
             texts = f"{facts['truncated']:,} of {facts['texts']:,} texts"

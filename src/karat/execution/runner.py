@@ -553,7 +553,7 @@ class Session:
         with temporary_folder() as folder:
             self.store = ObjectStore(folder / "store")
             keep, known = self.options.cache, self.plan.identities
-            account = Account(folder, None if keep else folder / "journals", self.options.budget)
+            account = Account(folder, None if keep else folder / "endpoints", self.options.budget)
             self.store.put("account", account)
             self.stage = VectorStage(self.store, self.progress, keep, folder, known)
             self.stage.cache.remove_drafts()
@@ -563,6 +563,7 @@ class Session:
                 self.progress.ended()
                 for model, sent in account.sent().items():
                     self.progress.billed(model, *sent)
+                account.close()
                 for each in runs.values():
                     each.finish()
         if self._postponed:

@@ -1,4 +1,4 @@
-"""Journals of paid vectors, rate limits, usage and budgets."""
+"""Usage, rate limits, reservations of texts, and budgets that the processes of a run share."""
 
 import os
 import pickle
@@ -7,96 +7,77 @@ import numpy as np
 import pytest
 
 from karat.models.contrib.endpoint_account import (
-    ROW,
     Account,
-    Journal,
+    Claim,
+    Outcome,
     OverBudget,
     Rate,
+    Request,
+    Taken,
     Usage,
     current_account,
     job_usage,
-    text_mark,
+    remarks_of,
     use_account,
 )
+from karat.models.contrib.endpoint_rows import ROW, Answer
+from karat.models.contrib.endpoint_vectors import text_mark
+
+FAMILY = "f" * 32
 
 
-def rows_of(*texts, tokens=2.0, truncated=0):
-    rows = np.zeros(len(texts), ROW)
-    marks = b"".join(text_mark("", text) for text in texts)
-    rows["mark"] = np.frombuffer(marks, ROW["mark"])
-    rows["tokens"], rows["bytes"], rows["truncated"] = tokens, 8, truncated
-    return rows
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("KARAT_CACHE", str(tmp_path / "cache"))
 
 
 def marks_of(*texts):
     return [text_mark("", text) for text in texts]
 
 
-def filled(path):
-    journal = Journal(path)
-    journal.add(rows_of("a", "b"), np.array([[1, 2], [3, 4]]), 0.5)
-    journal.add(rows_of("c"), np.array([[5, 6]]), 1.5)
-    return journal
+def answer_of(*texts, tokens=2.0, truncated=0, seconds=0.5, vectors=None):
+    rows = np.zeros(len(texts), ROW)
+    rows["mark"] = np.frombuffer(b"".join(marks_of(*texts)), ROW["mark"])
+    rows["tokens"], rows["bytes"], rows["truncated"] = tokens, 8, truncated
+    matrix = np.arange(2 * len(texts)).reshape(-1, 2) + 1 if vectors is None else vectors
+    return Answer(rows, np.array(matrix, np.float32), seconds)
 
 
-def test_a_journal_returns_vectors_in_the_order_asked_for(tmp_path):
-    found = filled(tmp_path / "j").read(marks_of("c", "a", "c"))
-    assert found.vectors.tolist() == [[5, 6], [1, 2], [5, 6]]
-    assert found.rows["tokens"].tolist() == [2.0, 2.0, 2.0]
-    assert sorted(found.seconds) == [0.5, 1.5]
+def claimed(account, *texts, **needs):
+    return account.claim(account.vectors(FAMILY), Request(marks_of(*texts), **needs), 0.0)
 
 
-def test_another_process_finds_what_was_added(tmp_path):
-    reader = Journal(tmp_path / "j")
-    reader.refresh()
-    assert reader.width is None
-    writer = filled(tmp_path / "j")
-    reader.refresh()
-    assert all(mark in reader for mark in marks_of("a", "b", "c")) and reader.width == 2
-    writer.add(rows_of("d"), np.array([[7, 8]]), 0.1)
-    assert marks_of("d")[0] not in reader
-    reader.refresh()
-    assert reader.read(marks_of("d")).vectors.tolist() == [[7, 8]]
-    assert (reader.tokens, reader.bytes) == (8.0, 32)
+def delivered(account, *texts, **facts):
+    """Claim and store an answer; return its vectors as they were stored."""
+    claim = claimed(account, *texts)
+    table = account.vectors(FAMILY)
+    account.finish(claim, table, "m", Outcome(tokens=1.0, answer=answer_of(*texts, **facts)))
+    table.refresh()
+    return table
 
 
-@pytest.mark.parametrize("kept", [1, 20, 40, -1])
-def test_a_frame_that_was_cut_off_is_replaced(tmp_path, kept):
-    whole = filled(tmp_path / "j")
-    first = whole._frames[1].place - 24
-    content = (tmp_path / "j").read_bytes()
-    (tmp_path / "j").write_bytes(content[: first + kept] if kept > 0 else content[:-1])
-    again = Journal(tmp_path / "j")
-    again.refresh()
-    a, _, c = marks_of("a", "b", "c")
-    assert a in again and c not in again
-    again.add(rows_of("c"), np.array([[9, 9]]), 1.0)
-    third = Journal(tmp_path / "j")
-    third.refresh()
-    assert third.read([c, a]).vectors.tolist() == [[9, 9], [1, 2]]
+def test_texts_are_requested_by_one_process_at_a_time():
+    one, other = Account(), Account()
+    claim = claimed(one, "a", "b")
+    assert isinstance(claim, Claim)
+    assert claimed(other, "b", "c") == Taken(frozenset(marks_of("b")))
+    one.finish(claim, one.vectors(FAMILY), "m", Outcome())  # the request failed
+    again = claimed(other, "b", "c")
+    assert isinstance(again, Claim)
+    other.finish(again, other.vectors(FAMILY), "m", Outcome(answer=answer_of("b", "c")))
+    assert claimed(one, "c") == Taken(frozenset(marks_of("c")))
+    assert marks_of("b")[0] in one.vectors(FAMILY)
 
 
-def test_a_changed_byte_is_never_a_vector(tmp_path):
-    filled(tmp_path / "j")
-    content = bytearray((tmp_path / "j").read_bytes())
-    content[60] ^= 1
-    (tmp_path / "j").write_bytes(content)
-    again = Journal(tmp_path / "j")
-    again.refresh()
-    assert again.width is None
-
-
-def test_vectors_stay_usable_if_the_journal_cannot_be_written(tmp_path):
-    journal = Journal(tmp_path / "missing" / "j")
-    journal.add(rows_of("a"), np.array([[1, 2]]), 0.5)
-    journal.add(rows_of("b"), np.array([[3, 4]]), 0.5)
-    assert journal.read(marks_of("b", "a")).vectors.tolist() == [[3, 4], [1, 2]]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_prompt_changes_the_mark_of_a_text():
-    assert text_mark("query: ", "a") != text_mark("", "a") != text_mark("", "b")
-    assert text_mark("", "\ud800")  # a lone surrogate
+def test_what_a_dead_process_claimed_is_free(tmp_path):
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    account = Account()
+    if (child := os.fork()) == 0:
+        claimed(account, "a", price=0.5)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert isinstance(claimed(account, "a"), Claim)
 
 
 def test_a_rate_is_held_over_any_number_of_units():
@@ -106,19 +87,31 @@ def test_a_rate_is_held_over_any_number_of_units():
         sent.append(now)
     # one second's worth at once, then ten per second
     assert sent[9] == 100.0 and sent[-1] == pytest.approx(100 + (200 - 11) / 10, abs=0.11)
-    rate.correct(10)
-    assert rate.wait(1, now) == pytest.approx(1.1)
     assert Rate(None).wait(1e9, 0.0) == 0.0
 
 
-def test_usage_counts_texts_and_requests(tmp_path):
-    journal = filled(tmp_path / "j")
-    journal.add(rows_of("long", tokens=-6.0, truncated=1), np.array([[0, 1]]), 2.5)
+def test_processes_share_a_rate_and_tokens_are_corrected():
+    one, other = Account(), Account()
+    table = one.vectors(FAMILY)
+    waits = []
+    for i, account in enumerate([one, other] * 3):
+        request = Request(marks_of(str(i)), tokens=10.0, tokens_per_minute=600.0)
+        claim = account.claim(table, request, 100.0)
+        waits.append(claim.wait)
+        account.finish(claim, table, "m", Outcome(tokens=20.0 if i == 2 else 10.0))
+    # ten per second, one second's worth at once, ten more for the third request
+    assert waits == pytest.approx([0.0, 0.0, 1.0, 3.0, 4.0, 5.0])
+
+
+def test_usage_counts_texts_and_requests():
     account = Account()
+    delivered(account, "a", "b", seconds=0.5)
+    delivered(account, "c", seconds=1.5)
+    table = delivered(account, "long", tokens=-6.0, truncated=1, seconds=2.5)
     with account.counting() as outer:
-        account.use(journal.read(marks_of("a", "b", "c")), 0.01)
+        account.use(table.read(marks_of("a", "b", "c")), 0.01)
         with account.counting() as inner:
-            account.use(journal.read(marks_of("long")), 0.01)
+            account.use(table.read(marks_of("long")), 0.01)
             account.sending(1, 0.5)
     facts = outer.facts()
     assert (facts["tokens"], facts["texts"], facts["requests"]) == (12, 4, 3)
@@ -131,47 +124,89 @@ def test_usage_counts_texts_and_requests(tmp_path):
 
 
 def test_a_job_has_the_usage_of_its_data_and_its_own():
-    used = Usage(texts=1, tokens=5.0, price=0.5, seconds=[1.0])
+    used = Usage(texts=1, tokens=5.0, price=0.5, seconds=[1.0], remarks=["odd"])
     embedded = {"tokens": 10, "price": 1.0, "truncated": 2, "texts": 3, "requests": 1}
+    embedded["remarks"] = ["strange", "odd"]
     facts = job_usage(embedded, used)
     assert (facts["tokens"], facts["price"], facts["embed_tokens"]) == (15, 1.5, 10)
     assert (facts["texts"], facts["requests"], facts["truncated"]) == (4, 2, 2)
+    assert facts["remarks"] == ["strange", "odd"]
     assert job_usage(None, Usage()) == {}
     assert job_usage({**embedded, "price": None}, Usage())["price"] is None
 
 
-def test_a_budget_is_never_passed(tmp_path):
-    account = Account(tmp_path, budget=1.0)
+def test_a_budget_is_never_passed():
+    account = Account(budget=1.0)
     other = pickle.loads(pickle.dumps(account))  # as in another process
-    assert account.reserve(0.6) and not other.reserve(0.6)
-    account.settle(0.6, "m", 30, 0.3)
-    assert other.reserve(0.6)
-    other.settle(0.6, "m", 60, 0.6)
+    first = claimed(account, "a", price=0.6)
+    assert isinstance(first, Claim) and claimed(other, "b", price=0.6) == Taken(frozenset())
+    table = account.vectors(FAMILY)
+    account.finish(first, table, "m", Outcome(charged=0.3, tokens=30, price=0.3))
+    second = claimed(other, "b", price=0.6)
+    other.finish(second, table, "m", Outcome(charged=0.6, tokens=60, price=0.6))
     with pytest.raises(OverBudget, match=r"\$0\.90 of the budget of \$1\.00"):
-        account.reserve(0.2)
-    assert account.reserve(0.1)
-    account.settle(0.1, "m", 0, None)  # the request failed
-    assert other.sent() == {"m": (2, 90.0, pytest.approx(0.9))}
+        claimed(account, "c", price=0.2)
+    third = claimed(account, "c", price=0.1)
+    account.finish(third, table, "m", Outcome())  # the request failed
+    assert account.sent() == {"m": (2, 90.0, pytest.approx(0.9))}
 
 
-def test_what_a_dead_process_reserved_counts_as_spent(tmp_path, monkeypatch):
-    account = Account(tmp_path, budget=1.0)
-    child = os.fork() if hasattr(os, "fork") else None
-    if child == 0:
-        account.reserve(0.9)
-        os._exit(0)
-    if child is None:
+def test_what_a_dead_process_reserved_counts_as_spent():
+    if not hasattr(os, "fork"):
         pytest.skip("needs fork")
+    account = pickle.loads(pickle.dumps(Account(budget=1.0)))
+    if (child := os.fork()) == 0:
+        claimed(account, "a", price=0.9)
+        os._exit(0)
     os.waitpid(child, 0)
     with pytest.raises(OverBudget, match=r"\$0\.90 of"):
-        account.reserve(0.2)
+        claimed(account, "b", price=0.2)
+
+
+def test_a_lost_answer_counts_for_the_budget_and_not_for_the_bill():
+    account = Account(budget=1.0)
+    claim = claimed(account, "a", price=0.9)
+    account.finish(claim, account.vectors(FAMILY), "m", Outcome(charged=0.9))
+    assert account.sent() == {}
+    with pytest.raises(OverBudget, match=r"\$0\.90 of"):
+        claimed(account, "b", price=0.2)
+
+
+def test_a_run_whose_record_is_gone_spends_nothing_more():
+    account = Account(budget=1.0)
+    claim = claimed(account, "a", price=0.5)
+    account.finish(claim, account.vectors(FAMILY), "m", Outcome(charged=0.5, tokens=5, price=0.5))
+    for file in account.database.folder.iterdir():  # as by karat cache --clear
+        file.unlink()
+    with pytest.raises(OverBudget, match="does not tell any more what this run has spent"):
+        claimed(account, "b", price=0.1)
 
 
 def test_without_a_budget_nothing_is_refused():
     account = Account()
-    assert account.reserve(1e9)
-    account.settle(1e9, "m", 5, None)
+    claim = claimed(account, "a", price=1e9)
+    account.finish(claim, account.vectors(FAMILY), "m", Outcome(charged=1e9, tokens=5))
     assert account.sent() == {"m": (1, 5, None)}
+
+
+def test_the_bill_of_all_processes_is_seen_in_the_folder_of_the_run(tmp_path):
+    account = Account(tmp_path)
+    other = pickle.loads(pickle.dumps(account))
+    assert account.sent() == {}
+    delivered(other, "a")
+    assert account.sent() == {"m": (1, 1.0, None)}
+
+
+def test_nothing_is_created_before_a_request(tmp_path):
+    account = Account()
+    assert marks_of("a")[0] not in account.vectors(FAMILY)
+    assert account.sent() == {} and not (tmp_path / "cache").exists()
+
+
+def test_conspicuous_vectors_are_named():
+    assert remarks_of(np.array([[1.0, 2.0], [2.0, 1.0]])) == []
+    assert remarks_of(np.zeros((1, 4))) == ["1 of 1 vectors of the endpoint are zero"]
+    assert len(remarks_of(np.zeros((3, 4)))) == 2
 
 
 def test_encoders_use_the_account_of_their_run(tmp_path):

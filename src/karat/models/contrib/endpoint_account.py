@@ -1,227 +1,38 @@
-"""What endpoints delivered and what it cost: journals of vectors, budgets and rate limits.
+"""What endpoints cost: usage, rate limits, and the budget of a run.
 
-A journal keeps each vector, by a hash of its text, as soon as it arrives; a text is paid for once,
-even if the process is killed. The account of a run holds its budget, counts what all its processes
-send, and collects the usage of an embedding or a job.
+The account of a run says which texts a process may request now, so that no text is requested
+twice and no budget is passed, and collects the usage of an embedding or a job.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import logging
 import math
-import os
-import struct
-import tempfile
-import threading
-import zlib
+import secrets
+import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from karat.core.files import cache_folder, file_locks
+from karat.core.files import cache_folder
+from karat.models.contrib.endpoint_processes import ProcessName
+from karat.models.contrib.endpoint_rows import MARK_BYTES, Answer
+from karat.models.contrib.endpoint_store import EndpointDatabase, Unwritable, database_in
+from karat.models.contrib.endpoint_vectors import Delivered, VectorTable
 
-#: number of bytes of the hash of a text
-MARK_BYTES = 16
-#: what a journal stores of each text; ``bytes`` is its length in UTF-8
-ROW = np.dtype(
-    [("mark", f"V{MARK_BYTES}"), ("tokens", "<f8"), ("bytes", "<u4"), ("truncated", "u1")]
-)
-#: the head of a frame, the answer to one request: mark, rows, width, checksum, seconds
-_HEAD = struct.Struct("<4sIIId")
-_FRAME = b"KVJ1"
-#: largest plausible numbers of rows and dimensions of a frame
-_MOST_ROWS, _MOST_DIMENSIONS = 2**20, 2**20
+#: an empty file in the folder of a run that has used endpoints
+USED = "endpoints.used"
+#: seconds after which what a run has spent is forgotten
+RUN_SECONDS = 30 * 86400.0
+#: seconds that a request of another machine may take longer than it said
+UNSEEN_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
-
-
-# -- vectors --------------------------------------------------------------------------------
-
-
-def text_mark(prompt: str, text: str) -> bytes:
-    """Return the hash of a text under a prompt."""
-    whole = f"{prompt}\0{text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(whole, digest_size=MARK_BYTES).digest()
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """The place of an answer in the file, and the seconds of its request."""
-
-    place: int
-    rows: int
-    width: int
-    seconds: float
-
-
-class Journal:
-    """An append-only file of vectors by text, one frame per answered request.
-
-    A frame that was cut off when a process was killed is ignored and overwritten. If the file
-    cannot be written, the vectors are kept in a temporary file until the process ends.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[bytes] | None = None
-        self._writable = False
-        self._end = 0
-        self._frames: list[_Frame] = []
-        self._index: dict[bytes, tuple[int, int]] = {}
-        self._lock = threading.Lock()
-        self.tokens, self.bytes = 0.0, 0
-
-    @property
-    def width(self) -> int | None:
-        """The number of dimensions of the vectors, None without any."""
-        return self._frames[0].width if self._frames else None
-
-    def __contains__(self, mark: bytes) -> bool:
-        return mark in self._index
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[IO[str] | None]:
-        """Hold the lock of the journal, so that no other process requests the same texts.
-
-        Yields the lock's file, in which the holders leave the state of the rate limits.
-        """
-        locks = file_locks()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = self.path.with_suffix(".lock").open("a+", encoding="utf-8")
-        except OSError:
-            locks = None
-        if locks is None:
-            yield None
-            return
-        with file:
-            with contextlib.suppress(OSError):  # a file system without locks
-                locks.flock(file, locks.LOCK_EX)
-            self.refresh()
-            yield file
-
-    def refresh(self) -> None:
-        """Read the frames that were added since, also by other processes."""
-        if self._file is None:
-            with contextlib.suppress(OSError):
-                self._file = self.path.open("rb")
-        if self._file is not None:
-            with self._lock:
-                while (frame := self._read_frame()) is not None:
-                    self._add_frame(*frame)
-
-    def _read_frame(self) -> tuple[_Frame, np.ndarray] | None:
-        """Return the next frame and its rows; None if it is cut off or damaged."""
-        assert self._file is not None
-        self._file.seek(self._end)
-        head = self._file.read(_HEAD.size)
-        if len(head) < _HEAD.size:
-            return None
-        mark, rows, width, checksum, seconds = _HEAD.unpack(head)
-        if mark != _FRAME or rows > _MOST_ROWS or width > _MOST_DIMENSIONS:
-            return None
-        content = self._file.read(rows * (ROW.itemsize + 4 * width))
-        if zlib.crc32(content) != checksum:
-            return None
-        frame = _Frame(self._end + _HEAD.size, rows, width, seconds)
-        return frame, np.frombuffer(content, ROW, rows)
-
-    def _add_frame(self, frame: _Frame, rows: np.ndarray) -> None:
-        number = len(self._frames)
-        self._frames.append(frame)
-        self._index.update((row["mark"].tobytes(), (number, i)) for i, row in enumerate(rows))
-        self._end = frame.place + frame.rows * (ROW.itemsize + 4 * frame.width)
-        self.tokens += float(np.abs(rows["tokens"]).sum())
-        self.bytes += int(rows["bytes"].sum())
-
-    def add(self, rows: np.ndarray, vectors: np.ndarray, seconds: float) -> None:
-        """Store the answer to a request; the caller holds the lock of the journal."""
-        content = rows.tobytes() + np.ascontiguousarray(vectors, "<f4").tobytes()
-        width = vectors.shape[1]
-        head = _HEAD.pack(_FRAME, len(rows), width, zlib.crc32(content), seconds)
-        with self._lock:
-            self._write(head + content)
-            self._add_frame(_Frame(self._end + _HEAD.size, len(rows), width, seconds), rows)
-
-    def _write(self, frame: bytes) -> None:
-        if not self._writable:
-            self._open()
-        assert self._file is not None
-        try:
-            self._append(self._file, frame)
-        except OSError as error:
-            log.warning("cannot write to the journal %s: %s", self.path, error)
-            self._spare(self._file)
-            self._append(self._file, frame)
-
-    def _append(self, file: IO[bytes], frame: bytes) -> None:
-        file.seek(self._end)
-        file.truncate()  # what a killed process has left
-        file.write(frame)
-        file.flush()
-
-    def _open(self) -> None:
-        """Open the file for writing, or a temporary copy of it if that is not possible."""
-        before, self._writable = self._file, True
-        try:
-            # not "r+b", which does not create it, nor "ab", which cannot truncate
-            self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), "r+b")
-        except OSError as error:
-            log.warning("cannot write to the journal %s: %s", self.path, error)
-            self._spare(before)
-        else:
-            if before is not None:
-                before.close()
-
-    def _spare(self, before: IO[bytes] | None) -> None:
-        self._file = tempfile.TemporaryFile()
-        if before is not None:
-            before.seek(0)
-            self._file.write(before.read(self._end))
-
-    def read(self, marks: Sequence[bytes]) -> Delivered:
-        """Return the vectors and the facts of texts, all of which are in the journal."""
-        places: dict[int, list[tuple[int, int]]] = {}
-        for i, mark in enumerate(marks):
-            number, row = self._index[mark]
-            places.setdefault(number, []).append((i, row))
-        vectors = np.empty((len(marks), self.width or 1), np.float32)
-        facts = np.empty(len(marks), ROW)
-        for number, pairs in places.items():
-            frame = self._frames[number]
-            rows, matrix = self._content(frame)
-            wanted, found = (list(each) for each in zip(*pairs, strict=True))
-            facts[wanted], vectors[wanted] = rows[found], matrix[found]
-        return Delivered(vectors, facts, [self._frames[number].seconds for number in places])
-
-    def _content(self, frame: _Frame) -> tuple[np.ndarray, np.ndarray]:
-        assert self._file is not None
-        with self._lock:
-            self._file.seek(frame.place)
-            content = self._file.read(frame.rows * (ROW.itemsize + 4 * frame.width))
-        rows = np.frombuffer(content, ROW, frame.rows)
-        matrix = np.frombuffer(content, "<f4", offset=frame.rows * ROW.itemsize)
-        return rows, matrix.reshape(frame.rows, frame.width)
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """Vectors of texts, a ``ROW`` of facts each, and the seconds of the requests they came with."""
-
-    vectors: np.ndarray
-    rows: np.ndarray
-    seconds: list[float]
-
-    def at(self, places: Sequence[int]) -> Delivered:
-        """Return the vectors and facts of some of the texts."""
-        return Delivered(self.vectors[places], self.rows[places], self.seconds)
 
 
 # -- rates ----------------------------------------------------------------------------------
@@ -246,10 +57,6 @@ class Rate:
         self.free_at = begin + units / self.per_second
         return max(0.0, begin - now)
 
-    def correct(self, units: float) -> None:
-        """Take further units that turned out to be used, or give back if negative."""
-        self.free_at += units / self.per_second
-
 
 # -- usage and budget -----------------------------------------------------------------------
 
@@ -270,6 +77,11 @@ class Usage:
     sent: int = 0
     sending: float = 0.0
     estimated: bool = False
+    remarks: list[str] = field(default_factory=list)
+
+    def remark(self, remarks: Sequence[str]) -> None:
+        """Add remarks, each of them once."""
+        self.remarks += [remark for remark in remarks if remark not in self.remarks]
 
     def add(self, found: Delivered, price_per_token: float | None) -> None:
         """Count the texts of a call."""
@@ -299,6 +111,7 @@ class Usage:
             "request_seconds_median": None if median is None else round(float(median), 6),
             "request_seconds_p95": None if high is None else round(float(high), 6),
             "texts_per_second": None if rate is None else round(rate, 3),
+            **({"remarks": self.remarks} if self.remarks else {}),
         }
 
 
@@ -326,11 +139,52 @@ def combined_usage(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             facts[name] = sum(values) if values else None
     if any(part.get("tokens_estimated") for part in parts):
         facts["tokens_estimated"] = True
+    if remarks := [remark for part in parts for remark in part.get("remarks", ())]:
+        facts["remarks"] = list(dict.fromkeys(remarks))
     return facts
 
 
 class OverBudget(Exception):
     """A request might pass the budget; the message has the figures."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a request may need at most; ``tokens`` are estimated, ``room`` is in bytes."""
+
+    marks: Sequence[bytes]
+    price: float = 0.0
+    tokens: float = 0.0
+    room: int = 0
+    seconds: float = 0.0
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A request that this process alone may send now, after ``wait`` seconds."""
+
+    number: int
+    request: Request
+    wait: float
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Texts that arrived, or that other requests ask for; without any, the budget is taken."""
+
+    marks: frozenset[bytes]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a request used: ``charged`` counts for the budget, the rest only if it was answered."""
+
+    charged: float = 0.0
+    tokens: float | None = None
+    price: float | None = None
+    answer: Answer | None = None
 
 
 class Account:
@@ -340,35 +194,54 @@ class Account:
     ----------
     folder
         A folder that the processes of the run share; None: one process.
-    journals
-        The folder of the journals; None: that of the cache.
+    store
+        The folder of the database; None: that of the cache.
     budget
         The most that may be spent; None: no limit.
+    run
+        The name of the run in the database; default: a new one.
     """
 
     def __init__(
-        self, folder: Path | None = None, journals: Path | None = None, budget: float | None = None
+        self,
+        folder: Path | None = None,
+        store: Path | None = None,
+        budget: float | None = None,
+        run: str | None = None,
     ) -> None:
-        self.folder, self.journals, self.budget = folder, journals, budget
-        self._memory: dict[str, Any] = {"spent": 0.0, "reserved": {}, "sent": {}}
+        self.folder, self.store, self.budget = folder, store, budget
+        self.run = run or secrets.token_hex(16)
+        #: whether the database has, or had, a row of this run
+        self._entered = run is not None
+        self._used = False
         self._usages: list[Usage] = []
+        self._unsettled: list[tuple[Claim, str, tuple[str, Outcome]]] = []
         #: called with the number of texts of a call that have arrived
         self.progress: Callable[[int], None] = lambda done: None
-        #: why requests to an endpoint were given up, by the name of its journal
-        self.given_up: dict[str, str] = {}
+        #: errors after which nothing is requested from an endpoint, by the name of its encoder
+        self.given_up: dict[str, Exception] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "journals": self.journals, "budget": self.budget}
+        if self.budget is not None and not self._entered:
+            with contextlib.suppress(Unwritable):  # the first claim raises it
+                self.database.write(self._spent)
+            self._entered = True
+        names = ("folder", "store", "budget", "run")
+        return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         Account.__init__(self, **state)
 
-    def journal(self, family: str) -> Journal:
-        """Return the journal of an encoder."""
-        folder = self.journals or cache_folder() / "vectors" / "endpoints"
-        found = _journal(folder / f"{family}.journal", os.getpid())
-        found.refresh()
-        return found
+    @property
+    def database(self) -> EndpointDatabase:
+        """The database, which this process opens once."""
+        return database_in(self.store or cache_folder() / "vectors" / "endpoints")
+
+    def vectors(self, family: str) -> VectorTable:
+        """Return the vectors of an encoder."""
+        table = self.database.table(family, VectorTable)
+        table.refresh()
+        return table
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[Usage]:
@@ -382,8 +255,15 @@ class Account:
 
     def use(self, found: Delivered, price_per_token: float | None) -> None:
         """Count texts in all open counters."""
+        remarks = [*self.database.remarks, *remarks_of(found.vectors)]
         for usage in self._usages:
             usage.add(found, price_per_token)
+            usage.remark(remarks)
+
+    def remark(self, remark: str) -> None:
+        """Let the notes of jobs have a remark about what is counted now."""
+        for usage in self._usages:
+            usage.remark([remark])
 
     def sending(self, texts: int, seconds: float) -> None:
         """Count texts that were requested now."""
@@ -391,85 +271,246 @@ class Account:
             usage.sent += texts
             usage.sending += seconds
 
-    def reserve(self, price: float) -> bool:
-        """Reserve the highest possible price of a request.
+    # -- requests -------------------------------------------------------------------------------
 
-        Returns False while requests under way may turn out cheaper than reserved; raises
-        OverBudget if the request might pass the budget.
+    def claim(self, table: VectorTable, request: Request, now: float) -> Claim | Taken:
+        """Return the right to send a request: its texts, price and room are reserved.
+
+        Raises OverBudget if the request might pass the budget, Unwritable if its answer, or an
+        earlier one, cannot be stored.
         """
-        if self.budget is None:
-            return True
-        with self._state() as state:
-            reserved = state["reserved"]
-            total = sum(reserved.values())
-            if state["spent"] + total + price <= self.budget:
-                reserved[_pid()] = reserved.get(_pid(), 0.0) + price
-                return True
-            for pid in [pid for pid in reserved if not _alive(pid)]:
-                state["spent"] += reserved.pop(pid)  # may have been charged
-            if any(value > 1e-12 for value in reserved.values()):
-                return False
-            raise OverBudget(
-                f"{money(state['spent'])} of the budget of {money(self.budget)} are spent and the "
-                f"next request may cost {money(price)}"
+        self._mark_used()
+        number = secrets.randbits(62)
+        result: Claim | Taken | None = None
+        try:
+            self._settle_late()
+            table.save()
+            self.database.make_room(number, request.room)
+            result = self.database.write(
+                lambda connection: self._claimed(connection, table, (number, request, now))
+            )
+            self._entered = True
+        finally:
+            if not isinstance(result, Claim):
+                self.database.drop_room(number)
+        return result
+
+    def _claimed(
+        self,
+        connection: sqlite3.Connection,
+        table: VectorTable,
+        what: tuple[int, Request, float],
+    ) -> Claim | Taken:
+        number, request, now = what
+        table.follow(connection)
+        if stored := frozenset(mark for mark in request.marks if mark in table):
+            return Taken(stored)
+        self._bury(connection)
+        under_way = _marks_under_way(connection, table.family)
+        if taken := under_way.intersection(request.marks):
+            return Taken(frozenset(taken))
+        if not self._within_budget(connection, request.price):
+            return Taken(frozenset())
+        wait = _wait_for_rates(connection, table.family, request, now)
+        own = ProcessName.current()
+        until = time.time() + request.seconds + wait
+        connection.execute(
+            "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, self.run, table.family, own.machine, own.pid, own.started, until,
+             request.price, b"".join(request.marks)),
+        )  # fmt: skip
+        return Claim(number, request, wait)
+
+    def finish(self, claim: Claim, table: VectorTable, model: str, outcome: Outcome) -> None:
+        """Replace a claim by what its request used and delivered.
+
+        Vectors that cannot be stored are kept in memory; then no other request is claimed.
+        """
+
+        def store(connection: sqlite3.Connection) -> None:
+            self._settle(connection, claim, table.family, used)
+            if outcome.answer is not None:
+                table.insert(connection, outcome.answer)
+
+        used = (model, outcome)
+
+        try:
+            try:
+                self.database.write(store)
+            except Unwritable:
+                self.database.use_room()
+                self.database.write(store)
+        except Unwritable as error:
+            log.warning("%s", error)
+            self._unsettled.append((claim, table.family, used))
+            if outcome.answer is not None:
+                table.keep(outcome.answer)
+        finally:
+            self.database.drop_room(claim.number)
+
+    def _settle_late(self) -> None:
+        """Settle the claims that could not be settled, because nothing could be stored."""
+        while self._unsettled:
+            late = self._unsettled[-1]
+            self.database.write(lambda connection, late=late: self._settle(connection, *late))  # type: ignore[misc]
+            self._unsettled.pop()
+
+    def _settle(
+        self,
+        connection: sqlite3.Connection,
+        claim: Claim,
+        family: str,
+        used: tuple[str, Outcome],
+    ) -> None:
+        model, outcome = used
+        removed = connection.execute("DELETE FROM reservations WHERE id = ?", (claim.number,))
+        if removed.rowcount:  # otherwise another process has counted the highest price
+            self._spend(connection, self.run, outcome.charged)
+        if outcome.tokens is None:
+            return
+        connection.execute(
+            "INSERT INTO usage VALUES (?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET requests = "
+            "requests + 1, tokens = tokens + excluded.tokens, price = CASE WHEN excluded.price IS "
+            "NULL THEN price ELSE coalesce(price, 0) + excluded.price END",
+            (self.run, model, outcome.tokens, outcome.price),
+        )
+        if per_minute := claim.request.tokens_per_minute:
+            later = (outcome.tokens - claim.request.tokens) * 60 / per_minute
+            connection.execute(
+                "UPDATE rates SET free_at = free_at + ? WHERE family = ? AND name = 'tokens'",
+                (later, family),
             )
 
-    def settle(self, reserved: float, model: str, tokens: float, price: float | None) -> None:
-        """Replace the reservation of a request by what it used: nothing, if it failed."""
-        with self._state() as state:
-            if self.budget is not None:
-                left = state["reserved"].get(_pid(), 0.0) - reserved
-                state["reserved"][_pid()] = max(0.0, left)
-            state["spent"] += price or 0.0
-            if tokens:
-                before = state["sent"].get(model, [0, 0.0, None])
-                cost = before[2] if price is None else (before[2] or 0.0) + price
-                state["sent"][model] = [before[0] + 1, before[1] + tokens, cost]
+    # -- budget ---------------------------------------------------------------------------------
+
+    def _within_budget(self, connection: sqlite3.Connection, price: float) -> bool:
+        """Return whether a price fits now; False if it may fit later."""
+        spent = self._spent(connection)
+        if self.budget is None:
+            return True
+        (reserved,) = connection.execute(
+            "SELECT coalesce(sum(price), 0) FROM reservations WHERE run = ?", (self.run,)
+        ).fetchone()
+        if spent + reserved + price <= self.budget:
+            return True
+        if reserved > 1e-12:
+            return False
+        raise OverBudget(
+            f"{money(spent)} of the budget of {money(self.budget)} are spent and the next request "
+            f"may cost {money(price)}"
+        )
+
+    def _spent(self, connection: sqlite3.Connection) -> float:
+        """Return what the run has spent; enter the run if it is new."""
+        row = connection.execute("SELECT spent FROM runs WHERE run = ?", (self.run,)).fetchone()
+        if row is not None:
+            return float(row[0])
+        if self._entered and self.budget is not None:
+            raise OverBudget(
+                f"{self.database.path} does not tell any more what this run has spent of its "
+                f"budget, because it was damaged or removed"
+            )
+        now = time.time()
+        for old in (
+            "usage WHERE run IN (SELECT run FROM runs WHERE began < ?)",
+            "runs WHERE began < ?",
+        ):
+            connection.execute(f"DELETE FROM {old}", (now - RUN_SECONDS,))
+        connection.execute("INSERT INTO runs VALUES (?, 0, ?)", (self.run, now))
+        return 0.0
+
+    def _spend(self, connection: sqlite3.Connection, run: str, price: float) -> None:
+        connection.execute("UPDATE runs SET spent = spent + ? WHERE run = ?", (price, run))
+
+    def _bury(self, connection: sqlite3.Connection) -> None:
+        """Count what dead processes reserved as spent: it may have been charged."""
+        select = "SELECT id, run, price, machine, pid, started, until FROM reservations"
+        alive: dict[ProcessName, bool | None] = {ProcessName.current(): True}
+        for number, run, price, machine, pid, started, until in connection.execute(
+            select
+        ).fetchall():
+            owner = ProcessName(machine, pid, started)
+            if owner not in alive:
+                alive[owner] = owner.is_alive()
+            unseen = alive[owner] is None and time.time() > until + UNSEEN_SECONDS
+            if alive[owner] is False or unseen:
+                self._spend(connection, run, price)
+                connection.execute("DELETE FROM reservations WHERE id = ?", (number,))
+
+    def _mark_used(self) -> None:
+        """Leave a sign for the other processes of the run that there is a bill."""
+        if not self._used:
+            self._used = True
+            if self.folder is not None:
+                with contextlib.suppress(OSError):
+                    (self.folder / USED).touch()
 
     def sent(self) -> dict[str, tuple[int, float, float | None]]:
         """Return the answered requests, their tokens and their price, by model."""
-        with self._state() as state:
-            return {name: (each[0], each[1], each[2]) for name, each in state["sent"].items()}
+        if not self._used and not (self.folder is not None and (self.folder / USED).exists()):
+            return {}
+        select = "SELECT model, requests, tokens, price FROM usage WHERE run = ? ORDER BY rowid"
+        try:
+            rows: list[tuple[str, int, float, float | None]] = self.database.read(
+                lambda connection: connection.execute(select, (self.run,)).fetchall(), []
+            )
+        except Unwritable as error:
+            log.warning("%s", error)
+            return {}
+        return {model: (requests, tokens, price) for model, requests, tokens, price in rows}
 
-    @contextlib.contextmanager
-    def _state(self) -> Iterator[dict[str, Any]]:
-        """Hold the state of all processes of the run; changes are stored."""
-        locks = file_locks()
-        with _STATE_LOCK:
-            if locks is None or self.folder is None or not self.folder.is_dir():
-                yield self._memory
-                return
-            with (self.folder / "spending.json").open("a+", encoding="utf-8") as file:
-                locks.flock(file, locks.LOCK_EX)
-                file.seek(0)
-                state = self._memory
-                with contextlib.suppress(ValueError):  # a process was killed while it wrote
-                    state = json.loads(file.read() or "null") or state
-                try:
-                    yield state
-                finally:
-                    file.seek(0)
-                    file.truncate()
-                    file.write(json.dumps(state))
+    def close(self) -> None:
+        """Close the database if it is the run's own."""
+        if self.store is not None and self._used:
+            self.database.close()
 
 
-_STATE_LOCK = threading.Lock()
+def _marks_under_way(connection: sqlite3.Connection, family: str) -> set[bytes]:
+    """Return the texts that requests under way ask for."""
+    rows = connection.execute("SELECT marks FROM reservations WHERE family = ?", (family,))
+    return {
+        marks[i : i + MARK_BYTES] for (marks,) in rows for i in range(0, len(marks), MARK_BYTES)
+    }
 
 
-@cache
-def _journal(path: Path, _: int) -> Journal:
-    """Return the journal of a file, opened once per process."""
-    return Journal(path)
+def _wait_for_rates(
+    connection: sqlite3.Connection, family: str, request: Request, now: float
+) -> float:
+    """Take a request and its tokens from the rate limits; return the seconds to wait."""
+    limits = {
+        "requests": (request.requests_per_minute, 1.0),
+        "tokens": (request.tokens_per_minute, request.tokens),
+    }
+    longest = 0.0
+    for name, (per_minute, units) in limits.items():
+        if per_minute is None:
+            continue
+        select = "SELECT free_at FROM rates WHERE family = ? AND name = ?"
+        row = connection.execute(select, (family, name)).fetchone()
+        rate = Rate(per_minute, row[0] if row else 0.0)
+        longest = max(longest, rate.wait(units, now))
+        connection.execute("REPLACE INTO rates VALUES (?, ?, ?)", (family, name, rate.free_at))
+    return longest
 
 
-def _pid() -> str:
-    return str(os.getpid())
+def remarks_of(vectors: np.ndarray) -> list[str]:
+    """Return what is conspicuous about vectors of different texts.
 
-
-def _alive(pid: str) -> bool:
-    import psutil
-
-    return psutil.pid_exists(int(pid))
+    >>> remarks_of(np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 3.0]]))
+    ['1 of 3 vectors of the endpoint are zero', '1 of 3 vectors of the endpoint are constant']
+    >>> remarks_of(np.ones((2, 1)))
+    ['all 2 texts got the same vector from the endpoint']
+    """
+    remarks = []
+    total, width = vectors.shape
+    if total > 1 and (vectors == vectors[0]).all():
+        remarks.append(f"all {total:,} texts got the same vector from the endpoint")
+    constant = (vectors == vectors[:, :1]).all(axis=1) & (width > 1)
+    zero = (vectors == 0).all(axis=1)
+    for kind, count in (("zero", zero.sum()), ("constant", (constant & ~zero).sum())):
+        if count:
+            remarks.append(f"{count:,} of {total:,} vectors of the endpoint are {kind}")
+    return remarks
 
 
 def money(price: float | None) -> str:

@@ -1,27 +1,27 @@
 """Text encoders behind an HTTP endpoint: dialects, requests with retries, and checked answers.
 
-Every answer is stored in a journal before it is used, so no text is paid for twice
-(``endpoint_account``). API keys are read from the environment when a request is sent and are
+Every answer is stored in a database before it is used, so no text is paid for twice
+(``endpoint_store``). API keys are read from the environment when a request is sent and are
 removed from every message.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
+import logging
 import math
 import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -29,14 +29,33 @@ import numpy as np
 from karat.core.registry import encoder
 from karat.errors import ContractError, DefinitionError, Postponed, did_you_mean
 from karat.models.contrib.endpoint_account import (
-    ROW,
     Account,
-    Journal,
+    Claim,
+    Outcome,
     OverBudget,
-    Rate,
+    Request,
     current_account,
-    text_mark,
 )
+from karat.models.contrib.endpoint_answers import (
+    MESSAGE_LENGTH,
+    check_answer,
+    error_text,
+    largest_answer,
+    plain_message,
+    read_json,
+    token_count,
+)
+from karat.models.contrib.endpoint_http import (
+    ERROR_BYTES,
+    AnswerTooLarge,
+    HttpConnections,
+    LostAnswer,
+    NotSent,
+    Response,
+)
+from karat.models.contrib.endpoint_rows import ROW, Answer
+from karat.models.contrib.endpoint_store import Unwritable
+from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
 from karat.models.model import PackagedEncoder, import_extra
 
 #: statuses after which a request is repeated, besides 5xx
@@ -49,8 +68,12 @@ PATIENCE = 300.0
 TOKENS_PER_BYTE = 0.25
 #: tokens that a server may add to a text, such as those of its beginning and end
 ADDED_TOKENS = 8
-#: maximum length of a server's message
-MESSAGE_LENGTH = 300
+#: requests for a text that the server calls too long, and refusals without an answer between them
+SHORTENINGS, REFUSALS = 8, 64
+#: seconds between two looks whether another process has received a text, or paid
+GLANCE = 0.05
+#: seconds that a request may take besides waiting for its answer
+SPARE_SECONDS = 60.0
 #: statuses and words of a refusal because of too long texts or too many of them
 TOO_LARGE = (400, 413, 422)
 TOO_LONG = re.compile(
@@ -58,6 +81,7 @@ TOO_LONG = re.compile(
     r"|less than \d+ tokens|exceed\w*.{0,40}(length|tokens|limit|size)|batch size",
     re.IGNORECASE | re.DOTALL,
 )
+log = logging.getLogger(__name__)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: what a message about a status advises
 _ADVICE = {
@@ -88,19 +112,24 @@ def _indexed(answer: Any) -> list[Any]:
     """Return the vectors of an answer with an index each, in the order of the texts."""
     items = answer["data"]
     order = [item.get("index", place) for place, item in enumerate(items)]
-    if sorted(order) != list(range(len(items))):
+    if any(type(place) is not int for place in order) or sorted(order) != list(range(len(items))):
         raise ContractError(f"the answer has wrong values of index: {order[:10]}")
     placed = dict(zip(order, items, strict=True))
     return [placed[i]["embedding"] for i in range(len(items))]
 
 
-def _reported(answer: Any, headers: Mapping[str, str]) -> float | None:
+def _reported(answer: Any, headers: Mapping[str, str]) -> Any:
     usage = answer.get("usage") or {}
     return usage.get("total_tokens") or usage.get("prompt_tokens")
 
 
-def _billed(answer: Any, headers: Mapping[str, str]) -> float | None:
+def _billed(answer: Any, headers: Mapping[str, str]) -> Any:
     return ((answer.get("meta") or {}).get("billed_units") or {}).get("input_tokens")
+
+
+def _computed(answer: Any, headers: Mapping[str, str]) -> Any:
+    text = headers.get("x-compute-tokens") or "0"
+    return float(text) if re.fullmatch(r"\d{1,15}(\.\d*)?", text) else text
 
 
 @dataclass(frozen=True)
@@ -126,7 +155,7 @@ class Dialect:
     types: tuple[str, str, str] = ("", "", "")
     more: Mapping[str, Any] = field(default_factory=dict)
     vectors: Callable[[Any], Any] = _indexed
-    tokens: Callable[[Any, Mapping[str, str]], float | None] = _reported
+    tokens: Callable[[Any, Mapping[str, str]], Any] = _reported
 
     def input_type(self, role: str | None) -> str:
         """Return the name of a role in this dialect, or an empty string."""
@@ -181,7 +210,7 @@ DIALECTS = {
         input="inputs",
         truncation=("truncate", False, True),
         vectors=list,
-        tokens=lambda answer, headers: float(headers.get("x-compute-tokens") or 0) or None,
+        tokens=_computed,
     ),
     "ollama": Dialect(
         path="/api/embed",
@@ -226,13 +255,13 @@ class EndpointEncoder(PackagedEncoder):
     revision
         Any text; change it when the weights behind the name have changed.
     timeout
-        Seconds to wait for an answer.
+        Seconds in which an answer must be complete.
     """
 
     needs = ("httpx",)
     extra = "endpoint"
     uses_roles = True
-    #: its vectors are kept in a journal, where every call looks first
+    #: its vectors are kept in a database, where every call looks first
     keeps_vectors = True
     #: None: it gets all texts in one call, so that requests never wait for each other
     chunk: ClassVar[int | None] = None
@@ -306,7 +335,7 @@ class EndpointEncoder(PackagedEncoder):
         return self.prompt or ""
 
     def family(self) -> str:
-        """Return the name of the journal; prices, keys and limits do not change vectors."""
+        """Return the name of its vectors; prices, keys and limits do not change vectors."""
         self.check()
         parts = [self.spoken, self.address, self.model, self.dimensions, self.revision]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
@@ -318,34 +347,37 @@ class EndpointEncoder(PackagedEncoder):
     def encode(self, texts: list[str], role: str | None = None) -> np.ndarray:
         """Return one row per text; NaN for an empty text, which is not sent."""
         account = current_account()
-        journal = account.journal(self.family())
+        table = account.vectors(self.family())
         prompt = self.prompt_for(role)
         marks = [text_mark(prompt, text) if text.strip() else b"" for text in texts]
-        asked = {mark: text for mark, text in zip(marks, texts, strict=True) if mark}
-        if any(mark not in journal for mark in asked):
-            with journal.locked() as shared:  # another process may have requested them meanwhile
-                missing = {mark: text for mark, text in asked.items() if mark not in journal}
-                Delivery(self, account, journal, role).send(missing, shared)
+        wanted = {mark: text for mark, text in zip(marks, texts, strict=True) if mark}
         filled = [i for i, mark in enumerate(marks) if mark]
-        rows = np.full((len(texts), journal.width or 1), np.nan, np.float32)
+        delivered = None
+        for _ in range(3):  # again, if vectors turn out to be damaged
+            Delivery(self, account, table, role).send(wanted)
+            delivered = table.read([marks[i] for i in filled]) if filled else None
+            if delivered is not None or not filled:
+                break
+        rows = np.full((len(texts), table.width or 1), np.nan, np.float32)
         if filled:
-            found = journal.read([marks[i] for i in filled])
-            rows[filled] = found.vectors
+            if delivered is None:
+                raise ContractError(f"{table.database.path} does not return what was stored in it.")
+            rows[filled] = delivered.vectors
             places = {mark: i for i, mark in enumerate(marks[j] for j in filled)}
-            account.use(found.at(list(places.values())), self.price_per_token)
+            account.use(delivered.at(list(places.values())), self.price_per_token)
         return rows
 
     def estimate(self, texts: Sequence[str], role: str | None = None) -> tuple[int, float]:
         """Return how many texts are not in the cache, and their estimated tokens."""
-        journal, prompt = current_account().journal(self.family()), self.prompt_for(role)
-        missing = {text for text in texts if text_mark(prompt, text) not in journal}
+        table, prompt = current_account().vectors(self.family()), self.prompt_for(role)
+        missing = {text for text in texts if text_mark(prompt, text) not in table}
         missing = {text for text in missing if text.strip()}
         return len(missing), self.estimate_all(list(missing), role)
 
     def estimate_all(self, texts: Sequence[str], role: str | None = None) -> float:
         """Return the estimated tokens of texts, whether they are in the cache or not."""
-        journal, prefix = current_account().journal(self.family()), self._prefix(role)
-        return sum(_bytes(prefix + text) for text in texts) * _ratio(journal)
+        table, prefix = current_account().vectors(self.family()), self._prefix(role)
+        return sum(_bytes(prefix + text) for text in texts) * _ratio(table)
 
     def learned(self) -> _Learned:
         """Return what this process has learned about the server."""
@@ -414,9 +446,9 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _ratio(journal: Journal) -> float:
+def _ratio(table: VectorTable) -> float:
     """Return the tokens per byte that the server has counted so far, or an estimate."""
-    return journal.tokens / journal.bytes if journal.bytes else TOKENS_PER_BYTE
+    return table.tokens / table.bytes if table.bytes else TOKENS_PER_BYTE
 
 
 # -- requests -------------------------------------------------------------------------------
@@ -435,81 +467,92 @@ class _Batch:
     truncated: bool = False
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         return sum(map(_bytes, self.texts))
 
+    @property
+    def most_tokens(self) -> float:
+        """The largest number of tokens that is expected."""
+        return float(self.size + ADDED_TOKENS * len(self.texts))
+
     def part(self, begin: int | None, end: int | None) -> _Batch:
-        return _Batch(self.marks[begin:end], self.texts[begin:end])
+        return _Batch(self.marks[begin:end], self.texts[begin:end], self.truncated)
+
+    def without(self, marks: Collection[bytes]) -> _Batch:
+        """Return the batch without some of its texts."""
+        rest = [(m, t) for m, t in zip(self.marks, self.texts, strict=True) if m not in marks]
+        return _Batch([mark for mark, _ in rest], [text for _, text in rest], self.truncated)
 
 
 @dataclass
 class _Learned:
     """What a process has learned about a server.
 
-    Whether it answers at all, whether it sends packed vectors, and the most texts of a request.
+    Whether it answers at all, whether it has delivered vectors, whether it sends them packed, the
+    most texts of a request, and how many times more tokens it counts than was expected.
     """
 
     answers: bool = False
+    delivers: bool = False
     packed: bool = True
     most: int = 2**31
+    excess: float = 1.0
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """The response to a request, or what went wrong; ``charged`` if it may have been charged."""
+
+    response: Response | None
+    reason: str
+    charged: bool = False
+
+    @property
+    def status(self) -> int:
+        return 0 if self.response is None else self.response.status
 
 
 class Delivery:
     """Requests for texts, several at a time; every answer is stored as soon as it arrives."""
 
     def __init__(
-        self, asked: EndpointEncoder, account: Account, journal: Journal, role: str | None
+        self, asked: EndpointEncoder, account: Account, table: VectorTable, role: str | None
     ) -> None:
-        self.asked, self.account, self.journal, self.role = asked, account, journal, role
+        self.asked, self.account, self.table, self.role = asked, account, table, role
         self.dialect = DIALECTS[asked.spoken]
-        self.key = asked.api_key()
+        self.key = ""
         self.stop = threading.Event()
         self.lock = threading.Lock()
-        self.known, self.delivered = asked.learned(), 0
+        self.known, self.delivered, self.refusals = asked.learned(), 0, 0
         self.random = np.random.default_rng()
-        self.requests = Rate(asked.requests_per_minute)
-        self.tokens = Rate(asked.tokens_per_minute)
+        self.missing: Mapping[bytes, str] = {}
 
-    def send(self, texts: Mapping[bytes, str], shared: IO[str] | None) -> None:
-        """Request texts by their marks; ``shared`` holds the state of the rate limits."""
-        if not texts:
+    def send(self, texts: Mapping[bytes, str]) -> None:
+        """Request the texts that are missing, by their marks."""
+        self.missing = {mark: text for mark, text in texts.items() if mark not in self.table}
+        if not self.missing:
             return
+        self.key = self.asked.api_key()
         if (reason := self.account.given_up.get(self.asked.family())) is not None:
-            raise Postponed(reason)
+            raise type(reason)(str(reason))
         if self.account.budget is not None and self.asked.price_per_token is None:
             raise DefinitionError(
                 f"{self.asked.model or self.asked.url}: a budget requires "
                 f"price_per_million_tokens; set it to 0 for a server of your own."
             )
-        httpx = import_extra("httpx", "endpoint")
-        limits = httpx.Limits(max_connections=self.asked.concurrency)
+        import_extra("httpx", "endpoint")
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         begun = time.perf_counter()
-        self._restore(shared)
         try:
-            with httpx.Client(limits=limits, headers=headers, timeout=self.asked.timeout) as client:
-                self.client = client
-                self._send_all(list(self._batches(texts)))
+            with HttpConnections(headers, self.asked.timeout) as self.connections:
+                self._send_all(list(self._batches(self.missing)))
         finally:
-            delivered = sum(mark in self.journal for mark in texts)
-            self.account.sending(delivered, time.perf_counter() - begun)
-            self._save(shared)
-
-    def _restore(self, shared: IO[str] | None) -> None:
-        """Continue the rate limits where the last process that used them stopped."""
-        if shared is not None:
-            shared.seek(0)
-            with suppress(ValueError, TypeError):
-                self.requests.free_at, self.tokens.free_at = json.loads(shared.read() or "[0, 0]")
-
-    def _save(self, shared: IO[str] | None) -> None:
-        if shared is not None:
-            shared.seek(0)
-            shared.truncate()
-            shared.write(json.dumps([self.requests.free_at, self.tokens.free_at]))
+            self.account.sending(self.delivered, time.perf_counter() - begun)
+            self.table.database.free_room()
+            self.table.refresh()
 
     def _batches(self, texts: Mapping[bytes, str]) -> Iterator[_Batch]:
-        prefix, ratio = self.asked._prefix(self.role), _ratio(self.journal)
+        prefix, ratio = self.asked._prefix(self.role), _ratio(self.table)
         marks: list[bytes] = []
         chosen: list[str] = []
         size, most = 0.0, min(self.asked.batch_texts or self.dialect.texts, self.known.most)
@@ -561,9 +604,9 @@ class Delivery:
         """Let the server truncate a text that is too long for its model, or cut its end."""
         truncates = self.dialect.truncation is not None
         text = batch.texts[0]
-        for _ in range(20):
+        for attempt in range(SHORTENINGS):
             if not truncates:
-                text = text[: int(len(text) * _share_kept(message))]
+                text = text[: int(len(text) * _share_kept(message, attempt))]
             if not text.strip():
                 break
             try:
@@ -571,38 +614,185 @@ class Delivery:
                 return
             except _TooLarge as error:
                 message, truncates = str(error), False
-        raise ContractError(
-            f"{self._where()} refuses the text {batch.texts[0][:60]!r} as too long: {message}"
+        raise self._refused_text(batch.texts[0], message)
+
+    def _refused_text(self, text: str, message: str) -> ContractError:
+        """Return the error of a text that is too long however short; remember it if all are."""
+        error = ContractError(
+            f"{self._where()} refuses the text {text[:60]!r} as too long, also the first "
+            f"hundredth of it: {message}"
         )
+        if not self.known.delivers:
+            self.account.given_up[self.asked.family()] = error
+        return error
+
+    # -- one request ------------------------------------------------------------------------
 
     def _store(self, batch: _Batch, truncate: bool) -> None:
-        body, headers, seconds = self._request(batch, truncate)
+        """Request a batch until its vectors are stored, by this process or by another one."""
+        reply = _Reply(None, "")
+        for attempt in range(ATTEMPTS):
+            remaining, claim = self._claimed(batch)
+            if claim is None:
+                return
+            batch = remaining
+            reply = self._send(batch, claim, truncate)
+            if reply.status == 200:
+                return
+            if reply.response is not None and self._is_final(reply.response):
+                raise self._refused(reply.response, batch)
+            pause = self._pause(attempt, reply.response)
+            if attempt == ATTEMPTS - 1 or pause > PATIENCE:
+                break
+            self._sleep(pause)
+        given_up = self._postponed(f"{reply.reason} after {attempt + 1} attempts")
+        self.account.given_up[self.asked.family()] = given_up
+        raise given_up
+
+    def _claimed(self, batch: _Batch) -> tuple[_Batch, Claim | None]:
+        """Return the texts that this process is to request now; wait for those of others."""
+        while batch.marks:
+            try:
+                claim = self.account.claim(self.table, self._request(batch), _now())
+            except OverBudget as error:
+                raise self._postponed(str(error)) from None
+            except Unwritable as error:
+                raise self._without_room(str(error)) from None
+            if isinstance(claim, Claim):
+                try:
+                    self._sleep(claim.wait)
+                except BaseException:
+                    self._finish(claim, Outcome())
+                    raise
+                return batch, claim
+            there = {mark for mark in batch.marks if mark in self.table}
+            free, batch = batch.without(claim.marks), batch.without(there)
+            if free.marks and claim.marks - there:
+                self._store(free, truncate=batch.truncated)
+                batch = batch.without(free.marks)
+            if batch.marks and not there:
+                self._sleep(GLANCE)
+                self.table.refresh()
+        return batch, None
+
+    def _request(self, batch: _Batch) -> Request:
+        """Return what a batch needs at most."""
+        return Request(
+            batch.marks,
+            price=batch.most_tokens * self.known.excess * (self.asked.price_per_token or 0.0),
+            tokens=batch.size * _ratio(self.table),
+            room=self.table.room(len(batch.marks), self.asked.dimensions),
+            seconds=self.asked.timeout + SPARE_SECONDS,
+            requests_per_minute=self.asked.requests_per_minute,
+            tokens_per_minute=self.asked.tokens_per_minute,
+        )
+
+    def _send(self, batch: _Batch, claim: Claim, truncate: bool) -> _Reply:
+        """Send a request once; store what it delivers and what it costs."""
+        outcome = Outcome(charged=claim.request.price)
+        try:
+            reply = self._attempt(batch, truncate)
+            if reply.status == 200:
+                assert reply.response is not None
+                outcome = self._read(batch, claim, reply.response)
+            elif not reply.charged:
+                outcome = Outcome()
+        except NotSent:
+            outcome = Outcome()
+            raise
+        finally:
+            self._finish(claim, outcome)
+        return reply
+
+    def _attempt(self, batch: _Batch, truncate: bool) -> _Reply:
+        body = self.dialect.request(
+            self.asked, batch.texts, role=self.role, truncate=truncate, packed=self.known.packed
+        )
+        most = largest_answer(len(batch.texts), self.table.width or self.asked.dimensions)
+        try:
+            response = self.connections.post(self.asked.address, body, most)
+        except AnswerTooLarge as error:
+            raise ContractError(
+                f"{self._where()} sent an answer of {error} for {len(batch.texts)} texts, where "
+                f"at most {most:,} are expected; check the address, or set dimensions."
+            ) from None
+        except ValueError as error:
+            raise ContractError(f"{self._where()}: {self._safe(str(error))}") from None
+        except NotSent as error:
+            if error.refused and not self.known.answers:
+                raise ContractError(
+                    f"no server answers at {self.asked.address} ({self._safe(str(error))}); start "
+                    f"it, or check the address."
+                ) from None
+            return _Reply(None, f"the connection was lost ({self._safe(str(error))})")
+        except LostAnswer as error:
+            reason = f"the connection was lost ({self._safe(str(error))})"
+            return _Reply(None, reason, charged=True)
+        self.known.answers = True
+        return _Reply(response, f"status {response.status} {self._message(response)}")
+
+    def _read(self, batch: _Batch, claim: Claim, response: Response) -> Outcome:
+        """Return the vectors of an answer and what it costs."""
+        body = self._json(response, len(batch.texts))
         try:
             vectors = check_answer(self.dialect.vectors(body), len(batch.texts))
-            tokens = self.dialect.tokens(body, headers)
+            reported = self.dialect.tokens(body, response.headers)
         except ContractError as error:
             raise ContractError(f"{self._where()}: {self._safe(str(error))}.") from None
         except (KeyError, TypeError, AttributeError, IndexError):
-            text = self._safe(json.dumps(body))[:MESSAGE_LENGTH]
+            text = self._safe(json.dumps(body)[: 2 * MESSAGE_LENGTH])[:MESSAGE_LENGTH]
             raise ContractError(
                 f"{self._where()} sent an answer of another form than that of the dialect "
                 f'"{self.asked.spoken}": {text}; set dialect, or check the address.'
             ) from None
+        with self.lock:
+            self._check_width(vectors.shape[1])
+        tokens = self._tokens(batch, reported)
         sizes = np.array([_bytes(text) for text in batch.texts])
         # without a number of the server, an estimate is stored as a negative number
-        total = sizes.sum() * -_ratio(self.journal) if tokens is None else float(tokens)
+        total = -claim.request.tokens if tokens is None else tokens
         rows = np.zeros(len(batch.texts), ROW)
         rows["mark"] = np.frombuffer(b"".join(batch.marks), ROW["mark"])
         rows["tokens"] = total * (sizes + 1) / (sizes + 1).sum()
         rows["bytes"], rows["truncated"] = sizes, batch.truncated
+        per_token = self.asked.price_per_token
+        return Outcome(
+            charged=claim.request.price if tokens is None else tokens * (per_token or 0.0),
+            tokens=abs(total),
+            price=None if per_token is None else abs(total) * per_token,
+            answer=Answer(rows, vectors, response.seconds),
+        )
+
+    def _tokens(self, batch: _Batch, reported: Any) -> float | None:
+        """Return the tokens that the server counted; None if it did not, or nonsense."""
+        if not reported:
+            return None
+        tokens = token_count(reported, batch.most_tokens)
+        if tokens is None:
+            remark = (
+                f"{self._where()} counts {self._safe(repr(reported))[:40]} tokens for "
+                f"{len(batch.texts)} texts, which cannot be; they were estimated"
+            )
+            log.warning("%s", remark)
+            self.account.remark(remark)
+        else:
+            self.known.excess = max(self.known.excess, tokens / batch.most_tokens)
+        return tokens
+
+    def _finish(self, claim: Claim, outcome: Outcome) -> None:
         with self.lock:
-            self._check_width(vectors.shape[1])
-            self.journal.add(rows, vectors, seconds)
-            self.delivered += len(rows)
-            self.account.progress(self.delivered)
+            if outcome.answer is not None:
+                self._check_width(outcome.answer.vectors.shape[1])
+            name = self.asked.model or self.asked.url
+            self.account.finish(claim, self.table, name, outcome)
+            self.table.refresh()
+            if outcome.answer is not None:
+                self.refusals, self.known.delivers = 0, True
+                self.delivered += len(outcome.answer.rows)
+                self.account.progress(self.delivered)
 
     def _check_width(self, width: int) -> None:
-        if (known := self.journal.width) is not None and width != known:
+        if (known := self.table.width) is not None and width != known:
             raise ContractError(
                 f"{self._where()} sent vectors of {width} dimensions, and of {known} earlier; if "
                 f"the weights behind the name have changed, set revision to a new text."
@@ -613,103 +803,28 @@ class Delivery:
                 f"{self.asked.dimensions} requested; it cannot shorten those of this model."
             )
 
-    def _request(self, batch: _Batch, truncate: bool) -> tuple[Any, Mapping[str, str], float]:
-        """Send a request until it is answered; return the answer, its headers and its seconds."""
-        for attempt in range(ATTEMPTS):
-            reserved, estimated = self._reserve(batch)
-            used = 0.0
-            try:
-                response, seconds, reason = self._attempt(batch, truncate)
-                if response is not None and response.status_code == 200:
-                    body = self._json(response)
-                    used = self._used(body, response.headers, estimated)
-                    return body, response.headers, seconds
-            finally:
-                price = self.asked.price_per_token
-                cost = None if price is None else used * price
-                name = self.asked.model or self.asked.url
-                self.account.settle(reserved, name, used, cost)
-            if response is not None and self._is_final(response):
-                raise self._refused(response)
-            pause = self._pause(attempt, response)
-            if attempt == ATTEMPTS - 1 or pause > PATIENCE:
-                break
-            self._sleep(pause)
-        given_up = self._postponed(f"{reason} after {attempt + 1} attempts")
-        self.account.given_up[self.asked.family()] = str(given_up)
-        raise given_up
+    # -- errors -----------------------------------------------------------------------------
 
-    def _used(self, body: Any, headers: Mapping[str, str], estimated: float) -> float:
-        """Return the tokens of an answer; correct the rate limit if they are not the estimate."""
-        tokens = None
-        with suppress(AttributeError, TypeError):  # an answer of another form, refused later
-            tokens = self.dialect.tokens(body, headers)
-        if tokens is None:
-            return estimated
-        with self.lock:
-            self.tokens.correct(tokens - estimated)
-        return float(tokens)
-
-    def _reserve(self, batch: _Batch) -> tuple[float, float]:
-        """Wait for the rate limits; return the highest price and the estimated tokens.
-
-        The price is reserved from the budget.
-        """
-        with self.lock:
-            estimated = batch.bytes * _ratio(self.journal)
-            waits = self.requests.wait(1, _now()), self.tokens.wait(estimated, _now())
-        self._sleep(max(waits))
-        most = batch.bytes + ADDED_TOKENS * len(batch.texts)
-        price = most * (self.asked.price_per_token or 0.0)
-        try:
-            while not self.account.reserve(price):
-                self._sleep(0.02)
-        except OverBudget as error:
-            raise self._postponed(str(error)) from None
-        return price, estimated
-
-    def _attempt(self, batch: _Batch, truncate: bool) -> tuple[Any, float, str]:
-        """Return the response to one request, its seconds, and what went wrong if anything did."""
-        import httpx
-
-        body = self.dialect.request(
-            self.asked, batch.texts, role=self.role, truncate=truncate, packed=self.known.packed
-        )
-        begun = time.perf_counter()
-        try:
-            response = self.client.post(self.asked.address, json=body)
-        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:
-            reason = self._safe(f"{type(error).__name__}: {error}")
-            if not isinstance(error, httpx.TransportError):
-                raise ContractError(f"{self._where()}: {reason}") from None
-            if not self.known.answers and isinstance(
-                error, httpx.ConnectError | httpx.ConnectTimeout
-            ):
-                raise ContractError(
-                    f"no server answers at {self.asked.address} ({error}); start it, or check the "
-                    f"address."
-                ) from None
-            return None, 0.0, f"the connection was lost ({reason})"
-        self.known.answers = True
-        status = f"status {response.status_code}"
-        return response, time.perf_counter() - begun, f"{status} {self._message(response)}"
-
-    def _is_final(self, response: Any) -> bool:
+    def _is_final(self, response: Response) -> bool:
         """Return whether an error is not repeated; a refusal of packed vectors is."""
-        status = response.status_code
+        status = response.status
         if status in (400, 422) and self.known.packed:
             if re.search("encoding_format|base64", response.text):
                 self.known.packed = False
                 return False
         return status not in RETRIED and status < 500
 
-    def _refused(self, response: Any) -> Exception:
+    def _refused(self, response: Response, batch: _Batch) -> Exception:
         """Return the error of a response that would be the same next time."""
-        status, message = response.status_code, self._message(response)
+        status, message = response.status, self._message(response)
         if status in TOO_LARGE and TOO_LONG.search(message):
+            with self.lock:
+                self.refusals += 1
+                if self.refusals > REFUSALS:
+                    return self._refused_text(batch.texts[0], message)
             return _TooLarge(message)
         if 300 <= status < 400:
-            where = self._safe(response.headers.get("location", ""))
+            where = self._safe(response.headers.get("location", ""))[:MESSAGE_LENGTH]
             return ContractError(f"{self._where()} redirects to {where}; use that address.")
         key = self.asked.key_variable() or "set api_key_env to the variable that holds it"
         advice = _ADVICE.get(status, "the same request would be refused again").format(key=key)
@@ -722,38 +837,41 @@ class Delivery:
         """Return the models that the server lists, if it does."""
         address = self.asked.address.removesuffix(self.dialect.path) + "/models"
         try:
-            listed = self.client.get(address).json()["data"]
-            names = [str(each["id"]) for each in listed]
+            answer = self.connections.get(address, 16 * ERROR_BYTES)
+            names = [str(item["id"])[:100] for item in json.loads(answer.content)["data"]]
         except Exception:  # the server has no such list
             return ""
-        shown = ", ".join(names[:10])
-        return self._safe(f" It has: {shown}.{did_you_mean(self.asked.model, names)}")
+        listed = ", ".join(names[:10])
+        return " " + self._safe(f"It has: {listed}.{did_you_mean(self.asked.model, names)}")
 
-    def _json(self, response: Any) -> Any:
+    def _json(self, response: Response, texts: int) -> Any:
         try:
-            return response.json()
-        except ValueError:
-            kind = response.headers.get("content-type", "no type").partition(";")[0]
+            return read_json(response.content, texts)
+        except ValueError as error:
+            kind = self._safe(response.headers.get("content-type", "no type").partition(";")[0])
+            if kind == "application/json":
+                raise ContractError(
+                    f"{self._where()} answered with wrong JSON: {self._safe(str(error))}."
+                ) from None
             raise ContractError(
-                f"{self._where()} answered with {kind} instead of JSON; check the address: that of "
-                f"most servers ends with /v1."
+                f"{self._where()} answered with {kind[:60]} instead of JSON; check the address: "
+                f"that of most servers ends with /v1."
             ) from None
 
-    def _message(self, response: Any) -> str:
+    def _message(self, response: Response) -> str:
         """Return the server's message in one line, without the API key."""
-        if response.status_code == 200:
+        if response.status == 200:
             return ""
         text = response.text
-        with suppress(ValueError):
-            text = _error_text(response.json())
+        with suppress(ValueError, RecursionError):
+            text = error_text(json.loads(response.content))
         if "<html" in text[:500].lower() or "<!doctype" in text[:500].lower():
             text = "an HTML page"
-        line = " ".join(self._safe(text).split())
-        return line[:MESSAGE_LENGTH] or "no message"
+        return self._safe(text)[:MESSAGE_LENGTH] or "no message"
 
-    def _pause(self, attempt: int, response: Any) -> float:
+    def _pause(self, attempt: int, response: Response | None) -> float:
         """Return the seconds before the next attempt: random, longer each time."""
-        if response is not None and response.status_code in (400, 422):
+        if response is not None and response.status in (400, 422):
             return 0.0  # plain numbers instead of packed ones
         longest = min(LONGEST, SHORTEST * 2**attempt)
         pause = float(self.random.uniform(longest / 2, longest))
@@ -766,6 +884,26 @@ class Delivery:
             f"requests the rest"
         )
 
+    def _without_room(self, reason: str) -> Postponed:
+        """Return the error of vectors that cannot be stored, with the space that they need."""
+        missing = sum(mark not in self.table for mark in self.missing)
+        dimensions, most = self.asked.dimensions, self.asked.batch_texts or self.dialect.texts
+        needed = self.table.database.space(
+            self.table.room(missing + self.table.unsaved, dimensions),
+            self.asked.concurrency,
+            self.table.room(min(most, missing), dimensions),
+        )
+        unsaved = ""
+        if self.table.unsaved:
+            unsaved = (
+                f" {self.table.unsaved:,} vectors that arrived are used now, but are not stored."
+            )
+        return Postponed(
+            f"{self._where()}: {reason}. Nothing more is requested, because the {missing:,} vectors "
+            f"that are missing need {megabytes(needed)} of free space there.{unsaved} Free it, then "
+            f"--resume requests the rest"
+        )
+
     def _sleep(self, seconds: float) -> None:
         if seconds > 0:
             _wait(self.stop, seconds)
@@ -776,7 +914,16 @@ class Delivery:
         return f"the endpoint {self.asked.address}"
 
     def _safe(self, text: str) -> str:
-        return text.replace(self.key, "***") if self.key else text
+        return plain_message(text, self.key)
+
+
+def megabytes(size: float) -> str:
+    """Return a size with its unit.
+
+    >>> megabytes(3_200_000)
+    '3.2 MB'
+    """
+    return f"{math.ceil(size / 1e5) / 10:,.1f} MB"
 
 
 def _now() -> float:
@@ -787,21 +934,13 @@ def _wait(stop: threading.Event, seconds: float) -> None:
     stop.wait(seconds)
 
 
-def _error_text(body: Any) -> str:
-    """Return the message in the JSON of an error."""
-    for name in ("error", "message", "detail"):
-        if isinstance(body, Mapping) and body.get(name):
-            return _error_text(body[name])
-    return body if isinstance(body, str) else json.dumps(body)
-
-
-def _share_kept(message: str) -> float:
+def _share_kept(message: str, attempt: int) -> float:
     """Return the share of a text to keep, by the limit and the size in the server's message."""
-    numbers = [int(each) for each in re.findall(r"\d+", message) if 1 < int(each) < 10**7]
-    for limit, given in zip(numbers, numbers[1:], strict=False):
-        if limit < given:
-            return 0.95 * limit / given
-    return 0.75
+    numbers = [int(digits) for digits in re.findall(r"\d+", message) if 1 < int(digits) < 10**7]
+    for limit, size in zip(numbers, numbers[1:], strict=False):
+        if limit < size and attempt < SHORTENINGS // 2:
+            return 0.95 * limit / size
+    return 0.75 if attempt < 2 else 0.4
 
 
 def retry_after(header: str | None) -> float:
@@ -820,30 +959,3 @@ def retry_after(header: str | None) -> float:
         then = then if then.tzinfo else then.replace(tzinfo=UTC)
         return max(0.0, (then - datetime.fromtimestamp(_now(), UTC)).total_seconds())
     return 0.0
-
-
-def check_answer(values: Sequence[Any], texts: int) -> np.ndarray:
-    """Return the vectors of an answer as a matrix, or raise a ContractError.
-
-    >>> check_answer(["AACAPwAAAEA=", [3, 4]], 2).tolist()
-    [[1.0, 2.0], [3.0, 4.0]]
-    """
-    if len(values) != texts:
-        raise ContractError(f"the answer has {len(values)} vectors for {texts} texts")
-    try:
-        rows = [
-            np.frombuffer(base64.b64decode(value, validate=True), "<f4")
-            if isinstance(value, str)
-            else np.asarray(value, dtype=np.float32)
-            for value in values
-        ]
-    except (ValueError, TypeError):
-        raise ContractError("the answer has vectors that are not lists of numbers") from None
-    shapes = {row.shape for row in rows}
-    if len(shapes) > 1 or rows[0].ndim != 1 or not rows[0].size:
-        found = ", ".join(sorted(str(shape) for shape in shapes))
-        raise ContractError(f"the answer has vectors of different or wrong shapes: {found}")
-    matrix = np.stack(rows)
-    if not np.isfinite(matrix).all():
-        raise ContractError("the answer has vectors with NaN or infinite values")
-    return matrix
