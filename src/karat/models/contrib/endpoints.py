@@ -899,9 +899,9 @@ class Delivery:
                 f" {self.table.unsaved:,} vectors that arrived are used now, but are not stored."
             )
         return Postponed(
-            f"{self._where()}: {reason}. Nothing more is requested, because the {missing:,} vectors "
-            f"that are missing need {megabytes(needed)} of free space there.{unsaved} Free it, then "
-            f"--resume requests the rest"
+            f"{self._where()}: {reason}. Nothing more is requested, because the {missing:,} "
+            f"vectors that are missing need {megabytes(needed)} of free space there.{unsaved} "
+            f"Free it, then --resume requests the rest"
         )
 
     def _sleep(self, seconds: float) -> None:
