@@ -19,7 +19,7 @@ HELP = """
 import contextlib, io, json, sys
 from karat.cli.app import karat
 texts = {}
-for verb in [None, *sorted(karat.commands)]:
+for verb in [None, *karat.list_commands(None)]:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         karat.main([*([verb] if verb else []), "--help"], prog_name="karat", standalone_mode=False)
     texts[verb or ""] = out.getvalue()

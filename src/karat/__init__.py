@@ -36,7 +36,6 @@ _MODULES = {
     "core.task": "Suite Task",
     "errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "execution.evaluation": "evaluate suite",
-    "execution.gather": "Gathering gather",
     "execution.runner": "Progress",
     "execution.splits": "Fold",
     "metrics.metric": "Metric metric",
@@ -50,7 +49,6 @@ _MODULES = {
     "results.run": "Run load_artifact open_runs",
 }
 _find = lazy_names(__name__, _MODULES)
-__all__ = sorted(["__version__", *" ".join(_MODULES.values()).split()])
 
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
@@ -118,10 +116,10 @@ if TYPE_CHECKING:
     from karat.errors import KaratWarning as KaratWarning
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
-    from karat.execution.gather import Gathering as Gathering
-    from karat.execution.gather import gather as gather
     from karat.execution.runner import Progress as Progress
     from karat.execution.splits import Fold as Fold
+    from karat.ext.cluster.gather import Gathering as Gathering
+    from karat.ext.cluster.gather import gather as gather
     from karat.metrics.metric import Metric as Metric
     from karat.metrics.metric import metric as metric
     from karat.models.model import StatelessEncoder as StatelessEncoder
@@ -139,9 +137,16 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    value = globals()[name] = _find(name)
+    if name == "__all__":
+        from karat.core.extension import builtin_parts
+
+        names = " ".join(_MODULES.values()).split()
+        value: Any = sorted(["__version__", *names, *builtin_parts("name")])
+    else:
+        value = _find(name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -1,7 +1,8 @@
 """Registries of components: the Registry class, its instances, and their decorators.
 
-A component is found by its name, by ``"package.module:Name"``, or through a Python entry point of
-the group ``karat.<kind>s`` (``karat.models``, ``karat.metrics``, …). It is imported on first use.
+A component is found by its name, by ``"package.module:Name"``, in an extension
+(``karat.core.extension``), or through a Python entry point of the group ``karat.<kind>s``
+(``karat.models``, ``karat.metrics``, …). It is imported on first use.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from karat.core.extension import builtin_parts, installed_extensions
 from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
 
 T = TypeVar("T")
@@ -39,6 +41,7 @@ class Registry:
         self._modules = list(modules)
         self._parts: dict[str, Any] = {}
         self._origins: dict[str, str] = {}
+        self._extensions_read = False
         self._entry_points_read = False
 
     def register(self, name: str, part: T) -> T:
@@ -96,6 +99,11 @@ class Registry:
             importlib.import_module(module)
             if module in self._modules:  # the import itself may have loaded it
                 self._modules.remove(module)
+        if name not in self._parts and not self._extensions_read:
+            self._extensions_read = True
+            for part, path in builtin_parts(self.kind).items():
+                if part not in self._parts:  # else its module has registered it
+                    self.register(part, path)
 
     def _load_entry_points(self) -> None:
         if self._entry_points_read:
@@ -103,6 +111,9 @@ class Registry:
         from importlib.metadata import entry_points
 
         self._load_builtin()
+        for extension in installed_extensions():
+            for name, path in extension.parts(self.kind).items():
+                self.register(name, path)
         for point in entry_points(group=f"karat.{self.kind}s"):
             self.register(point.name, point.value)
         self._entry_points_read = True  # last: a duplicate name is reported each time
@@ -260,6 +271,10 @@ suite_sources = Registry("suite_source", ["karat.compat.mteb.mteb_tasks"])
 #: functions that return the runs of a folder of result files, or None if it is not theirs
 result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
 
+#: where jobs run, as classes of ``karat.execution.engine.Engine``
+engines = Registry("engine", ["karat.execution.engine"])
+#: how several calls divide a plan, as ``PlanParts`` of the same module
+plan_parts = Registry("plan_parts")
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
 served_systems = Registry("served_system", ["karat.compat.geval.served"])
 
@@ -348,3 +363,4 @@ measure = _decorator(measures)
 analogy_function = _decorator(analogy_functions)
 suite_source = _decorator(suite_sources)
 result_folder = _decorator(result_folders)
+engine = _decorator(engines)

@@ -22,7 +22,6 @@ import numpy as np
 
 from karat.core.task import Suite
 from karat.errors import FAILURES, DataError, DefinitionError
-from karat.execution.dask_engine import local_cluster
 from karat.execution.job import POSTPONED, Job
 from karat.execution.plan import Plan
 from karat.execution.runner import Options, Progress, Session
@@ -239,10 +238,7 @@ class RaceSession(Session):
 
     def run(self) -> list[Run]:
         """Run the race and return the runs, or raise Stopped with the unfinished ones."""
-        if not self.on_dask or self.scheduler is not None:
-            return super().run()
-        with local_cluster(self.workers) as cluster:  # one for all rounds
-            self.scheduler = cluster.scheduler_address
+        with self.engine.kept(self.workers):  # for all rounds
             return super().run()
 
     def _title(self, left: int) -> str:

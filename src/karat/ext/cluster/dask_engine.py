@@ -33,9 +33,11 @@ from typing import IO, Any, TypeVar
 
 from karat import __version__
 from karat.core.files import file_hash, file_locks, private_folder
+from karat.core.registry import engine
 from karat.errors import DefinitionError, KaratError, MissingExtra
+from karat.execution.engine import Engine, EngineLost
 from karat.execution.job import Job, ObjectStore
-from karat.execution.workers import Worker, WorkerDied, save
+from karat.execution.workers import Event, Worker, WorkerDied, save
 
 #: minimum number of submitted jobs; with many workers, twice their number of threads
 WINDOW = 100
@@ -55,6 +57,7 @@ LIBRARIES = ("karat", "cloudpickle", "numpy", "pandas", "scikit-learn", "scipy")
 VECTORS = ("vectors.npy", "about.json")
 #: maximum number of numbered child processes per machine
 SLOTS = 1024
+LOST = "lost the connection to the scheduler"
 #: seconds after which an idle child process is ended
 IDLE = 300.0
 
@@ -100,11 +103,49 @@ def _versions() -> tuple[str, str]:
     return __version__, ".".join(platform.python_version_tuple()[:2])
 
 
-class EngineLost(KaratError):
-    """The connection to the scheduler was lost."""
+#: the function that a worker calls with a job: it returns the outcome, which is sent back
+PERFORM = "karat.execution.runner:perform"
 
-    def __init__(self) -> None:
-        super().__init__("lost the connection to the scheduler")
+
+@engine("dask")
+class DaskEngine(Engine):
+    """Runs jobs on the Dask cluster at an address, or on a new one of this machine."""
+
+    shares_files = False
+    #: the address of a cluster that was started for several calls of ``execute``
+    started: str | None = None
+
+    def mistakes(self) -> Iterable[str]:
+        """Return nothing: an address is what this engine needs."""
+        return ()
+
+    def check(self) -> None:
+        """Raise an error if there is no such scheduler, or if library versions differ."""
+        check_cluster(self.address)
+
+    @contextlib.contextmanager
+    def kept(self, workers: int) -> Iterator[None]:
+        """Start one cluster for several calls of ``execute``, if there is none."""
+        if self.address is not None:
+            yield
+            return
+        with local_cluster(workers) as cluster:
+            self.started = cluster.scheduler_address
+            yield
+
+    def execute(
+        self,
+        jobs: Sequence[Job],
+        store: ObjectStore,
+        workers: int,
+        report: Callable[[Job, Event], None],
+    ) -> Generator[tuple[Job, Any]]:
+        """Yield each job with its answer, in the order in which they finish."""
+        yield from execute_on_dask(jobs, PERFORM, store, self.address or self.started, workers)
+
+    def place(self, workers: int) -> str:
+        """Return where the jobs run, for the title of a run."""
+        return f"Dask at {self.address}" if self.address else super().place(workers)
 
 
 def check_cluster(scheduler: str | None) -> None:
@@ -286,7 +327,7 @@ class _Submitter:
         except (OSError, RuntimeError) as error:  # raised by a client without a scheduler
             if self.client.status == "running":
                 raise
-            raise EngineLost from error
+            raise EngineLost(LOST) from error
         self.submitted[future.key] = _Submitted(job, future, tries)
         future.add_done_callback(self.done.put)
 
@@ -299,7 +340,7 @@ class _Submitter:
                 futures = [sent.future for sent in self.submitted.values()]
                 lost = any(future.status == "cancelled" for future in futures)
                 if lost or self.client.status != "running":
-                    raise EngineLost from None
+                    raise EngineLost(LOST) from None
 
     def _call(self, method: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call the client in a thread: it may never return if the scheduler disappears."""
@@ -335,7 +376,7 @@ class _Submitter:
         with contextlib.suppress(OSError, CancelledError):
             if future.status == "finished":
                 return self._call(future.result)
-        raise EngineLost
+        raise EngineLost(LOST)
 
     def _send_files(self, answer: MissingFiles) -> bool:
         """Send the missing files to a worker and return whether that succeeded."""

@@ -21,12 +21,12 @@ from sklearn.linear_model import LogisticRegression
 
 import karat
 from karat.errors import DefinitionError, KaratError, MissingExtra
-from karat.execution import dask_engine as dask
-from karat.execution.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
 from karat.execution.job import Job, ObjectStore
 from karat.execution.resources import Limits
 from karat.execution.runner import Progress, Stopped
 from karat.execution.workers import WorkerDied
+from karat.ext.cluster import dask_engine as dask
+from karat.ext.cluster.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
 from karat.models.tabular_encoders import OneHotTable, RandomEncoder
 
 real = pytest.mark.skipif(not find_spec("distributed"), reason="distributed is not installed")
@@ -65,7 +65,7 @@ def alone(job, store):
     return begun, time.time(), dask_worker()
 """
 #: a worker of another machine does not see the client's disk
-BLIND = "import karat.execution.dask_engine as engine\nengine.is_same_file = lambda *_: False\n"
+BLIND = "import karat.ext.cluster.dask_engine as engine\nengine.is_same_file = lambda *_: False\n"
 
 
 class Cluster:

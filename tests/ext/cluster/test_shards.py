@@ -19,7 +19,7 @@ from karat.core.task import Task
 from karat.errors import DefinitionError
 from karat.execution.evaluation import evaluate, make_options
 from karat.execution.plan import job_spec, make_plan
-from karat.execution.shards import (
+from karat.ext.cluster.shards import (
     Claims,
     Parts,
     Shard,

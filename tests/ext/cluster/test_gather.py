@@ -18,9 +18,9 @@ from sklearn.dummy import DummyClassifier
 from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
-from karat.execution.gather import FILE, PlanFile, gather, write_plan_file
 from karat.execution.plan import job_spec, make_plan
 from karat.execution.runner import Options, Progress, Session
+from karat.ext.cluster.gather import FILE, PlanFile, gather, write_plan_file
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
 from karat.reporting.leaderboard_output import leaderboard
@@ -261,8 +261,8 @@ def test_a_shard_takes_over_what_a_dead_one_has_not_finished(tasks, whole, tmp_p
 ZYGOTE = """
 import json, os, random, signal, sys
 import numpy as np, pandas as pd, karat
-import karat.execution.evaluation, karat.execution.gather
-from karat.execution.gather import PlanFile
+import karat.execution.evaluation, karat.ext.cluster.gather
+from karat.ext.cluster.gather import PlanFile
 from pathlib import Path
 from sklearn.linear_model import LogisticRegression, Ridge
 

@@ -33,9 +33,9 @@ from karat.core.files import write_atomic
 from karat.core.task import Suite
 from karat.errors import DefinitionError, KaratError
 from karat.execution.embedding_cache import has_vectors
-from karat.execution.gather import write_plan_file
 from karat.execution.plan import Plan, job_spec, require_jobs
 from karat.execution.runner import Options, Progress, Session, Stopped
+from karat.ext.cluster.gather import write_plan_file
 from karat.results.load import earlier_seconds
 from karat.results.run import Run
 
@@ -464,6 +464,32 @@ def _link(source: Path, target: Path) -> None:
 
 
 # -- running --------------------------------------------------------------------------------------
+
+
+class ShardParts:
+    """The parts of a plan that several calls run, as ``karat.execution.engine`` wants them."""
+
+    def mistakes(self, options: Options) -> Iterator[str]:
+        """Yield what is wrong with the options of shards and claims."""
+        if options.shard is not None:
+            try:
+                parse_shard(options.shard)
+            except DefinitionError as error:
+                yield from error.messages
+        if not options.lease >= 1:
+            yield f"lease must be at least 1 second, got {options.lease!r}."
+        if options.claim is None:
+            if options.lease != Options.lease:
+                yield "lease requires claim."
+            return
+        if options.retry_failed:
+            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
+        if options.exit_on_error:
+            yield "exit_on_error cannot be combined with claim."
+
+    def run(self, plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:
+        """Run the part of this call and return its runs."""
+        return run_part(plan, suite, options, progress)
 
 
 @dataclass(frozen=True)
