@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import karat
-from karat.analysis.same_encoder import Items, Tasks, probe_texts
+from karat.ext.decide.same_encoder import Items, Tasks, probe_texts
 
 PROMPT = "Find the text that answers this question: "
 #: the code that names a fault; a dropped layer has none of its own

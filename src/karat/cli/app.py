@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from karat import __version__
 from karat.cli.extension_commands import AllCommands
@@ -37,27 +36,20 @@ from karat.cli.options import (
     session_options,
     shard_options,
     split_names,
-    suite_options,
     table_options,
 )
 from karat.cli.results import (
-    cheapest,
     compare,
     export,
-    gate,
     import_,
     leaderboard,
     lint,
-    plot,
     report,
     rescore,
     robustness,
-    same,
-    shrink,
-    site,
     status,
-    verify,
 )
+from karat.core.registry import plan_notes, trackers
 from karat.errors import DefinitionError, KaratError, KaratWarning
 
 #: options of karat run that differ between its shards, or change only what is printed
@@ -356,8 +348,8 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     cls=AllCommands,
     commands=[
-        *(leaderboard, compare, cheapest, lint, robustness, report, plot, serve, export),
-        *(import_, rescore, status, geval, same, gate, shrink, verify, site),
+        *(leaderboard, compare, lint, robustness, report, serve, export),
+        *(import_, rescore, status, geval),
     ],
     context_settings=SETTINGS,
 )
@@ -473,8 +465,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     progress = choose_progress(quiet, given.pop("verbose"))
     named = given["models"]
     given["command"] = given_words(context, NOT_REPEATED)
-    models, tasks, catalog, options = _resolve_session(suite, given)
-    resume = _resume_command()
+    models, tasks, catalog, options = resolve_session(suite, given)
+    resume = resume_command()
 
     def execute() -> Any:
         plan = plan_suite(models, tasks, catalog, options)
@@ -482,7 +474,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
             terminal.print_tables(plan, whole=Path(suite).exists())
         return run_suite(plan, tasks, options, progress)
 
-    runs, left = _run_until_stopped(context, execute, resume)
+    runs, left = run_until_stopped(context, execute, resume)
     if options.shard is not None or options.claim is not None:
         terminal.print_gather_hint(runs, options.output)
     if not runs:  # an empty part
@@ -497,7 +489,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     return code
 
 
-def _resume_command() -> str:
+def resume_command() -> str:
     """Return this command with ``--resume``."""
     return shlex.join(["karat", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
 
@@ -508,9 +500,7 @@ def _pop_tracker(given: dict[str, Any]) -> str | None:
         raise DefinitionError("--retry-failed requires --resume.")
     tracker: str | None = given.pop("track")
     if tracker is not None:
-        from karat.compat.publishing import check_tracker
-
-        check_tracker(tracker)
+        trackers.get(tracker).check()
     return tracker
 
 
@@ -518,10 +508,8 @@ def _send(runs: Any, tracker: str | None) -> int:
     """Send runs to a tracker; return 1 if that fails, which does not change the run folders."""
     if tracker is None:
         return 0
-    from karat.compat.publishing import track
-
     try:
-        sent = track(runs, tracker)
+        sent = trackers.get(tracker).send(runs)
     except KaratError as error:
         print_error(f"{error} The runs are stored in {runs[0].folder.parent}.")
         return 1
@@ -529,7 +517,7 @@ def _send(runs: Any, tracker: str | None) -> int:
     return 0
 
 
-def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
+def run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
     """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
     from karat.execution.runner import Stopped
 
@@ -541,146 +529,6 @@ def _run_until_stopped(context: click.Context, execute: Any, resume: str) -> tup
             click.echo(left, err=True)
             context.exit(130)
         return stopped.runs, left
-
-
-#: options that a replay uses; the others are those of jobs that run
-REPLAYED = ("goal", "confidence", "margin", "folds_per_task", "orders", "seed")
-#: options of a race that are no options of a run
-OF_RACES = ("goal", "confidence", "margin", "folds_per_task", "order", "budget")
-
-
-@karat.command(short_help="Find the best model with fewer jobs.")
-@click.argument("targets", nargs=-1, required=True, metavar="SUITE")
-@option(
-    "--goal GOAL",
-    "What to find: best, top-K such as top-3, or order to separate all pairs of models.",
-    default="best",
-)
-@option("--confidence P", "Probability that the answer is right.", type=float, default=0.95)
-@option(
-    "--margin SIZE",
-    "Two models are equivalent, and stop, if on most tasks neither is better by more than this, on "
-    "the scale of the metric; of rmse and other metrics without an upper bound, as a share.",
-    type=float,
-)
-@option(
-    "--budget AMOUNT",
-    "Most that this command may run: a time such as 4h or 30m, or a number of jobs.",
-)
-@option(
-    "--folds-per-task N",
-    "Number of folds of each task to run, all before the task counts.",
-    type=int,
-    default=1,
-)
-@option(
-    "--order",
-    "Order of the tasks: random, or cheap ones first by the times of earlier runs in DIR. See the "
-    "docs for what the guarantee then covers.",
-    type=click.Choice(["random", "cheap"]),
-    default="random",
-)
-@option(
-    "--replay",
-    "Replay races on finished runs in random orders; the arguments are run folders.",
-    is_flag=True,
-)
-@option("--orders N", "With --replay: number of random orders.", type=int, default=100)
-@suite_options
-@session_options
-@option("--resume", "Continue the latest race of this suite in DIR; new models join.", is_flag=True)
-@option("-q, --quiet", "Print only the result.", is_flag=True)
-@option("-v, --verbose", "Print one line per job.", is_flag=True)
-@format_option
-@click.pass_context
-def race(context: click.Context, /, targets: tuple[str, ...], replay: bool, **given: Any) -> int:
-    """Find the best model of SUITE, and run only the jobs that can still change the answer.
-
-    The tasks are run in a random order by all models that remain. After each task, models leave
-    against which the evidence is sufficient, at a stated confidence, whenever the race is stopped.
-
-    \b
-    Examples:
-      karat race my-suite --define my.yaml -m onehot -m skrub -m tfidf
-      karat race my-suite --goal top-3 --confidence 0.9 --budget 4h
-      karat race my-suite --resume -m another-model
-      karat race --replay results
-
-    Exit code: 0 the goal is reached, 1 some jobs failed or a model given with -m ran on no task,
-    2 invalid input, 3 undecided or stopped by
-    the budget, 130 interrupted.
-    """
-    shape = given.pop("shape")
-    _check_used(context, replay)
-    if replay:
-        return _replay(targets, shape, given)
-    if len(targets) > 1:
-        raise DefinitionError(
-            f"a race has one suite, got {len(targets)}: {', '.join(targets)}. Add --replay to "
-            f"replay finished runs."
-        )
-    del given["orders"]
-    return _race(context, targets[0], shape, given)
-
-
-def _check_used(context: click.Context, replay: bool) -> None:
-    """Raise DefinitionError if an option was given that does not apply."""
-    names = {each.name: each.opts[-1] for each in context.command.params}
-    given = [
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-    if replay:
-        used = {*REPLAYED, "targets", "replay", "shape"}
-        unused = [names[name] for name in given if name not in used]
-        what = "does not apply to --replay"
-    else:
-        unused, what = ["--orders"] * ("orders" in given), "requires --replay"
-    if unused:
-        raise DefinitionError(*(f"{name} {what}." for name in unused))
-
-
-def _race(context: click.Context, suite: str, shape: str | None, given: dict[str, Any]) -> int:
-    from karat.analysis.race import run_race
-    from karat.data.download_display import shown_downloads
-    from karat.execution.evaluation import plan_suite
-    from karat.execution.plan import idle_reasons
-    from karat.execution.race_session import RaceOptions
-    from karat.execution.runner import choose_progress
-    from karat.reporting.comparison_output import show_race
-
-    quiet = given.pop("quiet")
-    context.with_resource(shown_downloads(not quiet))
-    progress = choose_progress(quiet, given.pop("verbose"))
-    chosen = RaceOptions(**{name: given.pop(name) for name in OF_RACES})
-    chosen.check()
-    named = given["models"]
-    models, tasks, catalog, options = _resolve_session(suite, given)
-    plan = plan_suite(models, tasks, catalog, options)
-
-    def execute() -> Any:
-        return run_race(plan, tasks, options, chosen, progress)
-
-    found, _ = _run_until_stopped(context, execute, _resume_command())
-    show_race(found, shape)
-    idle = idle_reasons(plan) if named else {}
-    for model, reason in idle.items():
-        click.echo(f" {model} ran on no task: {reason}", err=True)
-    if found.outcome == "stopped" and not quiet:
-        click.echo(f"\nTo continue: {_resume_command()}", err=True)
-    if idle or int(found.models["failed"].sum()):
-        return 1
-    return 0 if found.outcome == "decided" else 3
-
-
-def _replay(targets: tuple[str, ...], shape: str | None, given: dict[str, Any]) -> int:
-    from karat.analysis.race import replay_race
-    from karat.reporting.comparison_output import show_replay
-
-    chosen = {name: given[name] for name in REPLAYED}
-    show_replay(replay_race([Path(each) for each in targets], **chosen), shape)
-    return 0
 
 
 @karat.command()
@@ -716,7 +564,7 @@ def plan(
       karat plan tables --detect 0.01 --runs results --format json
     """
     from karat.execution.evaluation import plan_suite
-    from karat.reporting.terminal import print_tables, show_detectable, show_plan
+    from karat.reporting.terminal import print_tables, show_plan
 
     if shape == "json" and detect is None:
         raise DefinitionError("--format json requires --detect.")
@@ -727,7 +575,7 @@ def plan(
         print_tables(plan, whole=Path(suite).exists(), err=False)
         show_plan(plan, runs, verbose=verbose)
     if detect is not None:
-        show_detectable(plan, detect, runs, shape)
+        plan_notes.get("detect")(plan, detect, runs, shape)
 
 
 @karat.command()
@@ -751,7 +599,7 @@ def inspect(file: Path, target: str | None, **given: Any) -> None:
     show_table(file, target, pop_table_settings(given))
 
 
-def _resolve_session(suite: str, given: dict[str, Any]) -> Any:
+def resolve_session(suite: str, given: dict[str, Any]) -> Any:
     """Return the models, the tasks, the catalog and the options of jobs to run."""
     from karat.execution.workers import Template, available_cores
 

@@ -18,12 +18,12 @@ import pandas as pd
 from karat.compat.amlb import result_files as amlb
 from karat.compat.geval import result_files as geval
 from karat.compat.mteb import result_files as mteb
-from karat.compat.publishing import every_eval_ever_records, model_cards
 from karat.compat.tabeb import interface as tabeb
 from karat.compat.taco import result_files as taco
 from karat.compat.ulysses import result_files as ulysses
 from karat.core.formatting import count
 from karat.core.notebook import displayed
+from karat.core.registry import exporters
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.results.importing import (
     SUFFIXES,
@@ -298,9 +298,7 @@ MOST_MESSAGES = 10
 EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
     "amlb": amlb.amlb_tables,
     "amlb-new": amlb.new_amlb_tables,
-    "every-eval-ever": every_eval_ever_records,
     "geval": geval.geval_tables,
-    "model-card": model_cards,
     "mteb": mteb.mteb_files,
     "taco": taco.taco_tables,
     "ulysses": ulysses.senteval_tables,
@@ -446,8 +444,9 @@ def export_results(
     output
         Folder for the files.
     """
-    _check_known("export format", system, EXPORT_FORMATS)
-    written = taco.write_files(EXPORT_FORMATS[system](runs), output)
+    _check_known("export format", system, sorted({*EXPORT_FORMATS, *exporters}))
+    make_files = EXPORT_FORMATS.get(system) or exporters.get(system)
+    written = taco.write_files(make_files(runs), output)
     if not written:
         raise DataError("the runs have no classification or regression task to export.")
     return written

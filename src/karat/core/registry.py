@@ -275,6 +275,16 @@ result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
 engines = Registry("engine", ["karat.execution.engine"])
 #: how several calls divide a plan, as ``PlanParts`` of the same module
 plan_parts = Registry("plan_parts")
+#: sections of the page, as classes of ``karat.reporting.page_section``
+page_sections = Registry("page_section")
+#: functions that print what karat plan tells on request
+plan_notes = Registry("plan_note")
+#: experiment trackers, as objects with ``check()`` and ``send(runs)``
+trackers = Registry("tracker")
+#: functions that yield names and contents of the files of an export
+exporters = Registry("exporter")
+#: functions that draw a kind of plot
+plots = Registry("plot")
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
 served_systems = Registry("served_system", ["karat.compat.geval.served"])
 

@@ -17,8 +17,7 @@ from karat.core.formatting import rounded
 from karat.core.numbers import NUMBER
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
-from karat.reporting.formats import metric_label
-from karat.reporting.plots import (
+from karat.ext.plots.figures import (
     COLORS,
     WIDTH,
     Plot,
@@ -28,6 +27,7 @@ from karat.reporting.plots import (
     make_figure,
     settings,
 )
+from karat.reporting.formats import metric_label
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
 from karat.results.load import exported_runs, exported_scores
 from karat.results.rescore import view_of
