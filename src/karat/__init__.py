@@ -131,7 +131,8 @@ def __getattr__(name: str) -> Any:
         from karat.core.extension import builtin_parts
 
         names = " ".join(_MODULES.values()).split()
-        value: Any = sorted(["__version__", *names, *builtin_parts("name")])
+        added = [name for name in builtin_parts("name") if "." not in name]
+        value: Any = sorted(["__version__", *names, *added])
     else:
         value = _find(name)
     globals()[name] = value

@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, TypeVar
 
 from karat.core.extension import builtin_parts, installed_extensions
@@ -138,7 +139,7 @@ def load_object(path: str) -> Any:
     """
     module_name, _, attribute = path.partition(":")
     try:
-        found = importlib.import_module(module_name)
+        found = _import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
     except KaratError:
@@ -151,6 +152,17 @@ def load_object(path: str) -> Any:
         )
         raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
     return found
+
+
+def _import_module(name: str) -> ModuleType:
+    """Import a module; one of Karat may have been at this place in an earlier version."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        moved = builtin_parts("moved_module").get(name)
+        if moved is None or error.name is None or not name.startswith(error.name):
+            raise
+        return importlib.import_module(moved)
 
 
 def _path_hint(path: str) -> str:
@@ -271,6 +283,10 @@ suite_sources = Registry("suite_source", ["karat.compat.mteb.mteb_tasks"])
 #: functions that return the runs of a folder of result files, or None if it is not theirs
 result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
 
+#: functions from a name such as "sentence-transformers:NAME" to a short name and the model
+model_sources = Registry("model_source")
+#: functions that return the model of another library's object, or None if it is not theirs
+adapters = Registry("adapter")
 #: where jobs run, as classes of ``karat.execution.engine.Engine``
 engines = Registry("engine", ["karat.execution.engine"])
 #: how several calls divide a plan, as ``PlanParts`` of the same module

@@ -17,14 +17,14 @@ import numpy as np
 from karat.core.dataset import DOCUMENT, QUERY, Dataset
 from karat.core.embeddings import encode, unit_rows
 from karat.errors import ContractError, DefinitionError, did_you_mean
-from karat.models.adapters import is_searcher, wrapped_fingerprint, wrapped_model
-from karat.models.contrib.sentence_models import (
+from karat.ext.models.sentence_models import (
     count_over_limit,
     file_stamps,
     load_model,
     model_folder,
     sentence_transformer_hash,
 )
+from karat.models.adapters import is_searcher, wrapped_fingerprint, wrapped_model
 from karat.models.model import HasRequirements, Model, Parameterized, import_extra, torch_threads
 from karat.models.model_identity import object_identity
 

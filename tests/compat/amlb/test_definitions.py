@@ -137,7 +137,7 @@ def reasons(definitions: Definitions) -> Iterator[str]:
 
 def test_a_framework_replaces_the_built_in_one(read):
     found = read(frameworks=FRAMEWORKS).get("models", "RandomForest")
-    assert found["use"] == "karat.models.automl:BudgetForest" and found["role"] == "predictor"
+    assert found["use"] == "karat.ext.models.automl:BudgetForest" and found["role"] == "predictor"
     assert found["params"] == {"n_estimators": 400, "options": {"criterion": "entropy"}}
     # results.csv records the installed version, not the one in the file
     assert found["version"] is None

@@ -85,7 +85,7 @@ def test_skrub_encoder():
 
 
 def test_carte_encoder_gets_the_kind_of_target(monkeypatch):
-    carte = pytest.importorskip("karat.models.contrib.carte")
+    carte = pytest.importorskip("karat.ext.models.carte")
 
     class Fake:
         made: list[tuple] = []

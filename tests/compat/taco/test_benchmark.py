@@ -29,7 +29,7 @@ from karat.config.catalog import Catalog
 from karat.core.registry import corruptions
 from karat.corruptions.view import changed_share
 from karat.errors import DataError, DefinitionError, Unavailable
-from karat.models.automl import MatrixPredictor, TablePredictor
+from karat.ext.models.automl import MatrixPredictor, TablePredictor
 from karat.results.run import open_runs
 
 NAMES = [

@@ -14,7 +14,7 @@ from karat.compat.taco import run_classification_suite
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.corruptions.view import View, corrupt_with_share
-from karat.models.automl import TablePredictor
+from karat.ext.models.automl import TablePredictor
 from karat.models.predictors import RbfClassifier
 
 

@@ -26,8 +26,8 @@ from karat.compat.taco.result_files import (
     taco_tables,
 )
 from karat.errors import DataError, DefinitionError, MissingExtra
+from karat.ext.models.automl import TablePredictor
 from karat.ext.plots.figures import COLORS, Plot
-from karat.models.automl import TablePredictor
 
 matplotlib = pytest.importorskip("matplotlib")
 

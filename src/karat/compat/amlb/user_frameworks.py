@@ -25,8 +25,8 @@ import pandas as pd
 
 from karat.errors import ContractError, DataError, KaratError
 from karat.execution.resources import Limits
-from karat.models.automl import table_for_automl
 from karat.models.model import Parameterized
+from karat.models.table_predictor import table_for_automl
 
 #: the folder with the modules that a framework imports
 GUEST = Path(__file__).parent / "guest"

@@ -148,7 +148,7 @@ def row_keys(table: Any, *, index: bool) -> np.ndarray:
     return np.asarray(keys)
 
 
-CARTE = "karat.models.contrib.carte:CarteEncoder"
+CARTE = "karat.ext.models.carte:CarteEncoder"
 #: CARTE's parameters by TabEB's names
 CARTE_NAMES = {
     "pretrain_model_path": "pretrained",

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from karat.ext.publish.verification import Verification
 from karat.core.formatting import plain
+from karat.ext.publish.verification import Verification
 from karat.reporting.comparison_output import show_table
 from karat.reporting.formats import (
     DOCUMENTS,

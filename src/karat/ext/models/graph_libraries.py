@@ -19,14 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from karat.errors import ContractError, DataError, MissingExtra
+from karat.models.pickled_files import TRAINED
 from karat.models.text_encoders import average_words
 from karat.models.vector_files import VectorFile, VectorLookup
 from karat.models.vector_text import strip_angle_brackets
-
-#: suffixes of gensim's pickles
-GENSIM = (".kv", ".model")
-#: name of the model file in a folder saved by PyKEEN
-TRAINED = "trained_model.pkl"
 
 
 def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) -> VectorLookup:
@@ -78,7 +74,7 @@ def pykeen_result(thing: Any) -> VectorLookup | None:
     if hasattr(thing, "entity_representations"):
         raise ContractError(
             f"{type(thing).__name__} has no entity names; pass the result of PyKEEN's pipeline, "
-            f"or karat.models.contrib.graph_libraries.pykeen_vectors(model, factory)."
+            f"or karat.ext.models.graph_libraries.pykeen_vectors(model, factory)."
         )
     return None
 
@@ -219,14 +215,3 @@ def keyed_vectors(thing: Any) -> tuple[list[Any], np.ndarray] | None:
     # keys need not be in row order
     ids, rows = list(keyed.key_to_index), list(keyed.key_to_index.values())
     return ids, np.asarray(keyed.vectors)[rows]
-
-
-def refuse_pickle(path: Path) -> None:
-    """Raise DataError for the path of a pickle, with the definition that would load it."""
-    by_gensim = path.suffix.lower() in GENSIM
-    if (by_gensim or path.name == TRAINED) and path.is_file():
-        name, place = ("gensim", path) if by_gensim else ("pykeen", path.parent)
-        raise DataError(
-            f"{path} is a pickle, and loading it can run code; if you trust it, define a "
-            f'model in a YAML file: {{extends: {name}, params: {{path: "{place}"}}}} (--define).'
-        )

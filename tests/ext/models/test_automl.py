@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from karat.models import automl
-from karat.models.automl import (
+from karat.ext.models import automl
+from karat.ext.models.automl import (
     AutoGluonPredictor,
     Budget,
     BudgetForest,

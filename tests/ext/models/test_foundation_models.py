@@ -13,8 +13,8 @@ import karat
 from karat.config.catalog import Catalog
 from karat.data.load_dataset import fetch_file
 from karat.errors import Declined, DefinitionError, MissingExtra, Unavailable
-from karat.models.contrib import foundation_models as foundation
-from karat.models.contrib.foundation_models import (
+from karat.ext.models import foundation_models as foundation
+from karat.ext.models.foundation_models import (
     BLOCK,
     ContextEncoder,
     TabICLEncoder,

@@ -16,13 +16,13 @@ import pytest
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import Declined, DefinitionError
-from karat.models.adapters import adapt
-from karat.models.contrib.sentence_models import (
+from karat.ext.models.sentence_models import (
     OnnxEncoder,
     Prompts,
     SentenceTransformerEncoder,
     count_over_limit,
 )
+from karat.models.adapters import adapt
 from karat.models.model_identity import object_identity
 
 

@@ -18,9 +18,9 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
 from karat.errors import ContractError, DataError, MissingExtra
+from karat.ext.models import graph_libraries as graph_models
+from karat.ext.models.graph_libraries import GensimFile, PyKeenFolder, pykeen_vectors
 from karat.models.adapters import adapt
-from karat.models.contrib import graph_libraries as graph_models
-from karat.models.contrib.graph_libraries import GensimFile, PyKeenFolder, pykeen_vectors
 from karat.models.model_identity import object_identity
 from karat.models.vector_files import VectorLookup
 

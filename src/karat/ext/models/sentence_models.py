@@ -17,66 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from karat.core.dataset import DOCUMENT, QUERY
 from karat.core.embeddings import CHUNK
 from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
+from karat.models.prompts import ROLE_PROMPTS, Prompts, read_config
 
 _LIBRARY = "sentence_transformers"
-
-
-#: names of a model's prompts for a role, in the order in which sentence-transformers tries them
-ROLE_PROMPTS = {QUERY: (QUERY,), DOCUMENT: (DOCUMENT, "passage", "corpus")}
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """The prompts of a model by name, its default prompt, and whether it routes by role.
-
-    >>> e5 = Prompts({"query": "query: ", "passage": "passage: "})
-    >>> e5.of("query"), e5.of("document"), e5.of("", "search: ")
-    ('query: ', 'passage: ', 'search: ')
-    """
-
-    texts: Mapping[str, str]
-    default: str | None = None
-    routes: bool = False
-
-    @classmethod
-    def of_model(cls, model: Any) -> Prompts:
-        """Return the prompts of a SentenceTransformer object."""
-        kinds = {type(module).__name__ for module in model}
-        prompts = getattr(model, "prompts", None) or {}
-        return cls(prompts, getattr(model, "default_prompt_name", None), bool(kinds & _ROUTERS))
-
-    @classmethod
-    def in_folder(cls, folder: Path) -> Prompts:
-        """Return the prompts of a saved SentenceTransformer, without loading it."""
-        config = _json(folder / "config_sentence_transformers.json", {})
-        kinds = {each["type"].rpartition(".")[2] for each in _json(folder / "modules.json", [])}
-        named = config.get("prompts") or {}
-        return cls(named, config.get("default_prompt_name"), bool(kinds & _ROUTERS))
-
-    @property
-    def names(self) -> list[str]:
-        """The names of prompts that are not empty."""
-        return [name for name, text in self.texts.items() if text]
-
-    def of(self, role: str, given: str | Mapping[str, str] | None = None) -> str:
-        """Return the prompt of a role; ``given`` is the user's, which comes first."""
-        if isinstance(given, str):
-            return given
-        if given and role in given:
-            return self.texts.get(given[role]) or given[role]
-        # sentence-transformers uses the default prompt neither for queries nor for documents
-        names = ROLE_PROMPTS.get(role, (role, self.default))
-        return next((text for name in names if (text := self.texts.get(name or ""))), "")
-
-    def key(self, role: str, given: str | Mapping[str, str] | None = None) -> str:
-        """Return what distinguishes the vectors of a role: its prompt, and its route if any."""
-        routed = self.routes and role in ROLE_PROMPTS
-        return self.of(role, given) + (f" [{role}]" if routed else "")
 
 
 #: number of texts per call and device of a pool of processes
@@ -85,24 +32,18 @@ POOL_CHUNK = 2048
 SPECIAL = 8
 #: texts of up to this many bytes are over no model's limit
 SHORT = 100
-#: modules of sentence-transformers that process queries and documents differently
-_ROUTERS = {"Router", "Asym"}
-
-
-def _json(path: Path, default: Any) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else default
 
 
 def saved_dimension(folder: Path) -> int | None:
     """Return the width of a saved SentenceTransformer's vectors if its last module pools tokens."""
     modules = [
         (each["type"].rpartition(".")[2], each["path"])
-        for each in _json(folder / "modules.json", [])
+        for each in read_config(folder / "modules.json", [])
     ]
     last = [path for kind, path in modules if kind != "Normalize"][-1:]
     if not last or ("Pooling", last[0]) not in modules:
         return None
-    config = _json(folder / last[0] / "config.json", {})
+    config = read_config(folder / last[0] / "config.json", {})
     modes = [key for key, used in config.items() if key.startswith("pooling_mode_") and used]
     width = config.get("word_embedding_dimension")
     return width if len(modes) == 1 and isinstance(width, int) else None

@@ -13,9 +13,8 @@ from sklearn.preprocessing import PowerTransformer
 
 import karat
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
-from karat.models.adapters import adapt
-from karat.models.contrib import carte
-from karat.models.contrib.carte import (
+from karat.ext.models import carte
+from karat.ext.models.carte import (
     ADDRESS,
     FILE,
     CarteEncoder,
@@ -23,6 +22,7 @@ from karat.models.contrib.carte import (
     RowGraphs,
     find_fasttext,
 )
+from karat.models.adapters import adapt
 from karat.models.model_identity import object_identity
 from karat.models.tabular_encoders import OutOfFold
 
@@ -130,7 +130,7 @@ def test_without_vectors_the_row_is_declined_and_the_run_goes_on(
     models = {
         "carte": CarteEncoder(),
         "folds": OutOfFold(CarteEncoder()),
-        "named": OutOfFold("karat.models.contrib.carte:CarteEncoder", {"finetune": False}),
+        "named": OutOfFold("karat.ext.models.carte:CarteEncoder", {"finetune": False}),
         "onehot": "onehot",
     }
     runs = karat.evaluate(models, two_classes(), output=tmp_path)
