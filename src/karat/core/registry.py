@@ -265,10 +265,10 @@ probes = Registry(
 )
 readers = Registry(
     "reader",
-    _modules("data.readers", "table_files text corpus graph")
+    _modules("data.readers", "table_files text graph")
     + _modules("compat", "taco.benchmark ulysses.result_files"),
 )
-query_generators = Registry("query_generator", ["karat.data.query_generators"])
+query_generators = Registry("query_generator")
 #: functions that read the names and vectors of a file
 vector_formats = Registry("vector_format")
 #: functions of two vectors that return their similarity
@@ -285,6 +285,8 @@ result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
 
 #: functions from a name such as "sentence-transformers:NAME" to a short name and the model
 model_sources = Registry("model_source")
+#: what makes a dataset of documents, and what tells whether a folder has some
+corpora = Registry("corpus")
 #: functions that return the model of another library's object, or None if it is not theirs
 adapters = Registry("adapter")
 #: where jobs run, as classes of ``karat.execution.engine.Engine``

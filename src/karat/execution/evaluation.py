@@ -599,9 +599,8 @@ def is_corpus(catalog: Catalog, name: str) -> bool:
 
     Any folder with a slash at its end is: the reader reports what it lacks.
     """
-    if not Path(name).is_dir():
+    if not Path(name).is_dir() or "layout" not in registry.corpora:
         return False
-    from karat.data.readers.corpus import corpus_layout
-
     known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
-    return name not in known and (name.endswith("/") or bool(corpus_layout(Path(name))))
+    layout = registry.corpora.get("layout")
+    return name not in known and (name.endswith("/") or bool(layout(Path(name))))

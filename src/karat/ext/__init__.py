@@ -4,4 +4,4 @@
 """
 
 #: the folders, in the order in which their commands and parts are listed
-FOLDERS: tuple[str, ...] = ("cluster", "decide", "models", "plots", "publish")
+FOLDERS: tuple[str, ...] = ("cluster", "decide", "models", "plots", "publish", "search")

@@ -6,7 +6,6 @@ _MODULES = {
     "adapters": "FittedPredictor",
     "column_encoders": "PooledRows TableSentences",
     "contrib.endpoints": "EndpointEncoder",
-    "searchers": "BM25 Reranker",
     "tabular_encoders": "OutOfFold",
     "text_encoders": "UniversalSentenceEncoder",
 }

@@ -61,13 +61,13 @@ def show_comparison(found: Comparison, shape: str | None = None) -> None:
     """Print a comparison of two models."""
     cut = _with_cut_names(found)
     lines = [f"{plain(line)[0].upper()}{plain(line)[1:]}." for line in overall_lines(cut)]
-    show_table(comparison_table(cut), [cut.sentence, *lines], shape, found.to_dict(), found.tasks)
+    show_result(comparison_table(cut), [cut.sentence, *lines], shape, found.to_dict(), found.tasks)
 
 
 def show_all_pairs(found: AllPairs, shape: str | None = None) -> None:
     """Print a comparison of many models in the order of their ranks."""
     table = all_pairs_table(found)
-    show_table(table, [plain(found.sentence)], shape, found.to_dict(), found.pairs)
+    show_result(table, [plain(found.sentence)], shape, found.to_dict(), found.pairs)
 
 
 def show_history(found: History, shape: str | None = None) -> None:
@@ -79,10 +79,10 @@ def show_history(found: History, shape: str | None = None) -> None:
         "ranks": records(found.ranks),
         "notes": found.notes,
     }
-    show_table(history_table(found), [], shape, whole, found.ranks)
+    show_result(history_table(found), [], shape, whole, found.ranks)
 
 
-def show_table(
+def show_result(
     table: Table, lines: Sequence[str], shape: str | None, whole: Any, rows: pd.DataFrame
 ) -> None:
     """Print a table and sentences about it in a format; ``whole`` is the JSON, ``rows`` the CSV."""
@@ -290,7 +290,7 @@ def show_items(found: ItemComparison, shape: str | None = None, top: int = 10) -
     table = items_table(found, top)
     if shape in (None, "table") and table.columns[-1].name == "item":
         table = _fitted(table, Console(highlight=False).width)
-    show_table(table, found.sentences, shape, found.to_dict(), found.items)
+    show_result(table, found.sentences, shape, found.to_dict(), found.items)
 
 
 def _fitted(table: Table, width: int) -> Table:
@@ -351,7 +351,7 @@ def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
 def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
     """Print the slices with the smallest p, at most ``top``, and a sentence for each claim."""
     lines = found.sentences[:top]
-    show_table(slices_table(found, top), lines, shape, found.to_dict(), found.slices)
+    show_result(slices_table(found, top), lines, shape, found.to_dict(), found.slices)
 
 
 def slices_table(found: SliceComparison, top: int) -> Table:

@@ -146,7 +146,7 @@ def test_a_setting_that_sbatch_would_refuse_is_refused(cli, table, words):
 
 
 def test_the_templates_of_the_docs_set_what_auto_reads():
-    page = Path(__file__).parents[2] / "docs" / "shards.md"
+    page = Path(__file__).parents[3] / "docs" / "shards.md"
     texts = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     kubernetes, github, skypilot = (YAML(typ="safe").load(text) for text in texts)
     (container,) = kubernetes["spec"]["template"]["spec"]["containers"]

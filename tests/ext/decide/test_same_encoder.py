@@ -150,7 +150,7 @@ def test_a_server_is_asked_again(tmp_path, monkeypatch):
     """Stored answers of an endpoint do not hide that its model changed."""
     from karat.models.contrib.endpoints import EndpointEncoder
 
-    from ..endpoint_server import serving
+    from ...endpoint_server import serving
 
     monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
     items = _own_items(tmp_path)

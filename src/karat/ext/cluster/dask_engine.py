@@ -454,7 +454,7 @@ def pickle_user_modules() -> Iterator[None]:
 
     paths = sysconfig.get_paths()
     folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])]
+    folders += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[2])]
     installed = tuple({os.path.realpath(folder) + os.sep for folder in folders})
     already = cloudpickle.list_registry_pickle_by_value()
     own = [

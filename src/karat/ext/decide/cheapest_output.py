@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karat.core.formatting import count, middle_cut, plain
 from karat.ext.decide.cheapest import Cheapest, cheapest_rows
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     Cell,
     Column,
@@ -16,7 +16,7 @@ from karat.reporting.formats import (
 def show_cheapest(found: Cheapest, shape: str | None = None) -> None:
     """Print the cheapest model that is not worse than the reference, and a row per model."""
     lines = [plain(found.sentence)]
-    show_table(cheapest_table(found), lines, shape, found.to_dict(), found.models)
+    show_result(cheapest_table(found), lines, shape, found.to_dict(), found.models)
 
 
 def cheapest_table(found: Cheapest) -> Table:

@@ -7,7 +7,7 @@ _COMMANDS = {
     "cheapest": "Find the cheapest model that is as good as the best one.",
     "gate": "Test that a new model is not worse than a baseline.",
     "race": "Find the best model with fewer jobs.",
-    "same": "Test whether two encoders give the same vectors.",
+    "same": "Test whether B is still the same encoder as A.",
     "shrink": "Find few tasks that keep the order of models.",
 }
 _NAMES = {

@@ -10,7 +10,7 @@ import pandas as pd
 from karat.core.formatting import interval, middle_cut, plain, rounded, signed
 from karat.errors import KaratError
 from karat.ext.decide.gate import Gate, GateRates
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
@@ -28,7 +28,9 @@ def show_gate(found: Gate, shape: str | None = None) -> None:
         sys.stdout.write(gate_markdown(found))
         return
     flips = ["Items that became worse most:", *found.flip_lines()] if len(found.flips) else []
-    show_table(gate_table(found), [*lines, *map(plain, flips)], shape, found.to_dict(), found.tasks)
+    show_result(
+        gate_table(found), [*lines, *map(plain, flips)], shape, found.to_dict(), found.tasks
+    )
 
 
 def gate_table(found: Gate) -> Table:
@@ -114,4 +116,4 @@ def show_rates(found: GateRates, shape: str | None = None) -> None:
         caption=f"{found.simulations:,} simulated gates per row",
         notes=[],
     )
-    show_table(table, [found.sentence], shape, found.to_dict(), rows)
+    show_result(table, [found.sentence], shape, found.to_dict(), rows)

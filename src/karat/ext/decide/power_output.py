@@ -6,7 +6,7 @@ import numpy as np
 
 from karat.core.formatting import middle_cut, plain, signed
 from karat.ext.decide.power import Power
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     Table,
     text_column,
@@ -15,7 +15,7 @@ from karat.reporting.formats import (
 
 def show_power(found: Power) -> None:
     """Print how many tasks, folds or items a difference takes."""
-    show_table(power_table(found), [plain(found.sentence)], None, found.to_dict(), found.tasks)
+    show_result(power_table(found), [plain(found.sentence)], None, found.to_dict(), found.tasks)
 
 
 def power_table(found: Power) -> Table:

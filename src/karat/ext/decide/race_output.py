@@ -6,7 +6,7 @@ import pandas as pd
 
 from karat.core.formatting import count, middle_cut, plain
 from karat.ext.decide.race import Race, RaceReplay, race_rows, replay_rows
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     Table,
     text_column,
@@ -38,4 +38,4 @@ def _show_rows(
         caption=caption,
         notes=[*map(plain, found.notes)],
     )
-    show_table(table, [plain(found.sentence)], shape, found.to_dict(), found.models)
+    show_result(table, [plain(found.sentence)], shape, found.to_dict(), found.models)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from karat.ext.decide.same_encoder import Same
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     Table,
     text_column,
@@ -27,4 +27,4 @@ def show_same(found: Same, shape: str | None = None) -> None:
         notes=[*found.flip_lines(), *found.notes],
     )
     frame = pd.DataFrame(rows, columns=["level", "measure", "value"])
-    show_table(table, [found.sentence], shape, found.to_dict(), frame)
+    show_result(table, [found.sentence], shape, found.to_dict(), frame)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from karat.core.formatting import count, middle_cut, plain
 from karat.ext.decide.shrink import Shrunk
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     Table,
     text_column,
@@ -25,4 +25,4 @@ def show_shrunk(found: Shrunk, shape: str | None = None) -> None:
         caption=f"{count(len(rows), 'task')} of {found.suite}, in the order of their selection",
         notes=[*map(plain, found.notes)],
     )
-    show_table(table, [plain(found.sentence)], shape, found.to_dict(), rows)
+    show_result(table, [plain(found.sentence)], shape, found.to_dict(), rows)

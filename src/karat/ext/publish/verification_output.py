@@ -10,7 +10,7 @@ import pandas as pd
 
 from karat.core.formatting import plain
 from karat.ext.publish.verification import Verification
-from karat.reporting.comparison_output import show_table
+from karat.reporting.comparison_output import show_result
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
@@ -37,7 +37,7 @@ def show_verifications(found: Sequence[Verification], shape: str | None = None) 
                 continue
             reasons = [plain(f"{reason.check}: {reason}") for reason in each.reasons]
             table = verification_table(each, name)
-            show_table(table, [plain(each.sentence), *reasons], shape, None, each.checks)
+            show_result(table, [plain(each.sentence), *reasons], shape, None, each.checks)
 
 
 def verification_table(found: Verification, caption: str) -> Table:

@@ -16,13 +16,9 @@ import karat
 from karat.core.columns import rows_as_sentences
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
-from karat.data.query_generators import (
-    check_share,
-    generate_queries,
-    searched,
-    table_rows,
-)
+from karat.data.queries import generate_queries
 from karat.errors import ContractError, DataError, DefinitionError
+from karat.ext.search.query_generators import check_share, searched, table_rows
 from karat.metrics.metric import score
 from karat.probes.retrieval import Nearest
 

@@ -17,13 +17,11 @@ import karat
 from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
 from karat.execution.plan import estimate_bills, make_plan
+from karat.ext.search.search_models import BM25, Fusion, Reranker
 from karat.models.adapters import adapt
 from karat.models.model_identity import model_identity
 from karat.models.searchers import (
-    BM25,
     EncoderSearch,
-    Fusion,
-    Reranker,
     StoredTexts,
     as_searcher,
     descending_ranks,
@@ -523,7 +521,7 @@ def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
     """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
     from karat.models.contrib.endpoints import EndpointEncoder
 
-    from ..endpoint_server import serving
+    from ...endpoint_server import serving
 
     with serving() as server:
         first = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=10)
@@ -544,7 +542,7 @@ def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_pat
     """Texts that two models share are on the first bill; nothing is sent without a budget."""
     from karat.models.contrib.endpoints import EndpointEncoder
 
-    from ..endpoint_server import serving
+    from ...endpoint_server import serving
 
     with serving() as server:
 

@@ -6,10 +6,8 @@ conditions on columns, as text, for the matching rows.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,27 +16,9 @@ import pandas as pd
 
 from karat.core.columns import cell_as_text, cells_as_text, rows_as_sentences
 from karat.core.dataset import Dataset
-from karat.core.registry import build, query_generator, query_generators
+from karat.core.registry import query_generator
 from karat.data.load_dataset import check_integer
-from karat.errors import ContractError, DataError, DefinitionError
-
-
-def generate_queries(data: Dataset, how: Mapping[str, Any], seed: int) -> Dataset:
-    """Return the questions that a query generator makes of a dataset, reproducible by the seed.
-
-    The name of the query generator is appended to that of the dataset.
-    """
-    name = how["use"]
-    params = {key: value for key, value in how.items() if key != "use"}
-    rng = np.random.default_rng([seed, zlib.crc32(f"ask {name} {data.draw_key}".encode())])
-    generated = build(
-        f'ask "{name}"', query_generators.get(name), params, {"data": data, "rng": rng}
-    )
-    if not isinstance(generated, Dataset):
-        raise ContractError(
-            f'ask "{name}" must return a karat.Dataset, got {type(generated).__name__}.'
-        )
-    return dataclasses.replace(generated, name=f"{data.name} {name}", drawn_by=data.drawn_by)
+from karat.errors import DataError, DefinitionError
 
 
 def table_rows(data: Dataset, generator: str) -> pd.DataFrame:

@@ -16,9 +16,9 @@ import karat
 from karat.core.columns import item_text
 from karat.core.dataset import Dataset
 from karat.data.load_dataset import DataSpec, load_dataset
-from karat.data.readers.corpus import corpus_layout, read_corpus
 from karat.errors import DataError, DefinitionError
 from karat.execution.splits import split
+from karat.ext.search.corpus import corpus_layout, read_corpus
 
 DOCUMENTS = {"a": "how to bake bread", "b": "how to plant trees", "c": "flat tires"}
 QUERIES = {"1": "bread", "2": "trees and bread"}
