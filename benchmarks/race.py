@@ -27,7 +27,7 @@ import numpy as np
 from scipy.stats import binomtest, rankdata, t
 
 import karat
-from karat.compat.convert import read_scores
+from karat.ext.compat.convert import read_scores
 from karat.ext.decide.race import Replayed, replay_race
 from karat.ext.decide.racing import RaceState, Rules
 from karat.stats.ranking import rank_models

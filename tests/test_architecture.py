@@ -23,7 +23,7 @@ from karat.core.extension import builtin_extensions
 ROOT = Path(karat.__file__).parent
 
 #: modules at the places where users import extensions from: they only name what is in ``ext/``
-FACADES = ["cluster", "decide", "plots", "publish", "search", "testing_plugin", "compat", "serve"]
+FACADES = ["cluster", "decide", "plots", "publish", "search", "testing_plugin", "compat"]
 #: packages in the order of import: each imports only from those before it
 ORDER = [
     *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
@@ -42,7 +42,7 @@ HEAVY = {
 #: records made by a class method: their many parameters are the fields of the record
 RECORDS = {
     # as in GEval's abstract class
-    "compat/geval/extensions.py:AbstractDataManager.intersect_vectors_goldStandard",
+    "ext/compat/geval/extensions.py:AbstractDataManager.intersect_vectors_goldStandard",
     "core/dataset.py:Dataset.from_table",
     "core/dataset.py:Dataset.from_columns",
     "core/dataset.py:Dataset.from_csv",
@@ -71,10 +71,10 @@ RECORDS = {
     # a compiled loop has no object to keep its arrays in
     "probes/heads_numba.py:epoch",
     # signatures that scripts written for GEval and TACO call
-    "compat/geval/manager.py:FrameworkManager.evaluate",
-    "compat/taco/benchmark.py:run_benchmark",
-    "compat/taco/benchmark.py:run_classification_suite",
-    "compat/taco/benchmark.py:run_regression_suite",
+    "ext/compat/geval/manager.py:FrameworkManager.evaluate",
+    "ext/compat/taco/benchmark.py:run_benchmark",
+    "ext/compat/taco/benchmark.py:run_classification_suite",
+    "ext/compat/taco/benchmark.py:run_regression_suite",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -217,7 +217,11 @@ def test_the_core_knows_nothing_of_extensions():
 
 
 #: modules that only the other extension loads, as what it draws or serves
-LOADED_BY = {"ext/decide/cheapest_plot.py": ["plots"]}
+LOADED_BY = {
+    "ext/compat/geval/served.py": ["serve"],
+    "ext/compat/taco/taco_plots.py": ["plots"],
+    "ext/decide/cheapest_plot.py": ["plots"],
+}
 
 
 def test_extensions_import_those_that_they_require():
@@ -284,7 +288,7 @@ def test_every_module_says_what_it_is():
 
 
 def test_module_names_are_unique():
-    #: folders of compat/ have the same file, so that one knows where to look
+    #: folders of ext/compat/ have the same file, so that one knows where to look
     shared = {"__init__", "__main__", "result_files", "extension", "commands"}
     names = Counter(Path(module.place).stem for module in modules())
     assert {name for name, count in names.items() if count > 1} <= shared
@@ -391,7 +395,7 @@ def test_randomness_comes_from_generators_only():
     watching = {
         "testing.py": {"np.random.get_state", "np.random.set_state"},
         # what the original drew with NumPy's old generator can only be drawn with that
-        "probes/adamw.py": {"np.random.RandomState"},
+        "ext/compat/ulysses/adamw.py": {"np.random.RandomState"},
         "execution/splits.py": {"np.random.RandomState"},  # as scikit-learn draws
         "probes/decision_tree.py": {"np.random.RandomState"},  # as scikit-learn draws
     }

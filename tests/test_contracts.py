@@ -258,7 +258,7 @@ QUERIES = {
 PROBES = {
     "analogy": {"analogies"},
     "bitext": {"lookups"},
-    "candidates": set(),  # pairs with groups, see tests/compat/mteb/test_mteb_tasks.py
+    "candidates": set(),  # pairs with groups, see tests/ext/compat/mteb/test_mteb_tasks.py
     "duplicates": {"classes"},
     "links": {"lookups"},
     "mteb-clustering": {"classes"},

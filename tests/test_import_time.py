@@ -137,7 +137,11 @@ def test_lookups_load_no_estimators(command, small_gold):
     assert code == 0, done.stderr
     unused = {"sklearn", "scipy.stats", "numba", "torch", "matplotlib", "requests"}
     assert {*modules} & unused == set()
-    assert not {*modules} & {"karat.compat.taco", "karat.compat.ulysses", "karat.analysis.checks"}
+    assert not {*modules} & {
+        "karat.ext.compat.taco",
+        "karat.ext.compat.ulysses",
+        "karat.analysis.checks",
+    }
 
 
 @pytest.fixture(scope="module")

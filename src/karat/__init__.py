@@ -21,7 +21,6 @@ _MODULES = {
     "analysis.next_task": "NextTask next_task",
     "analysis.robustness": "robustness",
     "analysis.slices": "SliceComparison compare_slices",
-    "compat.convert": "Imported import_results",
     "core.dataset": "Dataset",
     "core.predictions": "Predictions",
     "core.registry": "analogy_function composer corruption dataset encoder head measure "
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
     from karat.analysis.robustness import robustness as robustness
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
-    from karat.compat.convert import Imported as Imported
-    from karat.compat.convert import import_results as import_results
     from karat.core.dataset import Dataset as Dataset
     from karat.core.predictions import Predictions as Predictions
     from karat.core.registry import analogy_function as analogy_function
@@ -89,6 +86,8 @@ if TYPE_CHECKING:
     from karat.execution.splits import Fold as Fold
     from karat.ext.cluster.gather import Gathering as Gathering
     from karat.ext.cluster.gather import gather as gather
+    from karat.ext.compat.convert import Imported as Imported
+    from karat.ext.compat.convert import import_results as import_results
     from karat.ext.decide.cheapest import Cheapest as Cheapest
     from karat.ext.decide.cheapest import cheapest as cheapest
     from karat.ext.decide.gate import Gate as Gate

@@ -40,8 +40,6 @@ from karat.cli.options import (
 )
 from karat.cli.results import (
     compare,
-    export,
-    import_,
     leaderboard,
     lint,
     report,
@@ -71,165 +69,6 @@ NOT_REPEATED = (
 PACKAGE = Path(__file__).parents[1]
 #: variables that keep libraries from printing, unless they are set
 QUIET_LIBRARIES = {"HF_HUB_VERBOSITY": "error", "TRANSFORMERS_VERBOSITY": "error"}
-
-
-@click.command(context_settings=SETTINGS, short_help="Serve the report with a JSON API.")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@option("--host", "Address to listen on.", default="127.0.0.1")
-@option(
-    "--port", "Port to listen on; 0: any free port.", type=click.IntRange(0, 65535), default=8765
-)
-@option(
-    "--token-file FILE",
-    "Token required to upload files or start evaluations (or set KARAT_TOKEN). Without one, "
-    "both are disabled.",
-    type=click.Path(path_type=Path),
-)
-@repeatable(
-    "--allow-host NAME", "Additional host name of this server. Repeatable.", dest="allow_hosts"
-)
-@option(
-    "--max-upload MB", "Maximum size of an upload.", type=click.IntRange(1, 100_000), default=256
-)
-@option(
-    "--queue N", "Maximum number of queued evaluations.", type=click.IntRange(1, 1000), default=8
-)
-@option(
-    "-c, --constraint NAME",
-    "Limits of evaluations started over the web (karat list constraints).",
-    default="served",
-)
-@option(
-    "-w, --workers N",
-    "Number of worker processes of an evaluation.",
-    type=click.IntRange(1, 1024),
-    default=1,
-)
-@define_option
-@option(
-    "--geval-gold DIR",
-    "Gold standards of GEval in its layout.  [default: those installed or cached]",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-)
-@option("--open", "Open the page in a browser.", dest="show", is_flag=True)
-def serve(folder: Path, token_file: Path | None, max_upload: int, show: bool, **given: Any) -> int:
-    """Serve the runs in DIR as a live page with a JSON API (http://127.0.0.1:8765/).
-
-    \b
-    Examples:
-      karat serve results
-      karat serve results --port 0 --open
-      karat serve results --token-file token.txt --max-upload 100
-
-    Exit code: 0 after SIGTERM, 130 after Ctrl-C (a running evaluation can be resumed later),
-    2 after an error, such as a port that is already in use.
-    """
-    from karat.serve.server import (
-        MEGABYTE,
-        ServerSettings,
-        is_loopback,
-        is_readable_by_others,
-        read_token,
-    )
-    from karat.serve.server import serve as run
-
-    token = read_token(token_file)
-    settings = ServerSettings(folder, token=token, max_upload=max_upload * MEGABYTE, **given)
-    if token_file is not None and is_readable_by_others(token_file):
-        click.echo(f"note: other users can read {token_file}; chmod 600 {token_file}", err=True)
-    if not is_loopback(settings.host):
-        click.echo(
-            "note: everyone who reaches this machine can read these runs; see docs/serve.md",
-            err=True,
-        )
-
-    def ready(address: str) -> None:
-        click.echo(f"{folder} at {address}   (API: {address}docs; stop with Ctrl-C)")
-        if show:
-            click.launch(address)
-
-    return run(settings, ready)
-
-
-def _switch(name: str, text: str) -> Any:
-    """Return an option that is a flag or takes "true" or "false"."""
-    return click.option(name, is_flag=False, flag_value="true", metavar="[true|false]", help=text)
-
-
-@click.command(context_settings=SETTINGS)
-@option(
-    "--vector_file, --vectors_file, --vector_filename FILE",
-    "Vectors to evaluate: a text file with one entity per line, or HDF5.",
-    dest="vector_filename",
-)
-@option(
-    "--vector_file_format NAME", "txt, hdf5, npz, etc., or a registered format.  [default: txt]"
-)
-@option("--vector_size N", "Expected number of dimensions.  [default: as in the file]")
-@repeatable(
-    "--tasks NAME",
-    "Class, Reg, Clu, DocSim, EntRel, SemAn or their long names; TASK:GOLD for one gold "
-    "standard; a defined task; or package.module:Class. Separated by commas or repeated.  "
-    "[default: _all]",
-)
-@option(
-    "--similarity_metric, --similarity_function NAME",
-    "A scikit-learn metric, a registered measure or package.module:function.  [default: cosine]",
-)
-@option(
-    "--top_k N",
-    "Analogies: count the answer as correct if it is among the N nearest.  [default: 2]",
-)
-@option("--analogy_function NAME", "A registered function or package.module:function.")
-@repeatable("--compare_with ID", "Earlier run. Repeatable.  [default: _all]")
-@_switch("--parallel", "Use several processes.")
-@_switch("--debugging_mode", "Print one line per job, also to the log.")
-@option("--protocol NAME", "corrected or legacy.  [default: corrected]")
-@option("--gold_directory_path DIR", "GEval data in its original layout.")
-@option("--result_directory_path DIR", "Output folder.  [default: results]")
-@repeatable(
-    "--datasets NAME",
-    "Gold standards, such as Cities or KORE, separated by commas or repeated.  [default: _all]",
-)
-@option(
-    "--missing_related NAME",
-    "Rank related entities without a vector last, tied or in random order.  [default: tied]",
-)
-@option("--result_name NAME", "Name of the folder of this run.  [default: result_ and the time]")
-@option("--workers N", "Number of processes.  [default: all cores with --parallel, or none]")
-@option("-c, --constraint NAME", "Limits of every job (karat list constraints).")
-@define_option
-@option(
-    "--parameters FILE",
-    "XML file with parameters; options on the command line take precedence.",
-    type=click.Path(path_type=Path),
-)
-def geval(parameters: Path | None, **given: Any) -> int:
-    """Evaluate node embeddings on the six GEval tasks.
-
-    Writes the result files of GEval.
-
-    \b
-    Examples:
-      karat geval --vector_file vectors.txt --vector_size 200 --tasks Class,Reg
-      karat geval --vector_file vectors.h5 --vector_file_format hdf5 --parallel
-      karat geval --parameters parameters.xml --protocol legacy
-
-    Exit code: 0, 1 if a job failed, 2 after an error or if a gold standard is missing.
-    """
-    from dataclasses import replace
-
-    from karat.compat.geval.gold import Parameters, from_xml
-    from karat.compat.geval.manager import run_geval
-
-    chosen = {name: value for name, value in given.items() if value not in (None, ())}
-    for name in {"tasks", "datasets"} & {*chosen}:
-        chosen[name] = ",".join(chosen[name])
-    if parameters is not None:
-        return run_geval(replace(from_xml(parameters), **chosen))
-    if "vector_filename" not in chosen:
-        raise click.UsageError("missing option --vector_file FILE (or --parameters FILE).")
-    return run_geval(Parameters(**chosen))
 
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
@@ -348,8 +187,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     cls=AllCommands,
     commands=[
-        *(leaderboard, compare, lint, robustness, report, serve, export),
-        *(import_, rescore, status, geval),
+        *(leaderboard, compare, lint, robustness, report, rescore, status),
     ],
     context_settings=SETTINGS,
 )

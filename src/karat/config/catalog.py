@@ -269,7 +269,8 @@ class Catalog:
         if name.startswith("openml/"):
             from karat.data.openml import openml_tasks_by_name
 
-            usual = registry.definition_formats.get("amlb").usual_metrics
+            formats = registry.definition_formats
+            usual = formats.get("amlb").usual_metrics if "amlb" in formats else {}
             tasks = openml_tasks_by_name(name)
             return Suite(name, tuple(Task(**each, usual=usual) for each in tasks))
         if source := suite_source(name):

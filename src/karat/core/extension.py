@@ -93,6 +93,17 @@ def builtin_parts(kind: str) -> dict[str, str]:
     return parts
 
 
+def moved_module(name: str) -> str | None:
+    """Return where a module of an earlier version, or one of its package, is now."""
+    moved = builtin_parts("moved_module")
+    package = name
+    while package:
+        if package in moved:
+            return moved[package] + name.removeprefix(package)
+        package = package.rpartition(".")[0]
+    return None
+
+
 def commands(extensions: tuple[Extension, ...]) -> Iterator[tuple[str, Command]]:
     """Yield the commands of extensions with their names."""
     for extension in extensions:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
-from karat.core.extension import builtin_parts, installed_extensions
+from karat.core.extension import builtin_parts, installed_extensions, moved_module
 from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        moved = builtin_parts("moved_module").get(name)
+        moved = moved_module(name)
         if moved is None or error.name is None or not name.startswith(error.name):
             raise
         return importlib.import_module(moved)
@@ -256,18 +256,14 @@ models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "noise"))
-heads = Registry("head", _modules("probes", "estimators adamw"))
-splitters = Registry("splitter", ["karat.execution.splits", "karat.compat.mteb.mteb_tasks"])
+heads = Registry("head", _modules("probes", "estimators"))
+splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry(
     "probe",
-    _modules("probes", "trained similarity relations retrieval") + ["karat.compat.mteb.mteb_tasks"],
+    _modules("probes", "trained similarity relations retrieval"),
 )
-readers = Registry(
-    "reader",
-    _modules("data.readers", "table_files text graph")
-    + _modules("compat", "taco.benchmark ulysses.result_files"),
-)
+readers = Registry("reader", _modules("data.readers", "table_files text graph"))
 query_generators = Registry("query_generator")
 #: functions that read the names and vectors of a file
 vector_formats = Registry("vector_format")
@@ -276,12 +272,12 @@ measures = Registry("measure")
 #: functions of the vectors a, b and c that return the vector to search for
 analogy_functions = Registry("analogy_function", ["karat.probes.relations"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
-definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
+definition_formats = Registry("definition_format")
 
 #: functions that return a suite by its name without the prefix, as in "mteb:STSBenchmark"
-suite_sources = Registry("suite_source", ["karat.compat.mteb.mteb_tasks"])
+suite_sources = Registry("suite_source")
 #: functions that return the runs of a folder of result files, or None if it is not theirs
-result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
+result_folders = Registry("result_folder")
 
 #: functions from a name such as "sentence-transformers:NAME" to a short name and the model
 model_sources = Registry("model_source")
@@ -301,10 +297,12 @@ plan_notes = Registry("plan_note")
 trackers = Registry("tracker")
 #: functions that yield names and contents of the files of an export
 exporters = Registry("exporter")
+#: what reads and writes result files of other systems
+interchange = Registry("interchange")
 #: functions that draw a kind of plot
 plots = Registry("plot")
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
-served_systems = Registry("served_system", ["karat.compat.geval.served"])
+served_systems = Registry("served_system")
 
 
 ALL = (

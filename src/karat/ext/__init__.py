@@ -4,4 +4,7 @@
 """
 
 #: the folders, in the order in which their commands and parts are listed
-FOLDERS: tuple[str, ...] = ("cluster", "decide", "models", "plots", "publish", "search")
+FOLDERS: tuple[str, ...] = (
+    *("cluster", "compat", "decide", "models", "plots"),
+    *("publish", "search", "serve"),
+)

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.extension import builtin_parts
+from karat.core.extension import moved_module
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.notebook import facts_html
 from karat.core.predictions import FILE, ROWS_FILE, Predictions
@@ -766,8 +766,7 @@ class _Unpickler(pickle.Unpickler):
         package, _, last = module.rpartition(".")
         if package == "karat.probes.heads":
             module = f"karat.probes.{MOVED.get(last, last)}"
-        moved = builtin_parts("moved_module").get(module, module)
-        module = TABLE_CLASSES.get((module, name), moved)
+        module = TABLE_CLASSES.get((module, name)) or moved_module(module) or module
         return super().find_class(module, name)
 
 

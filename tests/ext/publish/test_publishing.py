@@ -14,8 +14,8 @@ import pytest
 from ruamel.yaml import YAML
 from scipy import stats
 
-from karat.compat.convert import export_results
 from karat.errors import DataError, DefinitionError, KaratError, MissingExtra
+from karat.ext.compat.convert import export_results
 from karat.ext.publish import publishing as module
 from karat.ext.publish.publishing import check_tracker, track, tracked
 from karat.results.run import Run

@@ -1,8 +1,0 @@
-"""GEval's entry points (Evaluation-Framework), carried out by Karat.
-
-``FrameworkManager().evaluate(vector_filename=…)`` takes GEval's parameters and writes its files.
-"""
-
-from karat.compat.geval.manager import FrameworkManager
-
-__all__ = ["FrameworkManager"]

@@ -1,8 +1,0 @@
-"""Ulysses SentEval's interface: change the import of a script to run it on Karat.
-
-``import ulysses_senteval`` becomes ``from karat.compat import ulysses as ulysses_senteval``.
-"""
-
-from karat.compat.ulysses.evaluator import UlyssesSentEval, UlyssesSentEvalLazy
-
-__all__ = ["UlyssesSentEval", "UlyssesSentEvalLazy"]
