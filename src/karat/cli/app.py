@@ -413,6 +413,8 @@ def plan(
         print_tables(plan, whole=Path(suite).exists(), err=False)
         show_plan(plan, runs, verbose=verbose)
     if detect is not None:
+        if "detect" not in plan_notes:
+            raise DefinitionError("--detect needs the extension decide, which is missing.")
         plan_notes.get("detect")(plan, detect, runs, shape)
 
 

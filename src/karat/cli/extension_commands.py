@@ -33,6 +33,16 @@ class AllCommands(Commands):
         found = {name: self.get_command(context, name) for name in self.list_commands(context)}
         return {name: command for name, command in found.items() if command is not None}
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text of the help without examples of commands that are not there."""
+        whole, names = self.help or "", self.list_commands(ctx)
+        lines = [line for line in whole.splitlines() if _names_one_of(line, names)]
+        self.help = "\n".join(lines)
+        try:
+            super().format_help_text(ctx, formatter)
+        finally:
+            self.help = whole
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing those of extensions."""
         shown = {name: click.Command(name, short_help=part.help) for name, part in _added().items()}
@@ -45,6 +55,16 @@ class AllCommands(Commands):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def _names_one_of(line: str, commands: list[str]) -> bool:
+    """Return whether a line of the help is no example, or one of these commands.
+
+    >>> _names_one_of("karat race SUITE", ["run"]), _names_one_of("Evaluate models.", ["run"])
+    (False, True)
+    """
+    words = line.split()
+    return len(words) < 2 or words[0] != "karat" or words[1] in commands
 
 
 def _added() -> dict[str, Command]:

@@ -460,6 +460,8 @@ def _plan_parts(options: Options) -> PlanParts | None:
     """Return what divides the plan among several calls, if the options say so."""
     if options.shard is None and options.claim is None:
         return None
+    if "shards" not in registry.plan_parts:
+        raise DefinitionError("shard and claim need the extension cluster, which is missing.")
     parts: PlanParts = registry.plan_parts.get("shards")()
     return parts
 
