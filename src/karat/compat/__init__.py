@@ -1,0 +1,6 @@
+"""Names that users import from here; they are in ``karat.ext.compat``."""
+
+from karat.core import lazy_names
+
+_MODULES = {"convert": "export_results read_scores"}
+__getattr__ = lazy_names(__name__, _MODULES)

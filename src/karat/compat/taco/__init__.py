@@ -1,0 +1,4 @@
+"""Names that users import from here; they are in ``karat.ext.compat.taco``."""
+
+from karat.ext.compat.taco import *  # noqa: F403
+from karat.ext.compat.taco import __all__ as __all__
