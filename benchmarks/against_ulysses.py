@@ -24,9 +24,9 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
 
-from karat.compat import ulysses
-from karat.compat.ulysses.result_files import aggregate
-from karat.probes.adamw import bootstrap_seed
+from karat.ext.compat import ulysses
+from karat.ext.compat.ulysses.adamw import bootstrap_seed
+from karat.ext.compat.ulysses.result_files import aggregate
 
 FILES = {
     "T1A": "hatebr_offensive_lang",

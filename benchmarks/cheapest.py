@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from karat.analysis.cheapest import ACCEPTED, WORSE, judge, pool_tasks
+from karat.ext.decide.cheapest import ACCEPTED, WORSE, judge, pool_tasks
 from karat.stats.paired_tests import MeanDifference, corrected_t
 
 MARGIN = 0.01

@@ -19,16 +19,16 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
-from karat.analysis.cheapest import ACCEPTED, WORSE, judge
 from karat.analysis.cluster_check import strongest_cluster
-from karat.analysis.gate import FAILED, PASSED, decide
 from karat.analysis.item_tests import Fits, Separation, separate_pairs
 from karat.analysis.item_values import contributions, is_accuracy
-from karat.analysis.power import Equivalence
 from karat.analysis.score_intervals import cluster_half_width, half_widths
 from karat.analysis.slices import Slice, estimate_slices
 from karat.analysis.stored_items import ItemValues
 from karat.core.predictions import Predictions
+from karat.ext.decide.cheapest import ACCEPTED, WORSE, judge
+from karat.ext.decide.gate import FAILED, PASSED, decide
+from karat.ext.decide.power import Equivalence
 from karat.metrics.metric import get_metric, score
 from karat.stats.learner_tests import SeedNoise
 from karat.stats.paired_tests import MeanDifference

@@ -76,7 +76,7 @@ def on_cluster(model: object, jobs: int, workers: int) -> float:
     """Return the wall seconds of a run on an existing cluster."""
     from distributed import Client
 
-    from karat.execution.dask_engine import local_cluster
+    from karat.ext.cluster.dask_engine import local_cluster
 
     with local_cluster(workers) as cluster, Client(cluster) as client:
         client.wait_for_workers(workers)

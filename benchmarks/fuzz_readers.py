@@ -35,13 +35,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.geval.gold import from_xml
-from karat.compat.tabeb.readers import read_metadata
 from karat.config.loading import Definitions
 from karat.core import registry
 from karat.data.download import extract, unpack
 from karat.data.load_dataset import DataSpec
 from karat.errors import KaratError
+from karat.ext.compat.geval.gold import from_xml
+from karat.ext.compat.tabeb.readers import read_metadata
 from karat.models.vector_files import VectorFile, read_vectors
 
 CASES, SECONDS = 10_000, 10

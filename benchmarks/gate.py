@@ -25,7 +25,7 @@ from itertools import product
 import numpy as np
 from scipy.stats import binom
 
-from karat.analysis.gate import (
+from karat.ext.decide.gate import (
     ANYTIME,
     FoldNoise,
     ItemNoise,
@@ -34,8 +34,8 @@ from karat.analysis.gate import (
     item_noises,
     simulate_gates,
 )
+from karat.ext.decide.racing import loss_e_process
 from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t
-from karat.stats.racing import loss_e_process
 
 MARGIN = 0.01
 RUNS = 5

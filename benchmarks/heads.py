@@ -22,7 +22,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 import karat
 from karat.execution.splits import Fold, split
 from karat.execution.workers import one_thread
-from karat.probes.adamw import AdamW, fold_seeds, kernels
+from karat.ext.compat.ulysses.adamw import AdamW, fold_seeds, kernels
 
 #: rows, dimensions, classes, hidden units, required speedup in CPU time
 SIZES = [

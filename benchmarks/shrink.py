@@ -16,9 +16,9 @@ import pandas as pd
 
 import karat
 from karat.analysis.score_matrix import apply_missing_rule
-from karat.analysis.shrink import order_kept
-from karat.compat.convert import read_scores
 from karat.errors import DataError
+from karat.ext.compat.convert import read_scores
+from karat.ext.decide.shrink import order_kept
 from karat.results.load import gather_scores, make_cells
 from karat.stats.ranking import rank_each
 

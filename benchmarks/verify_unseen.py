@@ -47,8 +47,8 @@ from verify import (
 )
 
 import karat
-from karat.analysis.verification import _Reference
 from karat.config.catalog import Catalog
+from karat.ext.publish.verification import _Reference
 from karat.results.run import Run
 
 SUITE = "quickstart"

@@ -1,7 +1,7 @@
-"""Write the tables of promises in docs/systems from ``tests/compat/SYSTEM/promises.yaml``.
+"""Write the tables of promises in docs/systems from ``tests/ext/compat/SYSTEM/promises.yaml``.
 
 Each row of a table is what another system promises, the command or call of Karat that keeps it, and
-whether it works or differs, with the reason. ``tests/compat/test_promises.py`` runs every row.
+whether it works or differs, with the reason. ``tests/ext/compat/test_promises.py`` runs every row.
 
 python scripts/promises.py
 """
@@ -21,7 +21,7 @@ SYSTEMS = ("tabeb", "taco", "ulysses", "amlb", "geval")
 
 def promises_file(system: str) -> Path:
     """Return the file of the promises of a system."""
-    return ROOT / "tests" / "compat" / system / "promises.yaml"
+    return ROOT / "tests" / "ext" / "compat" / system / "promises.yaml"
 
 
 def has_promises(system: str) -> bool:

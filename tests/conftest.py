@@ -374,8 +374,8 @@ class Clock:
 
 @contextlib.contextmanager
 def _served(folder: Path, clock: Clock | None = None, **changes: Any) -> Iterator[str]:
-    from karat.serve.routes import make_app
-    from karat.serve.server import ServerLimits, ServerSettings, bind, make_server, url
+    from karat.ext.serve.routes import make_app
+    from karat.ext.serve.server import ServerLimits, ServerSettings, bind, make_server, url
 
     patient = ServerLimits(header=1e6, idle=1e6, request=1e6)  # the machine may have much to do
     app = make_app(ServerSettings(folder, **{"limits": patient, **changes}))

@@ -22,8 +22,8 @@ LIBRARIES = (
     *(
         "karat.execution.evaluation",
         "karat.execution.runner",
-        "karat.compat.tabeb",
-        "karat.compat.taco",
+        "karat.ext.compat.tabeb",
+        "karat.ext.compat.taco",
     ),
     *("sklearn.compose", "sklearn.ensemble", "sklearn.linear_model", "sklearn.pipeline"),
     *("pyarrow.parquet", "skrub"),

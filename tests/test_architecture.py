@@ -7,6 +7,7 @@ import functools
 import graphlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tokenize
@@ -16,15 +17,18 @@ from pathlib import Path
 
 import pytest
 
-import karat
+import karat.ext
+from karat.core.extension import builtin_extensions
 
 ROOT = Path(karat.__file__).parent
 
+#: modules at the places where users import extensions from: they only name what is in ``ext/``
+FACADES = ["cluster", "decide", "plots", "publish", "search", "testing_plugin", "compat"]
 #: packages in the order of import: each imports only from those before it
 ORDER = [
     *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
-    *("results", "execution", "analysis", "reporting", "testing", "serve", "compat", "cli"),
-    *("__init__", "testing_plugin", "__main__"),
+    *("results", "execution", "analysis", "reporting", "testing", "cli"),
+    *("ext", *FACADES, "__init__", "__main__"),
 ]
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 
@@ -38,14 +42,14 @@ HEAVY = {
 #: records made by a class method: their many parameters are the fields of the record
 RECORDS = {
     # as in GEval's abstract class
-    "compat/geval/extensions.py:AbstractDataManager.intersect_vectors_goldStandard",
+    "ext/compat/geval/extensions.py:AbstractDataManager.intersect_vectors_goldStandard",
     "core/dataset.py:Dataset.from_table",
     "core/dataset.py:Dataset.from_columns",
     "core/dataset.py:Dataset.from_csv",
     "core/dataset.py:Dataset.from_corpus",
-    "data/readers/corpus.py:corpus_dataset",
+    "ext/search/corpus.py:corpus_dataset",
     "metrics/metric.py:metric",
-    "analysis/verification.py:verify",
+    "ext/publish/verification.py:verify",
     # the parameters of a splitter or a loader are the keys of its definition
     "execution/splits.py:auto",
     "execution/splits.py:kfold",
@@ -54,23 +58,23 @@ RECORDS = {
     # the options of karat run, karat leaderboard and karat plot
     "execution/evaluation.py:evaluate",
     "execution/plan.py:make_plan",
-    "analysis/race.py:race",
-    "analysis/race.py:replay_race",
+    "ext/decide/race.py:race",
+    "ext/decide/race.py:replay_race",
     "analysis/leaderboard.py:leaderboard",
     "analysis/comparison.py:compare",
     "analysis/all_pairs.py:compare_all",
-    "analysis/gate.py:gate",
-    "analysis/cheapest.py:cheapest",
+    "ext/decide/gate.py:gate",
+    "ext/decide/cheapest.py:cheapest",
     "analysis/slices.py:compare_slices",
-    "analysis/same_encoder.py:same",
-    "reporting/plots.py:plot",
+    "ext/decide/same_encoder.py:same",
+    "ext/plots/figures.py:plot",
     # a compiled loop has no object to keep its arrays in
     "probes/heads_numba.py:epoch",
     # signatures that scripts written for GEval and TACO call
-    "compat/geval/manager.py:FrameworkManager.evaluate",
-    "compat/taco/benchmark.py:run_benchmark",
-    "compat/taco/benchmark.py:run_classification_suite",
-    "compat/taco/benchmark.py:run_regression_suite",
+    "ext/compat/geval/manager.py:FrameworkManager.evaluate",
+    "ext/compat/taco/benchmark.py:run_benchmark",
+    "ext/compat/taco/benchmark.py:run_classification_suite",
+    "ext/compat/taco/benchmark.py:run_regression_suite",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -185,6 +189,58 @@ def test_packages_import_from_earlier_packages_only():
     assert wrong == []
 
 
+def test_the_core_knows_nothing_of_extensions():
+    """Not even in strings; one exception: the public names, for type checkers."""
+    wrong = []
+    for module in modules():
+        if module.name in ("ext", *FACADES):
+            continue
+        for_types = [node for node in module.tree.body if _is_for_types(node)]
+        allowed = {
+            id(node)
+            for outer in (for_types if module.place == "__init__.py" else ())
+            for node in ast.walk(outer)
+        }
+        named = [(node, imported) for node, imported in module.imports()]
+        named += [
+            (node, node.value)
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if module.place != "core/extension.py"
+        ]
+        wrong += [
+            f"{module.place}:{node.lineno} names {name}"
+            for node, name in named
+            if id(node) not in allowed and re.match(r"karat\.ext\b", name)
+        ]
+    assert wrong == []
+
+
+#: modules that only the other extension loads, as what it draws or serves
+LOADED_BY = {
+    "ext/compat/geval/served.py": ["serve"],
+    "ext/compat/taco/taco_plots.py": ["plots"],
+    "ext/decide/cheapest_plot.py": ["plots"],
+}
+
+
+def test_extensions_import_those_that_they_require():
+    declared = {extension.name: extension for extension in builtin_extensions()}
+    wrong = []
+    for module in modules():
+        if module.name != "ext" or module.place.count("/") < 2:
+            continue
+        folder = module.place.split("/")[1]
+        allowed = {folder, *declared[folder].requires, *LOADED_BY.get(module.place, ())}
+        others = {
+            imported.split(".")[2]
+            for _, imported in module.imports()
+            if imported.startswith("karat.ext.")
+        }
+        wrong += [f"{module.place} imports {other}" for other in others - allowed]
+    assert wrong == []
+
+
 def test_no_modules_import_each_other_in_a_cycle():
     known = {module.path: module for module in modules()}
     edges = {
@@ -232,15 +288,22 @@ def test_every_module_says_what_it_is():
 
 
 def test_module_names_are_unique():
-    #: folders of compat/ have the same file, so that one knows where to look
-    shared = {"__init__", "__main__", "result_files"}
-    names = Counter(Path(module.place).stem for module in modules())
+    #: folders of ext/compat/ have the same file, so that one knows where to look
+    shared = {"__init__", "__main__", "result_files", "extension", "commands"}
+    own = [module for module in modules() if module.name not in FACADES]
+    names = Counter(Path(module.place).stem for module in own)
     assert {name for name, count in names.items() if count > 1} <= shared
 
 
 def test_names_of_public_functions_and_classes_are_unique():
     """Except those that docs/architecture.md justifies."""
-    alike = ("cli/", "config/schema.py", "reporting/plots.py")  # named like what they run or draw
+    alike = (
+        "cli/",
+        "config/schema.py",
+        "ext/plots/",
+        "ext/decide/cheapest_plot.py",
+    )  # named like what they run or draw
+    alike += tuple(f"ext/{folder}/commands.py" for folder in karat.ext.FOLDERS)
     shared = {"main", "read", "recognizes", "suite"}  # the same in each system of compat
     names = Counter(
         node.name
@@ -258,7 +321,8 @@ def test_every_module_has_a_test_file():
     missing = [
         module.place
         for module in modules()
-        if Path(module.place).stem not in ("__init__", "__main__")
+        if Path(module.place).stem not in ("__init__", "__main__", "extension")
+        and module.name not in FACADES
         and not (tests / module.place).with_name(f"test_{Path(module.place).name}").exists()
     ]
     assert missing == []
@@ -298,11 +362,7 @@ def test_a_run_enters_nothing_it_was_not_asked_for(tmp_path):
     )
     entered = set(log.read_text().split())
     assert {"cli/app.py", "execution/job.py", "analysis/leaderboard.py"} <= entered
-    folders = ("compat/", "serve/")
-    subjects = ("gate", "race", "cheapest", "same_encoder", "shrink", "power", "verification")
-    others = {f"analysis/{subject}.py" for subject in subjects} | {"execution/dask_engine.py"}
-    assert others <= {str(path.relative_to(ROOT).as_posix()) for path in ROOT.rglob("*.py")}
-    assert not [file for file in entered if file.startswith(folders) or file in others]
+    assert not [file for file in entered if file.startswith("ext/")]
 
 
 def test_functions_are_short():
@@ -336,7 +396,7 @@ def test_randomness_comes_from_generators_only():
     watching = {
         "testing.py": {"np.random.get_state", "np.random.set_state"},
         # what the original drew with NumPy's old generator can only be drawn with that
-        "probes/adamw.py": {"np.random.RandomState"},
+        "ext/compat/ulysses/adamw.py": {"np.random.RandomState"},
         "execution/splits.py": {"np.random.RandomState"},  # as scikit-learn draws
         "probes/decision_tree.py": {"np.random.RandomState"},  # as scikit-learn draws
     }
@@ -360,7 +420,7 @@ def test_randomness_comes_from_generators_only():
 
 def test_only_what_faces_people_prints():
     # the standard output of a job is its log: what a job prints goes there, not to the screen
-    speaking = {"cli", "reporting", "execution"}
+    speaking = {"cli", "reporting", "execution", "ext"}
     wrong = [
         place
         for module in modules()
@@ -413,16 +473,22 @@ def test_modules_do_no_work_at_import():
     [
         ("karat", set()),
         ("karat.errors", {"karat.errors"}),
-        ("karat.core.registry", {"karat.errors", "karat.core.registry"}),
+        (
+            "karat.core.registry",
+            {"karat.errors", "karat.core.extension", "karat.core.registry"},
+        ),
         (
             "karat.cli.app",
             {
                 "karat.errors",
                 "karat.cli",
                 "karat.cli.app",
+                "karat.cli.extension_commands",
                 "karat.cli.mistakes",
                 "karat.cli.options",
                 "karat.cli.results",
+                "karat.core.extension",
+                "karat.core.registry",
             },
         ),
     ],

@@ -19,7 +19,7 @@ from karat.core.embeddings import Vectors
 from karat.core.predictions import Predictions
 from karat.corruptions.view import parse_composition
 from karat.data.load_dataset import DataSpec
-from karat.data.query_generators import generate_queries
+from karat.data.queries import generate_queries
 from karat.errors import DefinitionError, KaratError, Unavailable
 from karat.execution.splits import split
 from karat.metrics.metric import get_metric, score
@@ -258,7 +258,7 @@ QUERIES = {
 PROBES = {
     "analogy": {"analogies"},
     "bitext": {"lookups"},
-    "candidates": set(),  # pairs with groups, see tests/compat/mteb/test_mteb_tasks.py
+    "candidates": set(),  # pairs with groups, see tests/ext/compat/mteb/test_mteb_tasks.py
     "duplicates": {"classes"},
     "links": {"lookups"},
     "mteb-clustering": {"classes"},

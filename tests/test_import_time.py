@@ -19,7 +19,7 @@ HELP = """
 import contextlib, io, json, sys
 from karat.cli.app import karat
 texts = {}
-for verb in [None, *sorted(karat.commands)]:
+for verb in [None, *karat.list_commands(None)]:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         karat.main([*([verb] if verb else []), "--help"], prog_name="karat", standalone_mode=False)
     texts[verb or ""] = out.getvalue()
@@ -137,7 +137,11 @@ def test_lookups_load_no_estimators(command, small_gold):
     assert code == 0, done.stderr
     unused = {"sklearn", "scipy.stats", "numba", "torch", "matplotlib", "requests"}
     assert {*modules} & unused == set()
-    assert not {*modules} & {"karat.compat.taco", "karat.compat.ulysses", "karat.analysis.checks"}
+    assert not {*modules} & {
+        "karat.ext.compat.taco",
+        "karat.ext.compat.ulysses",
+        "karat.analysis.checks",
+    }
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def compare(surface, text):
 def help_of(verb):
     context = click.Context(group, None, "karat", terminal_width=80, **SETTINGS)
     if verb is not None:
-        command = group.commands[verb]
+        command = group.all_commands()[verb]
         context = click.Context(command, context, verb, terminal_width=80, **SETTINGS)
     return context.get_help()
 
@@ -70,7 +70,7 @@ def printed(board):
 
 
 def test_help():
-    text = "\n\n".join(help_of(verb) for verb in [None, *sorted(group.commands)])
+    text = "\n\n".join(help_of(verb) for verb in [None, *sorted(group.all_commands())])
     assert max(map(len, text.splitlines())) <= 80
     compare("help", text)
 

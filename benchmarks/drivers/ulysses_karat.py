@@ -21,8 +21,8 @@ from scipy.special import expit  # noqa: F401, used by the head
 
 import karat
 from karat.execution.splits import split
+from karat.ext.compat.ulysses.adamw import AdamW
 from karat.metrics.metric import score
-from karat.probes.adamw import AdamW
 from karat.probes.trained import predict_checked
 
 

@@ -123,9 +123,9 @@ print_scores()
 
 def gold_folder(folder: Path) -> Path:
     """Copy all gold standards to a folder with GEval's layout, and return it."""
-    from karat.compat.geval.gold import GOLD_STANDARDS, _place
     from karat.config.catalog import Catalog
     from karat.data.load_dataset import fetch_file
+    from karat.ext.compat.geval.gold import GOLD_STANDARDS, _place
 
     definitions = Catalog().definitions
     for gold in GOLD_STANDARDS:

@@ -79,7 +79,7 @@ import json, sys
 import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.utils import resample
-from karat.compat.taco import run_benchmark
+from karat.ext.compat.taco import run_benchmark
 from karat.models.predictors import TablePredictor
 sys.path.insert(0, {data!r})
 table = pd.read_csv({data!r} + "/adult.csv")
@@ -123,7 +123,7 @@ def prepare(folder: Path) -> list[Case]:
     (folder / "data" / "approximated_svm.py").write_text(APPROXIMATED_SVM)
     place = str((folder / "data").resolve())
     original = FIND_SOURCE + COMMAND.format(data=place, module="tabular_c.cli")
-    ours = COMMAND.format(data=place, module="karat.compat.taco")
+    ours = COMMAND.format(data=place, module="karat.ext.compat.taco")
     name = "five models on Adult through 43 views, with plots"
     theirs = ["{python}", "-c", original]
     equal = EQUAL.format(data=place)

@@ -14,21 +14,13 @@ logging.getLogger("karat").addHandler(logging.NullHandler())
 #: public names by the module that defines them; each is imported on first use
 _MODULES = {
     "analysis.all_pairs": "AllPairs compare_all",
-    "analysis.cheapest": "Cheapest cheapest",
     "analysis.checks": "Finding Findings check_runs",
     "analysis.comparison": "Comparison Overall compare",
-    "analysis.gate": "Gate GateRates NewRuns calibrate_gate gate",
     "analysis.history": "History compare_to_history",
     "analysis.items": "ItemComparison compare_items",
     "analysis.next_task": "NextTask next_task",
-    "analysis.power": "Power power",
-    "analysis.race": "Race RaceReplay race replay_race",
     "analysis.robustness": "robustness",
-    "analysis.same_encoder": "Fingerprint Same same",
-    "analysis.shrink": "Shrunk shrink",
     "analysis.slices": "SliceComparison compare_slices",
-    "analysis.verification": "Verification verify",
-    "compat.convert": "Imported import_results",
     "core.dataset": "Dataset",
     "core.predictions": "Predictions",
     "core.registry": "analogy_function composer corruption dataset encoder head measure "
@@ -36,63 +28,35 @@ _MODULES = {
     "core.task": "Suite Task",
     "errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "execution.evaluation": "evaluate suite",
-    "execution.gather": "Gathering gather",
     "execution.runner": "Progress",
     "execution.splits": "Fold",
     "metrics.metric": "Metric metric",
     "models.model": "StatelessEncoder",
     "reporting.leaderboard_output": "Leaderboard leaderboard",
     "reporting.page": "report",
-    "reporting.plots": "Plot plot",
-    "reporting.site": "site",
-    "compat.publishing": "track",
     "results.rescore": "Rescored rescore",
     "results.run": "Run load_artifact open_runs",
 }
 _find = lazy_names(__name__, _MODULES)
-__all__ = sorted(["__version__", *" ".join(_MODULES.values()).split()])
 
 if TYPE_CHECKING:
     from karat.analysis.all_pairs import AllPairs as AllPairs
     from karat.analysis.all_pairs import compare_all as compare_all
-    from karat.analysis.cheapest import Cheapest as Cheapest
-    from karat.analysis.cheapest import cheapest as cheapest
     from karat.analysis.checks import Finding as Finding
     from karat.analysis.checks import Findings as Findings
     from karat.analysis.checks import check_runs as check_runs
     from karat.analysis.comparison import Comparison as Comparison
     from karat.analysis.comparison import Overall as Overall
     from karat.analysis.comparison import compare as compare
-    from karat.analysis.gate import Gate as Gate
-    from karat.analysis.gate import GateRates as GateRates
-    from karat.analysis.gate import NewRuns as NewRuns
-    from karat.analysis.gate import calibrate_gate as calibrate_gate
-    from karat.analysis.gate import gate as gate
     from karat.analysis.history import History as History
     from karat.analysis.history import compare_to_history as compare_to_history
     from karat.analysis.items import ItemComparison as ItemComparison
     from karat.analysis.items import compare_items as compare_items
     from karat.analysis.next_task import NextTask as NextTask
     from karat.analysis.next_task import next_task as next_task
-    from karat.analysis.power import Power as Power
-    from karat.analysis.power import power as power
-    from karat.analysis.race import Race as Race
-    from karat.analysis.race import RaceReplay as RaceReplay
-    from karat.analysis.race import race as race
-    from karat.analysis.race import replay_race as replay_race
     from karat.analysis.robustness import robustness as robustness
-    from karat.analysis.same_encoder import Fingerprint as Fingerprint
-    from karat.analysis.same_encoder import Same as Same
-    from karat.analysis.same_encoder import same as same
-    from karat.analysis.shrink import Shrunk as Shrunk
-    from karat.analysis.shrink import shrink as shrink
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
-    from karat.analysis.verification import Verification as Verification
-    from karat.analysis.verification import verify as verify
-    from karat.compat.convert import Imported as Imported
-    from karat.compat.convert import import_results as import_results
-    from karat.compat.publishing import track as track
     from karat.core.dataset import Dataset as Dataset
     from karat.core.predictions import Predictions as Predictions
     from karat.core.registry import analogy_function as analogy_function
@@ -118,19 +82,42 @@ if TYPE_CHECKING:
     from karat.errors import KaratWarning as KaratWarning
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
-    from karat.execution.gather import Gathering as Gathering
-    from karat.execution.gather import gather as gather
     from karat.execution.runner import Progress as Progress
     from karat.execution.splits import Fold as Fold
+    from karat.ext.cluster.gather import Gathering as Gathering
+    from karat.ext.cluster.gather import gather as gather
+    from karat.ext.compat.convert import Imported as Imported
+    from karat.ext.compat.convert import import_results as import_results
+    from karat.ext.decide.cheapest import Cheapest as Cheapest
+    from karat.ext.decide.cheapest import cheapest as cheapest
+    from karat.ext.decide.gate import Gate as Gate
+    from karat.ext.decide.gate import GateRates as GateRates
+    from karat.ext.decide.gate import NewRuns as NewRuns
+    from karat.ext.decide.gate import calibrate_gate as calibrate_gate
+    from karat.ext.decide.gate import gate as gate
+    from karat.ext.decide.power import Power as Power
+    from karat.ext.decide.power import power as power
+    from karat.ext.decide.race import Race as Race
+    from karat.ext.decide.race import RaceReplay as RaceReplay
+    from karat.ext.decide.race import race as race
+    from karat.ext.decide.race import replay_race as replay_race
+    from karat.ext.decide.same_encoder import Fingerprint as Fingerprint
+    from karat.ext.decide.same_encoder import Same as Same
+    from karat.ext.decide.same_encoder import same as same
+    from karat.ext.decide.shrink import Shrunk as Shrunk
+    from karat.ext.decide.shrink import shrink as shrink
+    from karat.ext.plots.figures import Plot as Plot
+    from karat.ext.plots.figures import plot as plot
+    from karat.ext.publish.publishing import track as track
+    from karat.ext.publish.site import site as site
+    from karat.ext.publish.verification import Verification as Verification
+    from karat.ext.publish.verification import verify as verify
     from karat.metrics.metric import Metric as Metric
     from karat.metrics.metric import metric as metric
     from karat.models.model import StatelessEncoder as StatelessEncoder
     from karat.reporting.leaderboard_output import Leaderboard as Leaderboard
     from karat.reporting.leaderboard_output import leaderboard as leaderboard
     from karat.reporting.page import report as report
-    from karat.reporting.plots import Plot as Plot
-    from karat.reporting.plots import plot as plot
-    from karat.reporting.site import site as site
     from karat.results.rescore import Rescored as Rescored
     from karat.results.rescore import rescore as rescore
     from karat.results.run import Run as Run
@@ -139,9 +126,17 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    value = globals()[name] = _find(name)
+    if name == "__all__":
+        from karat.core.extension import builtin_parts
+
+        names = " ".join(_MODULES.values()).split()
+        added = [name for name in builtin_parts("name") if "." not in name]
+        value: Any = sorted(["__version__", *names, *added])
+    else:
+        value = _find(name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

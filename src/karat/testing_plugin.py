@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from karat.analysis.gate import Gate
+    from karat.ext.decide.gate import Gate
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def load(path):
 
 
 screens = load(Path(__file__).with_name("test_screens.py"))
-data = load(TESTS / "compat" / "geval" / "geval_gold.py")
+data = load(TESTS / "ext" / "compat" / "geval" / "geval_gold.py")
 TOKEN, RUN_AXE = screens.TOKEN, screens.RUN_AXE
 screen, wrong, give = screens.screen, screens.wrong, screens.give
 STRANGE = "my <script>alert(1)</script> vectors.txt".replace("/", "")

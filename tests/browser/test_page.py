@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 import karat
-from karat.analysis.cheapest import cheapest_rows
 from karat.analysis.comparison import compare
 from karat.core.formatting import format_p, rounded
+from karat.ext.decide.cheapest import cheapest_rows
 from karat.reporting.formats import escape_latex, escape_markdown, format_rank, render
 from karat.reporting.page import make_bundle
 from karat.stats.pairwise_ranks import mean_ranks

@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from karat.compat.amlb import __main__ as amlb
+from karat.ext.compat.amlb import __main__ as amlb
 
 from ..races import write_suite
 

@@ -197,7 +197,7 @@ def test_export_model_cards(results, cli, tmp_path):
 
 
 def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
-    from karat.compat import publishing
+    from karat.ext.publish import publishing
 
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-o", tmp_path / "out")
     code, _, err = cli(*command, "--track", "mlfow")
@@ -209,7 +209,7 @@ def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
 
 
 def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
-    from karat.compat import publishing
+    from karat.ext.publish import publishing
 
     def refuse(project, sent):
         raise OSError("no route")

@@ -40,9 +40,8 @@ def labels(found):
 def test_builtin_files_are_named_after_the_package():
     found, mistakes = builtin_files()
     assert mistakes == []
-    assert all(
-        file.label.startswith("karat/config/builtin/") and file.supplied for file, _ in found
-    )
+    places = ("karat/config/builtin/", "karat/ext/")
+    assert all(file.label.startswith(places) and file.supplied for file, _ in found)
 
 
 def test_files_of_installed_packages(plugin):

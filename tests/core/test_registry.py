@@ -152,7 +152,7 @@ def test_entry_points_are_read_only_for_unknown_names(monkeypatch, module):
     assert toys.get("thing") is module.Thing
     assert "thing" in toys
     assert list(toys) == ["ours", "thing"]
-    assert asked == ["karat.toys"]
+    assert [group for group in asked if group != "karat.extensions"] == ["karat.toys"]
     assert toys.own()["thing"] == "karat_plugin:Thing"
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from karat.core.replicates import depends_on_seed, fit_seed, model_seed, seed_parameters
-from karat.models.automl import TablePredictor
+from karat.ext.models.automl import TablePredictor
 
 
 def test_the_first_fit_has_the_seed_of_a_run_without_replicates():

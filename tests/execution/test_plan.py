@@ -18,9 +18,9 @@ import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.task import Task
-from karat.data.query_generators import partial_rows
 from karat.errors import DefinitionError, KaratWarning, MissingExtra, Unavailable
 from karat.execution.plan import PlannedTask, decline_reason, job_spec, make_plan, pick_tasks
+from karat.ext.search.query_generators import partial_rows
 from karat.models.adapters import adapt
 from karat.models.model import Model
 from karat.models.tabular_encoders import OneHotTable, RandomEncoder

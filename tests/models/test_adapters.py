@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import karat
 from karat.errors import ContractError
 from karat.execution.plan import PlannedTask, decline_reason
+from karat.ext.models.sentence_models import SentenceTransformerObject
 from karat.models.adapters import NOTE, FittedPredictor, adapt, is_vector_file
-from karat.models.contrib.sentence_models import SentenceTransformerObject
 from karat.models.model_identity import object_identity
 from karat.models.vector_files import VectorFile
 

@@ -23,16 +23,8 @@ from karat.core.task import Task
 from karat.errors import DefinitionError, MissingExtra
 from karat.execution.job import PredictorSolver
 from karat.execution.splits import split
-from karat.models import automl, predictors
+from karat.models import predictors, table_predictor
 from karat.models.adapters import adapt
-from karat.models.automl import (
-    ConstantPredictor,
-    MatrixPredictor,
-    PreparedRows,
-    PreparedTable,
-    TablePredictor,
-    distinct_rows,
-)
 from karat.models.predictors import (
     LEAST_STEPS,
     Adam,
@@ -44,6 +36,14 @@ from karat.models.predictors import (
     RbfClassifier,
     RbfLabels,
     RbfRegressor,
+)
+from karat.models.table_predictor import (
+    ConstantPredictor,
+    MatrixPredictor,
+    PreparedRows,
+    PreparedTable,
+    TablePredictor,
+    distinct_rows,
 )
 
 
@@ -400,7 +400,7 @@ def prepared(*numbers):
 @given(st.lists(st.lists(st.integers(0, 5), max_size=6), max_size=5), st.integers(0, 6))
 def test_views_share_distinct_rows(views, most):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(automl, "MAX_SHARED", 16 * most)
+        patch.setattr(table_predictor, "MAX_SHARED", 16 * most)
         named = [(str(i), numbered(*view)) for i, view in enumerate(views)]
         matrix, indices = distinct_rows(named)
     assert len(matrix) == len(np.unique(matrix, axis=0)) <= most
@@ -454,7 +454,7 @@ def test_all_rows_of_a_matrix_are_predicted_once_after_each_fit():
 
 
 def test_rows_are_predicted_in_blocks_unless_the_estimator_wants_all(monkeypatch):
-    monkeypatch.setattr(automl, "BLOCK", 2)
+    monkeypatch.setattr(table_predictor, "BLOCK", 2)
     sizes, matrix = [], numbered(1, 2, 3, 4, 5)
     monkeypatch.setattr(Summing, "predict", lambda self, X: sizes.append(len(X)) or X.sum(axis=1))
     for every in (False, True):

@@ -23,7 +23,7 @@ from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
 from karat.core.task import Task
 from karat.corruptions.view import View, corrupt
-from karat.data.query_generators import generate_queries
+from karat.data.queries import generate_queries
 from karat.errors import DataError, DefinitionError
 from karat.execution.job import ProbeSolver
 from karat.execution.splits import split

@@ -257,7 +257,7 @@ def test_json_is_valid():
 
 def test_the_command_line_has_all_formats():
     for verb in ("leaderboard", "run", "robustness", "status", "lint"):
-        (option,) = (p for p in group.commands[verb].params if "--format" in p.opts)
+        (option,) = (p for p in group.all_commands()[verb].params if "--format" in p.opts)
         assert set(option.type.choices) == {"table", *FORMATS}
     with pytest.raises(DefinitionError, match='markdwon.*"markdown"'):
         render(board(), "markdwon")

@@ -20,8 +20,8 @@ from karat.analysis.all_pairs import compare_all
 from karat.analysis.comparison import compare
 from karat.analysis.leaderboard import leaderboard
 from karat.errors import DataError
+from karat.ext.plots import figures as plots
 from karat.reporting import page as module
-from karat.reporting import plots
 from karat.reporting.details import size
 from karat.reporting.page import (
     leaderboard_tables,

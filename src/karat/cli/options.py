@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from karat.core.registry import interchange
 from karat.errors import DataError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
@@ -60,11 +61,10 @@ def as_run_folders(paths: Sequence[Path]) -> Iterator[list[Path]]:
     from karat.results.importing import has_result_files
 
     others = [path for path in paths if not _is_read(path) and has_result_files(path)]
-    if not others:
+    if not others or "import" not in interchange:
         yield list(paths)
         return
-    from karat.compat.convert import import_results
-
+    import_results = interchange.get("import")
     with tempfile.TemporaryDirectory(prefix="karat-import-") as folder:
         try:
             imported = import_results(others, folder)
@@ -112,9 +112,7 @@ def _is_read(path: Path) -> bool:
         return False
     if any(any(path.glob(each)) for each in ("run.json", "*/run.json")):
         return True
-    from karat.compat.mteb.result_files import is_results_folder
-
-    return is_results_folder(path)
+    return "is_results_folder" in interchange and interchange.get("is_results_folder")(path)
 
 
 def split_names(texts: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Drop-ins: the public interfaces of other benchmarks, on Karat's own data, probes and metrics."""
+"""Names that users import from here; they are in ``karat.ext.compat``."""
 
 from karat.core import lazy_names
 

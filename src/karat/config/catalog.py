@@ -40,7 +40,6 @@ from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, did_you_mean, unknown
 from karat.metrics.metric import get_metric
 from karat.models.adapters import adapt, dependencies, is_endpoint, is_vector_file
-from karat.models.contrib.sentence_models import SentenceTransformerEncoder
 from karat.models.model import Model
 from karat.models.model_identity import object_identity
 
@@ -49,7 +48,6 @@ DATA_PREFIX = "data:"
 #: prefix of parameters that are defined models, such as the first stage of a reranker
 MODEL_PREFIX = "model:"
 #: prefix of a folder or a hub name that sentence-transformers loads
-TRANSFORMER_PREFIX = "sentence-transformers:"
 #: targets by task kind; suffixes of task names; the default task of each
 ANSWERS = {"classification": "classification", "regression": "regression"}
 ENDS = ("classification", "multiclass", "regression")
@@ -185,9 +183,9 @@ class Catalog:
         if stated := split_name(model):
             one = self.model(stated[0]).as_variant(stated[1])
             return one if name is None else dataclasses.replace(one, name=name)
-        if model.startswith(TRANSFORMER_PREFIX):
-            made = SentenceTransformerEncoder(model.removeprefix(TRANSFORMER_PREFIX))
-            return adapt(made, name or Path(made.name).name)
+        if model.partition(":")[0] in registry.model_sources and ":" in model:
+            short, prototype = registry.model_sources.get(model.partition(":")[0])(model)
+            return adapt(prototype, name or short)
         if ":" in model:
             return adapt(registry.load_object(model), name or model.rpartition(":")[2])
         raise no_such_model(model, [*self.definitions.names("models"), *registry.models])
@@ -271,7 +269,8 @@ class Catalog:
         if name.startswith("openml/"):
             from karat.data.openml import openml_tasks_by_name
 
-            usual = registry.definition_formats.get("amlb").usual_metrics
+            formats = registry.definition_formats
+            usual = formats.get("amlb").usual_metrics if "amlb" in formats else {}
             tasks = openml_tasks_by_name(name)
             return Suite(name, tuple(Task(**each, usual=usual) for each in tasks))
         if source := suite_source(name):

@@ -40,6 +40,7 @@ from karat.config.yaml_files import (
     show_definition,
 )
 from karat.core import registry
+from karat.core.extension import builtin_extensions
 from karat.core.registry import definition_formats
 from karat.errors import DefinitionError, did_you_mean, unknown
 
@@ -504,7 +505,7 @@ Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
 
 
 def builtin_files() -> Found:
-    """Return the built-in definition files."""
+    """Return the built-in definition files, and those of Karat's extensions."""
     found = []
     for inner in ("builtin", "builtin/suites"):
         folder = package_files("karat.config").joinpath(*inner.split("/"))
@@ -512,6 +513,10 @@ def builtin_files() -> Found:
             if file.name.endswith(ENDINGS):
                 label = f"karat/config/{inner}/{file.name}"
                 found.append((_supplied(file, label), file.read_bytes()))
+    for place in (each for extension in builtin_extensions() for each in extension.definitions):
+        package, _, name = place.partition(":")
+        file = package_files(package).joinpath(name)
+        found.append((_supplied(file, f"{package.replace('.', '/')}/{name}"), file.read_bytes()))
     return found, []
 
 

@@ -507,7 +507,7 @@ class Dataset:
         >>> Dataset.from_corpus(documents, {"q": "bread"}, judgments)
         <Dataset corpus: 1 question about 3 text items, items>
         """
-        make = registry.load_object("karat.data.readers.corpus:corpus_dataset")
+        make = registry.corpora.get("dataset")
         data: Dataset = make(documents, queries, judgments, name, about, passages, overlap)
         return data
 

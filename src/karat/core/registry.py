@@ -1,7 +1,8 @@
 """Registries of components: the Registry class, its instances, and their decorators.
 
-A component is found by its name, by ``"package.module:Name"``, or through a Python entry point of
-the group ``karat.<kind>s`` (``karat.models``, ``karat.metrics``, …). It is imported on first use.
+A component is found by its name, by ``"package.module:Name"``, in an extension
+(``karat.core.extension``), or through a Python entry point of the group ``karat.<kind>s``
+(``karat.models``, ``karat.metrics``, …). It is imported on first use.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, TypeVar
 
+from karat.core.extension import builtin_parts, installed_extensions, moved_module
 from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
 
 T = TypeVar("T")
@@ -39,6 +42,7 @@ class Registry:
         self._modules = list(modules)
         self._parts: dict[str, Any] = {}
         self._origins: dict[str, str] = {}
+        self._extensions_read = False
         self._entry_points_read = False
 
     def register(self, name: str, part: T) -> T:
@@ -96,6 +100,11 @@ class Registry:
             importlib.import_module(module)
             if module in self._modules:  # the import itself may have loaded it
                 self._modules.remove(module)
+        if name not in self._parts and not self._extensions_read:
+            self._extensions_read = True
+            for part, path in builtin_parts(self.kind).items():
+                if part not in self._parts:  # else its module has registered it
+                    self.register(part, path)
 
     def _load_entry_points(self) -> None:
         if self._entry_points_read:
@@ -103,6 +112,9 @@ class Registry:
         from importlib.metadata import entry_points
 
         self._load_builtin()
+        for extension in installed_extensions():
+            for name, path in extension.parts(self.kind).items():
+                self.register(name, path)
         for point in entry_points(group=f"karat.{self.kind}s"):
             self.register(point.name, point.value)
         self._entry_points_read = True  # last: a duplicate name is reported each time
@@ -127,7 +139,7 @@ def load_object(path: str) -> Any:
     """
     module_name, _, attribute = path.partition(":")
     try:
-        found = importlib.import_module(module_name)
+        found = _import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
     except KaratError:
@@ -140,6 +152,17 @@ def load_object(path: str) -> Any:
         )
         raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
     return found
+
+
+def _import_module(name: str) -> ModuleType:
+    """Import a module; one of Karat may have been at this place in an earlier version."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        moved = moved_module(name)
+        if moved is None or error.name is None or not name.startswith(error.name):
+            raise
+        return importlib.import_module(moved)
 
 
 def _path_hint(path: str) -> str:
@@ -233,19 +256,15 @@ models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "noise"))
-heads = Registry("head", _modules("probes", "estimators adamw"))
-splitters = Registry("splitter", ["karat.execution.splits", "karat.compat.mteb.mteb_tasks"])
+heads = Registry("head", _modules("probes", "estimators"))
+splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])
 probes = Registry(
     "probe",
-    _modules("probes", "trained similarity relations retrieval") + ["karat.compat.mteb.mteb_tasks"],
+    _modules("probes", "trained similarity relations retrieval"),
 )
-readers = Registry(
-    "reader",
-    _modules("data.readers", "table_files text corpus graph")
-    + _modules("compat", "taco.benchmark ulysses.result_files"),
-)
-query_generators = Registry("query_generator", ["karat.data.query_generators"])
+readers = Registry("reader", _modules("data.readers", "table_files text graph"))
+query_generators = Registry("query_generator")
 #: functions that read the names and vectors of a file
 vector_formats = Registry("vector_format")
 #: functions of two vectors that return their similarity
@@ -253,15 +272,37 @@ measures = Registry("measure")
 #: functions of the vectors a, b and c that return the vector to search for
 analogy_functions = Registry("analogy_function", ["karat.probes.relations"])
 #: formats of definition files other than Karat's own, as records of ``DefinitionFormat``
-definition_formats = Registry("definition_format", ["karat.compat.amlb.definitions"])
+definition_formats = Registry("definition_format")
 
 #: functions that return a suite by its name without the prefix, as in "mteb:STSBenchmark"
-suite_sources = Registry("suite_source", ["karat.compat.mteb.mteb_tasks"])
+suite_sources = Registry("suite_source")
 #: functions that return the runs of a folder of result files, or None if it is not theirs
-result_folders = Registry("result_folder", ["karat.compat.mteb.result_files"])
+result_folders = Registry("result_folder")
 
+#: functions from a name such as "sentence-transformers:NAME" to a short name and the model
+model_sources = Registry("model_source")
+#: what makes a dataset of documents, and what tells whether a folder has some
+corpora = Registry("corpus")
+#: functions that return the model of another library's object, or None if it is not theirs
+adapters = Registry("adapter")
+#: where jobs run, as classes of ``karat.execution.engine.Engine``
+engines = Registry("engine", ["karat.execution.engine"])
+#: how several calls divide a plan, as ``PlanParts`` of the same module
+plan_parts = Registry("plan_parts")
+#: sections of the page, as classes of ``karat.reporting.page_section``
+page_sections = Registry("page_section")
+#: functions that print what karat plan tells on request
+plan_notes = Registry("plan_note")
+#: experiment trackers, as objects with ``check()`` and ``send(runs)``
+trackers = Registry("tracker")
+#: functions that yield names and contents of the files of an export
+exporters = Registry("exporter")
+#: what reads and writes result files of other systems
+interchange = Registry("interchange")
+#: functions that draw a kind of plot
+plots = Registry("plot")
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings
-served_systems = Registry("served_system", ["karat.compat.geval.served"])
+served_systems = Registry("served_system")
 
 
 ALL = (
@@ -348,3 +389,4 @@ measure = _decorator(measures)
 analogy_function = _decorator(analogy_functions)
 suite_source = _decorator(suite_sources)
 result_folder = _decorator(result_folders)
+engine = _decorator(engines)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.config.catalog import Catalog
+from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
 from karat.core.registry import build
@@ -20,6 +21,7 @@ from karat.core.task import Suite, Task, wrong_folds
 from karat.data.arrays import data_from_arrays, is_table_like
 from karat.data.download_display import shown_downloads
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
+from karat.execution.engine import PlanParts
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
 from karat.execution.resources import Limits, restored_folder
 from karat.execution.runner import (
@@ -40,7 +42,6 @@ from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 
 #: the largest number of rows, workers or folds
 LARGEST_COUNT = 2**31 - 1
-ENGINES = ("local", "dask")
 #: the constraint's keys for the fields of Limits, in their order
 LIMITS = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
 #: the parameters of evaluate that are values of data
@@ -421,7 +422,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
     ]
     messages += [wrong_folds(options.folds)] if wrong_folds(options.folds) else []
     messages += [*_wrong_seeds(options), *_wrong_budget(options)]
-    messages += [*_wrong_engine(options), *_wrong_shard(options)]
+    messages += [*_wrong_engine(options), *_wrong_parts(options)]
     if messages:
         raise DefinitionError(*messages)
     return options
@@ -435,33 +436,34 @@ def _wrong_seeds(options: Options) -> Iterator[str]:
 
 
 def _wrong_engine(options: Options) -> Iterator[str]:
-    if options.engine not in ENGINES:
-        yield f'engine must be "local" or "dask", got {options.engine!r}.'
-    elif options.scheduler is not None and options.engine != "dask":
-        yield 'scheduler requires engine="dask" (--engine dask).'
+    if not isinstance(options.engine, str) or options.engine not in registry.engines:
+        names = " or ".join(f'"{name}"' for name in sorted(registry.engines, reverse=True))
+        yield f"engine must be {names}, got {options.engine!r}."
+    else:
+        yield from registry.engines.get(options.engine)(options.scheduler).mistakes()
 
 
-def _wrong_shard(options: Options) -> Iterator[str]:
-    if options.shard is not None:
-        from karat.execution.shards import parse_shard
-
-        try:
-            parse_shard(options.shard)
-        except DefinitionError as error:
-            yield from error.messages
-    if not options.lease >= 1:
-        yield f"lease must be at least 1 second, got {options.lease!r}."
-    if options.claim is not None:
-        if options.retry_failed:
-            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
-        if options.exit_on_error:
-            yield "exit_on_error cannot be combined with claim."
-    elif options.lease != Options.lease:
-        yield "lease requires claim."
+def _wrong_parts(options: Options) -> Iterator[str]:
     if options.retry_failed and not options.resume:
         yield "retry_failed requires resume."
-    if options.estimates is not None and options.shard is None and options.claim is None:
+    parts = _plan_parts(options)
+    if parts is not None:
+        yield from parts.mistakes(options)
+        return
+    if options.lease != Options.lease:
+        yield "lease requires claim."
+    if options.estimates is not None:
         yield "estimates requires shard or claim."
+
+
+def _plan_parts(options: Options) -> PlanParts | None:
+    """Return what divides the plan among several calls, if the options say so."""
+    if options.shard is None and options.claim is None:
+        return None
+    if "shards" not in registry.plan_parts:
+        raise DefinitionError("shard and claim need the extension cluster, which is missing.")
+    parts: PlanParts = registry.plan_parts.get("shards")()
+    return parts
 
 
 def _wrong_budget(options: Options) -> Iterator[str]:
@@ -469,7 +471,7 @@ def _wrong_budget(options: Options) -> Iterator[str]:
     number = isinstance(budget, int | float) and not isinstance(budget, bool)
     if budget is not None and not (number and 0 <= budget < math.inf):
         yield f"budget must be a number >= 0, got {budget!r}."
-    elif budget is not None and options.engine == "dask":
+    elif budget is not None and options.engine != Options.engine:
         yield 'budget requires engine="local": a cluster does not share what is spent.'
 
 
@@ -589,10 +591,8 @@ def run_suite(
     plan: Plan, suite: Suite, options: Options, progress: Progress | None = None
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
-    if options.shard is not None or options.claim is not None:
-        from karat.execution.shards import run_part
-
-        return run_part(plan, suite, options, progress or Progress())
+    if (parts := _plan_parts(options)) is not None:
+        return parts.run(plan, suite, options, progress or Progress())
     return Session(plan, suite, options, progress or Progress()).run()
 
 
@@ -601,9 +601,8 @@ def is_corpus(catalog: Catalog, name: str) -> bool:
 
     Any folder with a slash at its end is: the reader reports what it lacks.
     """
-    if not Path(name).is_dir():
+    if not Path(name).is_dir() or "layout" not in registry.corpora:
         return False
-    from karat.data.readers.corpus import corpus_layout
-
     known = [*catalog.definitions.names("suites"), *catalog.definitions.names("tasks")]
-    return name not in known and (name.endswith("/") or bool(corpus_layout(Path(name))))
+    layout = registry.corpora.get("layout")
+    return name not in known and (name.endswith("/") or bool(layout(Path(name))))

@@ -60,11 +60,11 @@ from karat.execution.diagnostics import (
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
-from karat.models.automl import DistinctRows, PreparedRows
 from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
 from karat.models.model import Model, fit_weighted
 from karat.models.model_identity import object_identity
 from karat.models.searchers import StoredTexts, scored_pairs, use_stored
+from karat.models.table_predictor import DistinctRows, PreparedRows
 from karat.models.vector_files import VectorFile
 from karat.probes.trained import Probe, predict_checked
 from karat.results.run import collect_artifacts

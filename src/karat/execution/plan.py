@@ -35,7 +35,7 @@ from karat.core.registry import accepts, build, corruptions, heads
 from karat.core.replicates import depends_on_seed, replicate_fact, seed_parameters
 from karat.core.task import Task
 from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
-from karat.data.query_generators import generate_queries
+from karat.data.queries import generate_queries
 from karat.errors import (
     DataError,
     DefinitionError,

@@ -33,11 +33,12 @@ from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, remove_partial_files, temporary_folder
 from karat.core.formatting import count, duration
 from karat.core.notebook import Output, in_notebook
+from karat.core.registry import engines
 from karat.core.replicates import replicate_fact, replicate_name
 from karat.core.task import Suite, Task
 from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
-from karat.execution.dask_engine import EngineLost, check_cluster, execute_on_dask
 from karat.execution.embedding_cache import VectorStage, has_vectors
+from karat.execution.engine import WORK, Engine, EngineLost
 from karat.execution.job import (
     POSTPONED,
     Broken,
@@ -532,8 +533,7 @@ class Session:
         self.stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
         self.machine = _machine_facts()
         self.workers = min(options.workers, available_cores())
-        self.on_dask = options.engine == "dask"
-        self.scheduler = options.scheduler
+        self.engine: Engine = engines.get(options.engine)(options.scheduler)
         self._planned = {planned.task.name: planned for planned in plan.tasks}
         self._items: dict[str, ItemTable] = {}
         self._earlier: list[Run] | None = None
@@ -547,8 +547,7 @@ class Session:
 
     def run(self) -> list[Run]:
         """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
-        if self.on_dask:
-            check_cluster(self.options.scheduler)
+        self.engine.check()
         self.runs = runs = self._open_runs()
         with temporary_folder() as folder:
             self.store = ObjectStore(folder / "store")
@@ -592,7 +591,7 @@ class Session:
             self.progress.lost(lost.model, lost.task, lost.reason)
         try:
             with contextlib.ExitStack() as stack:
-                for opened in runs.values() if self.on_dask else ():
+                for opened in () if self.engine.shares_files else runs.values():
                     stack.enter_context(opened.marked_running())
                 for together in self._rounds(jobs):
                     if not self._run_together(together) and self.options.exit_on_error:
@@ -643,14 +642,14 @@ class Session:
 
     def _with_vectors(self, job: Job) -> Job:
         file = isinstance(self.store.get(job.model).prototype, VectorFile)
-        if job.stage is not None and not (self.on_dask and file):  # Dask workers lack the file
+        if job.stage is not None and (self.engine.shares_files or not file):
             return job
         return dataclasses.replace(self.stage.embedded(job), stage=None)
 
     def _embed(self, jobs: Sequence[Job]) -> None:
         """Compute shared vectors in worker processes, one per model, unless jobs run here."""
         first: dict[tuple[str, str, int], Job] = {}
-        for job in jobs if self.workers or self.on_dask else ():
+        for job in jobs if self.workers or not self.engine.shares_files else ():
             model = self.store.get(job.model)
             if job.stage is None and has_vectors(model) and self._is_sendable(job):
                 staged = dataclasses.replace(job, stage=(self.stage.folder, self.options.cache))
@@ -670,7 +669,7 @@ class Session:
         fails, the jobs compute their views themselves and report errors.
         """
         folds: dict[tuple[str, int], list[Job]] = {}
-        for job in jobs if self.workers and not self.on_dask else ():
+        for job in jobs if self.workers and self.engine.shares_files else ():
             if self.store.get(job.task).corruptions and not job.limits:
                 folds.setdefault((job.task, job.fold), []).append(job)
         own = [list(filter(self._is_own, same)) for same in folds.values() if len(same) > 1]
@@ -699,22 +698,18 @@ class Session:
         """Run jobs in workers; those of models that cannot be pickled run in this process."""
         here = [job for job in jobs if not (job.limits or job.vectors or self._is_sendable(job))]
         others = [job for job in jobs if job not in here] if here else jobs
-        if self.on_dask:
-            name = f"{__name__}:perform"
-            yield from execute_on_dask(others, name, self.store, self.scheduler, workers)
-        else:
-            yield from execute(others, f"{__name__}:work", self.store, workers, self._report)
-        yield from execute(here, f"{__name__}:work", self.store, 0, self._report)
+        yield from self.engine.execute(others, self.store, workers, self._report)
+        yield from execute(here, WORK, self.store, 0, self._report)
 
     def _parallel_jobs(self, jobs: Sequence[Job]) -> int:
         """Return how many jobs may run at once, so that each has its cores and GPUs."""
         limits = [job.limits for job in jobs if job.limits]
         wanted = max((each.cores or 1 for each in limits), default=1)
         most = [self.workers, available_cores() // wanted, len(jobs)]
-        if not limits and not self.on_dask and not self.workers:
+        if not limits and self.engine.shares_files and not self.workers:
             return 0
         gpus = max((each.gpus or 0 for each in limits), default=0)
-        if gpus and not self.on_dask:
+        if gpus and self.engine.shares_files:
             found = len(visible_gpus())
             if found < gpus:
                 raise DefinitionError(
@@ -738,11 +733,7 @@ class Session:
         wanted = max((each.cores or 0 for each in limits), default=0)
         if wanted > available_cores() and not self.options.scheduler:
             parts.append(f"{wanted} cores requested, {available_cores()} available")
-        where = f"{count(self.workers, 'worker')} × 1 thread"
-        if not self.workers:
-            where = "in this process"
-        if self.options.scheduler:
-            where = f"Dask at {self.options.scheduler}"
+        where = self.engine.place(self.workers)
         seed = f"{plan.seeds} seeds from {plan.seed}" if plan.seeded else f"seed {plan.seed}"
         return f"karat {__version__}   {' · '.join(parts)}   {seed} · {where}"
 

@@ -23,7 +23,6 @@ from karat.core.dataset import Dataset, sample_rows
 from karat.core.formatting import count
 from karat.core.registry import accepts, build, splitter, splitters
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
-from karat.probes.adamw import MASTER, repetitions, shuffles
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ def all_rows(
     Each repeat has another model seed and draws ``share`` of the questions, stratified by class
     and with whole groups, which shows how much a score depends on the rows.
     """
-    _check_integer("all: repeats", repeats, 1)
+    check_split_number("all: repeats", repeats, 1)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         raise DefinitionError(f"all: share must be above 0 and at most 1, got {share!r}.")
     classes = data.target if data.kind == "classification" else None
@@ -216,15 +215,15 @@ def kfold(
     Without groups, questions about the same item stay together; ``grouped: false`` disables both.
     ``balanced`` first draws, in each repeat, as many questions of each class as the rarest has.
     """
-    _check_integer("kfold: folds", folds, 2)
-    _check_integer("kfold: repeats", repeats, 1)
+    check_split_number("kfold: folds", folds, 2)
+    check_split_number("kfold: repeats", repeats, 1)
     for repeat, seed in enumerate(_seeds(rng, repeats)):
         rows = np.arange(len(data))
         if balanced:
             if data.kind != "classification":
                 raise DefinitionError(f"{data.name}: balanced requires classes, got {data.kind}.")
             codes = pd.factorize(data.target, sort=False)[0]
-            rows = np.sort(_undersampled(codes, np.random.default_rng(seed)))
+            rows = np.sort(undersampled(codes, np.random.default_rng(seed)))
         part = data.take(rows)
         cuts = _cut(part, folds, (_by_class(part, stratified), _groups(part, grouped)), seed)
         for train, test in cuts:
@@ -254,53 +253,6 @@ def auto(
     yield from fixed_folds(data) if how["use"] == "fixed" else kfold(data, rng, **given)
 
 
-@splitter("senteval")
-def senteval(
-    data: Dataset, folds: int = 5, repeats: int = 10, seed: int = MASTER
-) -> Iterator[Fold]:
-    """Reproduce the folds of Ulysses SentEval: balanced, stratified, same row order.
-
-    They depend on ``seed`` and the targets, not on the seed of the run.
-    """
-    _check_integer("senteval: folds", folds, 2)
-    _check_integer("senteval: repeats", repeats, 1)
-    if data.kind != "classification":
-        raise DefinitionError(f"{data.name}: split senteval requires classes, got {data.kind}.")
-    _refuse_groups(data, "senteval")
-    codes = np.unique(np.asarray(data.target), return_inverse=True)[1]
-    if np.bincount(codes).min() < folds:
-        text = f"a class has fewer than {folds} {data.noun}; use fewer folds."
-        raise DataError(f"{data.name}: {text}")
-    for repeat, seeds in enumerate(repetitions(repeats, folds, seed)):
-        rows = _undersampled(codes, seeds.undersample)
-        for train, test in _sides(fold_numbers(codes[rows], folds, seeds.cut), folds):
-            seeds.draws.shuffle(train)
-            yield Fold(rows[train], rows[test], repeat)
-
-
-@splitter("geval")
-def geval_folds(data: Dataset, folds: int = 10, repeats: int = 10) -> Iterator[Fold]:
-    """Reproduce the folds of GEval: rows shuffled repeatedly, each order cut into folds.
-
-    Questions about one item may be in both train and test, as in GEval: use it only to reproduce
-    its numbers. The folds do not depend on the seed of the run.
-    """
-    _check_integer("geval: folds", folds, 2)
-    _check_integer("geval: repeats", repeats, 1)
-    _refuse_groups(data, "geval")
-    if len(data) < folds:
-        raise DataError(f"{data.name}: {len(data)} {data.noun} are too few for {folds} folds.")
-    items = data.mentions(data.fields[0]).rows
-    single = len(items) == len(data)
-    joined = np.argsort(pd.factorize(items)[0], kind="stable") if single else np.arange(len(data))
-    classes = data.kind == "classification"
-    codes = _class_codes(data, folds) if classes else np.zeros(len(data), dtype=int)
-    for repeat, order in enumerate(shuffles(len(data), repeats)):
-        rows = joined[order]
-        for train, test in _sides(fold_numbers(codes[rows], folds, stratified=classes), folds):
-            yield Fold(rows[train], rows[test], repeat)
-
-
 @splitter("holdout")
 def holdout(
     data: Dataset,
@@ -318,10 +270,10 @@ def holdout(
     contain the smaller ones, as a learning curve needs. The train rows have every class, if
     possible; groups are not divided, so that a side may have fewer rows than requested.
     """
-    _check_integer("holdout: repeats", repeats, 1)
+    check_split_number("holdout: repeats", repeats, 1)
     for name, rows in (("train_rows", train_rows), ("test_rows", test_rows)):
         if rows is not None:
-            _check_integer(f"holdout: {name}", rows, 1)
+            check_split_number(f"holdout: {name}", rows, 1)
             if test is not None:
                 raise DefinitionError(f"holdout: test and {name} exclude each other.")
     test = 0.2 if test is None else test
@@ -369,7 +321,7 @@ def time(data: Dataset, column: str, folds: int = 5, grouped: bool | None = None
     are in one block. Train rows of a group that is tested are left out, unless ``grouped`` is
     false.
     """
-    _check_integer("time: folds", folds, 1)
+    check_split_number("time: folds", folds, 1)
     codes = pd.factorize(_times(data, column), sort=True)[0]
     ends = np.cumsum(np.bincount(codes))
     # the last moment of each block but the last: the one whose rows end nearest to its share
@@ -426,7 +378,7 @@ def by_groups(
     """
     if isinstance(held_out, bool) or not 0 < held_out < 1:
         raise DefinitionError(f"groups: held_out must be between 0 and 1, got {held_out!r}.")
-    _check_integer("groups: rows", 1 if rows is None else rows, 1)
+    check_split_number("groups: rows", 1 if rows is None else rows, 1)
     if data.group is None:
         raise DefinitionError(f"{data.name} has no groups; split groups needs a group column.")
     names = np.array([str(each) for each in data.group])
@@ -487,12 +439,14 @@ def fixed_folds(
         yield Fold(given, rows, fold.get("repeat", 0))
 
 
-def _check_integer(what: str, value: Any, least: int) -> None:
+def check_split_number(what: str, value: Any, least: int) -> None:
+    """Raise a DefinitionError unless a parameter of a splitter is an integer, and large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise DefinitionError(f"{what} must be an integer >= {least}, got {value!r}.")
 
 
-def _refuse_groups(data: Dataset, name: str) -> None:
+def refuse_groups(data: Dataset, name: str) -> None:
+    """Raise a DefinitionError if rows belong to groups, which this splitter would divide."""
     if data.group is not None:
         raise DefinitionError(
             f"{data.name} has groups, which split {name} would divide; use split: kfold."
@@ -527,7 +481,7 @@ def _seeds(rng: np.random.Generator, repeats: int) -> list[int]:
     return [int(rng.integers(2**31)) for _ in range(repeats)]
 
 
-def _undersampled(codes: np.ndarray, rng: Any) -> np.ndarray:
+def undersampled(codes: np.ndarray, rng: Any) -> np.ndarray:
     """Return as many rows of each class as the rarest class has."""
     fewest = np.bincount(codes).min()
     drawn = [
@@ -547,18 +501,18 @@ def _cut(
         what = data.noun.removesuffix("s") if groups is None else grouped
         verb = "is" if units == 1 else "are"
         raise DataError(f"{data.name}: {count(units, what)} {verb} too few for {folds} folds.")
-    codes = _class_codes(data, folds) if by_class else np.zeros(len(data), dtype=int)
+    codes = class_codes(data, folds) if by_class else np.zeros(len(data), dtype=int)
     if groups is None:
-        return _sides(fold_numbers(codes, folds, seed, stratified=by_class), folds)
+        return fold_sides(fold_numbers(codes, folds, seed, stratified=by_class), folds)
     if by_class and data.group is not None:
         return _stratified_groups(codes, groups, folds, seed)
     # groups of any class, or several questions per item: each item with its first target
     first = np.unique(groups, return_index=True)[1]
     numbers = fold_numbers(codes[first], folds, seed, stratified=by_class)
-    return _sides(numbers[groups], folds)
+    return fold_sides(numbers[groups], folds)
 
 
-def _class_codes(data: Dataset, folds: int) -> np.ndarray:
+def class_codes(data: Dataset, folds: int) -> np.ndarray:
     """Return the class of each question as a number, or raise an error if all are too rare."""
     codes = np.asarray(pd.factorize(data.target)[0])
     if np.bincount(codes).max() < folds:
@@ -571,7 +525,7 @@ def _class_codes(data: Dataset, folds: int) -> np.ndarray:
     return codes
 
 
-def _sides(numbers: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def fold_sides(numbers: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the train and test rows of each fold, given the fold in which each row is tested."""
     tests = [numbers == fold for fold in range(folds)]
     return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tests]

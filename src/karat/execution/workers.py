@@ -70,7 +70,7 @@ PRELOADED = (
 #: those that every job needs, whatever its model uses
 NEEDED = ("karat.execution.runner", "karat.metrics.supervised", "pydantic_core")
 #: modules that the main process and workers use, and those of them that every job needs
-SHARED = ("joblib", "karat.models.automl", "pydantic_core", "scipy.special")
+SHARED = ("joblib", "karat.models.table_predictor", "pydantic_core", "scipy.special")
 SHARED_BY_ALL = SHARED[:-1]
 _START_TEMPLATE = (
     "from karat.execution.workers import serve_jobs, serve_template; "

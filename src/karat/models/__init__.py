@@ -6,9 +6,6 @@ _MODULES = {
     "adapters": "FittedPredictor",
     "column_encoders": "PooledRows TableSentences",
     "contrib.endpoints": "EndpointEncoder",
-    "contrib.graph_libraries": "pykeen_vectors",
-    "contrib.sentence_models": "SentenceTransformerEncoder",
-    "searchers": "BM25 Reranker",
     "tabular_encoders": "OutOfFold",
     "text_encoders": "UniversalSentenceEncoder",
 }

@@ -29,15 +29,10 @@ from karat.errors import (
     MissingExtra,
     did_you_mean,
 )
-from karat.models.contrib.graph_libraries import keyed_vectors, pykeen_result, refuse_pickle
-from karat.models.contrib.sentence_models import (
-    ROLE_PROMPTS,
-    Prompts,
-    SentenceTransformerObject,
-    is_sentence_transformer,
-)
 from karat.models.model import Model, StatelessEncoder, TextEncoder, sklearn_tags
 from karat.models.model_identity import model_identity
+from karat.models.pickled_files import refuse_pickle
+from karat.models.prompts import ROLE_PROMPTS, Prompts
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
 
 
@@ -262,13 +257,15 @@ def _wrapped(thing: Any) -> Any:
     # vectors first: a data frame also has a method transform
     if (known := _known_vectors(thing)) is not None:
         return known
+    if not is_of_karat(thing):
+        for name in registry.adapters:
+            if (adapted := registry.adapters.get(name)(thing)) is not None:
+                return adapted
     if is_searcher(thing):
         return thing
     encodes = hasattr(thing, "transform") and not isinstance(thing, pd.Series)
     if encodes or (hasattr(thing, "predict") and hasattr(thing, "fit")):
         return thing
-    if is_sentence_transformer(thing):
-        return SentenceTransformerObject(thing)
     if callable(getattr(thing, "encode", None)):
         return EncodeEncoder(thing)
     if callable(thing):
@@ -291,12 +288,7 @@ def _known_vectors(thing: Any) -> VectorLookup | None:
                 f"all vectors of a mapping must have the same length, got shapes: {found}."
             )
         return VectorLookup(list(thing), np.stack(rows))
-    keyed = keyed_vectors(thing)
-    if keyed is None:
-        return pykeen_result(thing)
-    from karat.models.text_encoders import WordVectors
-
-    return WordVectors(*keyed)
+    return None
 
 
 def is_searcher(thing: Any) -> bool:

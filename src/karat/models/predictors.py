@@ -23,8 +23,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.naive_bayes import GaussianNB
 
 from karat.core.dataset import sample_rows
-from karat.models.automl import ConstantPredictor, TablePredictor  # noqa: F401
 from karat.models.model import assign_folds, import_extra, torch_threads
+from karat.models.table_predictor import ConstantPredictor, TablePredictor  # noqa: F401
 
 #: rows per block
 BLOCK = 2**14

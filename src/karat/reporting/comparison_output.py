@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
-from karat.analysis.cheapest import Cheapest, cheapest_rows
 from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.history import History
 from karat.analysis.items import ItemComparison
@@ -33,7 +32,6 @@ from karat.core.formatting import (
     signed,
 )
 from karat.corruptions.view import CLEAN
-from karat.errors import KaratError
 from karat.reporting.formats import (
     DOCUMENTS,
     MAX_LETTERS,
@@ -42,7 +40,6 @@ from karat.reporting.formats import (
     Column,
     Table,
     dump_json,
-    escape_markdown,
     metric_label,
     text_column,
 )
@@ -52,13 +49,7 @@ from karat.results.load import FAILED, OK
 from karat.stats.ranking import FEWEST_TASKS
 
 if TYPE_CHECKING:
-    from karat.analysis.gate import Gate, GateRates
-    from karat.analysis.power import Power
-    from karat.analysis.race import Race, RaceReplay
-    from karat.analysis.same_encoder import Same
-    from karat.analysis.shrink import Shrunk
-    from karat.analysis.verification import Verification
-    from karat.results.run import Run
+    pass
 
 BRACKETS = (
     "difference: this run minus the best other. In brackets: 95 % interval over folds, corrected "
@@ -70,13 +61,13 @@ def show_comparison(found: Comparison, shape: str | None = None) -> None:
     """Print a comparison of two models."""
     cut = _with_cut_names(found)
     lines = [f"{plain(line)[0].upper()}{plain(line)[1:]}." for line in overall_lines(cut)]
-    _show(comparison_table(cut), [cut.sentence, *lines], shape, found.to_dict(), found.tasks)
+    show_result(comparison_table(cut), [cut.sentence, *lines], shape, found.to_dict(), found.tasks)
 
 
 def show_all_pairs(found: AllPairs, shape: str | None = None) -> None:
     """Print a comparison of many models in the order of their ranks."""
     table = all_pairs_table(found)
-    _show(table, [plain(found.sentence)], shape, found.to_dict(), found.pairs)
+    show_result(table, [plain(found.sentence)], shape, found.to_dict(), found.pairs)
 
 
 def show_history(found: History, shape: str | None = None) -> None:
@@ -88,12 +79,13 @@ def show_history(found: History, shape: str | None = None) -> None:
         "ranks": records(found.ranks),
         "notes": found.notes,
     }
-    _show(history_table(found), [], shape, whole, found.ranks)
+    show_result(history_table(found), [], shape, whole, found.ranks)
 
 
-def _show(
+def show_result(
     table: Table, lines: Sequence[str], shape: str | None, whole: Any, rows: pd.DataFrame
 ) -> None:
+    """Print a table and sentences about it in a format; ``whole`` is the JSON, ``rows`` the CSV."""
     if shape == "json":
         sys.stdout.write(dump_json(whole))
     elif shape == "csv":
@@ -217,131 +209,6 @@ def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:
     return [" ".join(sign if sign in own else " " for sign in signs) for own in each]
 
 
-# -- the cheapest model ---------------------------------------------------------------------
-
-
-def show_cheapest(found: Cheapest, shape: str | None = None) -> None:
-    """Print the cheapest model that is not worse than the reference, and a row per model."""
-    lines = [plain(found.sentence)]
-    _show(cheapest_table(found), lines, shape, found.to_dict(), found.models)
-
-
-def cheapest_table(found: Cheapest) -> Table:
-    """Return one row per model, the cheapest first: cost, score, difference and verdict."""
-    rows = cheapest_rows(found)
-    verdicts = zip(rows["verdict"], rows["model"] == found.model, strict=True)
-    against = f"against {middle_cut(found.reference)}"
-    return Table(
-        groups=[],
-        model=text_column("model", map(middle_cut, rows["model"]), right=False),
-        columns=[
-            text_column(found.cost, rows[found.cost]),
-            text_column("score", rows["score"], part="task"),
-            text_column("difference", rows["difference"]),
-            Column("verdict", [Cell(text, best) for text, best in verdicts], right=False),
-        ],
-        starts=[0],
-        caption=f"{count(len(rows), 'model')} by {found.cost}, {against}",
-        notes=[*map(plain, found.notes)],
-    )
-
-
-# -- smaller suites, and the size that a difference takes -------------------------------------
-
-
-def show_shrunk(found: Shrunk, shape: str | None = None) -> None:
-    """Print how well a smaller suite keeps the order of models, and its tasks."""
-    rows = pd.DataFrame({"task": list(found.tasks), "folds": list(found.tasks.values())})
-    folds = [f"{k} of {found.all_folds[task]}" for task, k in found.tasks.items()]
-    table = Table(
-        groups=[],
-        model=text_column("task", map(middle_cut, rows["task"]), right=False),
-        columns=[text_column("folds", folds)],
-        starts=[0],
-        caption=f"{count(len(rows), 'task')} of {found.suite}, in the order of their selection",
-        notes=[*map(plain, found.notes)],
-    )
-    _show(table, [plain(found.sentence)], shape, found.to_dict(), rows)
-
-
-def show_power(found: Power) -> None:
-    """Print how many tasks, folds or items a difference takes."""
-    _show(power_table(found), [plain(found.sentence)], None, found.to_dict(), found.tasks)
-
-
-def power_table(found: Power) -> Table:
-    """Return one row per task: the spread and number of folds and items, and those needed."""
-    rows = found.tasks
-    spread = {name: map(_spread, rows[name]) for name in ("fold_spread", "item_spread")}
-    number = {n: map(_needed, rows[n]) for n in ("folds", "folds_needed", "items", "items_needed")}
-    return Table(
-        groups=[],
-        model=text_column("task", map(middle_cut, rows["task"]), right=False),
-        columns=[
-            text_column("difference", [signed(each) for each in rows["difference"]]),
-            text_column("sd folds", spread["fold_spread"]),
-            text_column("folds", number["folds"]),
-            text_column("needed", number["folds_needed"]),
-            text_column("sd items", spread["item_spread"]),
-            text_column("items", number["items"]),
-            text_column("items needed", number["items_needed"]),
-        ],
-        starts=[0],
-        caption=f"Folds and items that detect {found.difference:g} on a single task",
-        notes=[
-            "needed: folds or items for a two-sided test at 5 % with a power of 80 %; folds by the "
-            "t-test corrected for overlapping training sets (∞: no number of folds is enough), "
-            "items by a paired t-test of stored predictions.",
-            *map(plain, found.notes),
-        ],
-    )
-
-
-def _spread(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.2g}"
-
-
-def _needed(value: float) -> str:
-    if np.isnan(value) or value == 0:
-        return "–"
-    return "∞" if np.isinf(value) else f"{value:,.0f}"
-
-
-# -- a race ---------------------------------------------------------------------------------
-
-
-def show_race(found: Race, shape: str | None = None) -> None:
-    """Print the answer of a race, and a row per model."""
-    from karat.analysis.race import race_rows
-
-    caption = f"race to the goal {found.goal}: {count(len(found.models), 'model')}"
-    _show_rows(found, race_rows(found), caption, shape)
-
-
-def show_replay(found: RaceReplay, shape: str | None = None) -> None:
-    """Print what races on finished runs would have saved, and a row per model."""
-    from karat.analysis.race import replay_rows
-
-    caption = f"{count(len(found.orders), 'race')} to the goal {found.goal}, in random orders"
-    _show_rows(found, replay_rows(found), caption, shape)
-
-
-def _show_rows(
-    found: Race | RaceReplay, rows: pd.DataFrame, caption: str, shape: str | None
-) -> None:
-    first, *others = rows.columns
-    left = ("status", "better or equal", "top")
-    table = Table(
-        groups=[],
-        model=text_column(first, map(middle_cut, rows[first]), right=False),
-        columns=[text_column(name, rows[name], right=name not in left) for name in others],
-        starts=[0],
-        caption=caption,
-        notes=[*map(plain, found.notes)],
-    )
-    _show(table, [plain(found.sentence)], shape, found.to_dict(), found.models)
-
-
 # -- a run against earlier ones -------------------------------------------------------------
 
 
@@ -423,7 +290,7 @@ def show_items(found: ItemComparison, shape: str | None = None, top: int = 10) -
     table = items_table(found, top)
     if shape in (None, "table") and table.columns[-1].name == "item":
         table = _fitted(table, Console(highlight=False).width)
-    _show(table, found.sentences, shape, found.to_dict(), found.items)
+    show_result(table, found.sentences, shape, found.to_dict(), found.items)
 
 
 def _fitted(table: Table, width: int) -> Table:
@@ -484,7 +351,7 @@ def _answers(rows: pd.DataFrame, side: str) -> Iterator[str]:
 def show_slices(found: SliceComparison, shape: str | None = None, top: int = 10) -> None:
     """Print the slices with the smallest p, at most ``top``, and a sentence for each claim."""
     lines = found.sentences[:top]
-    _show(slices_table(found, top), lines, shape, found.to_dict(), found.slices)
+    show_result(slices_table(found, top), lines, shape, found.to_dict(), found.slices)
 
 
 def slices_table(found: SliceComparison, top: int) -> Table:
@@ -526,164 +393,3 @@ def _slice_legend(found: SliceComparison, top: int) -> str:
         f"Difference: {what}, with its 95 % interval. p is corrected for "
         f"{count(tested, 'slice')} (Benjamini-Hochberg).{shown}"
     )
-
-
-# -- two encoders ---------------------------------------------------------------------------
-
-
-def show_same(found: Same, shape: str | None = None) -> None:
-    """Print whether two encoders are the same, with the measured values."""
-    rows = found.lines()
-    levels = [level for level, _, _ in rows]
-    place = pd.factorize(pd.Series(levels, dtype=object))[0]
-    table = Table(
-        groups=[text_column("level", levels, right=False)],
-        model=text_column("measure", [name for _, name, _ in rows], right=False),
-        columns=[text_column("value", [value for _, _, value in rows])],
-        starts=np.flatnonzero(np.diff(place, prepend=-1)).tolist(),
-        caption=f"{found.a} against {found.b}",
-        notes=[*found.flip_lines(), *found.notes],
-    )
-    frame = pd.DataFrame(rows, columns=["level", "measure", "value"])
-    _show(table, [found.sentence], shape, found.to_dict(), frame)
-
-
-# -- a gate ---------------------------------------------------------------------------------
-
-
-def show_gate(found: Gate, shape: str | None = None) -> None:
-    """Print the outcome of a gate; in Markdown also changes of robustness and of checks."""
-    lines = [plain(found.sentence)]
-    lines += [plain(found.rates.sentence)] if found.rates else []
-    if shape == "markdown":
-        sys.stdout.write(gate_markdown(found))
-        return
-    flips = ["Items that became worse most:", *found.flip_lines()] if len(found.flips) else []
-    _show(gate_table(found), [*lines, *map(plain, flips)], shape, found.to_dict(), found.tasks)
-
-
-def gate_table(found: Gate) -> Table:
-    """Return one row per task: both scores, the difference, and the outcome."""
-    rows = found.tasks
-    bounds = (rows[f"difference{end}"] for end in ("", "_low", "_high"))
-    return Table(
-        groups=[],
-        model=text_column("task", map(middle_cut, rows["task"]), right=False),
-        columns=[
-            text_column("metric", rows["metric"], right=False),
-            text_column("baseline", rows["baseline"].map(rounded)),
-            text_column("new", rows["new"].map(rounded)),
-            text_column("difference", map(interval, *bounds), part="task"),
-            text_column("outcome", rows["outcome"], right=False, part="task"),
-        ],
-        starts=[0],
-        caption=f"{middle_cut(found.new)} against {middle_cut(found.baseline)}",
-        notes=list(map(plain, found.notes)),
-    )
-
-
-def gate_markdown(found: Gate) -> str:
-    """Return the comment of a gate: outcome, leaderboard, robustness, checks, flips, rates."""
-    parts = [f"### Gate: {found.outcome}", escape_markdown(plain(found.sentence))]
-    table = replace(gate_table(found), notes=[], caption="")
-    parts += ["#### Leaderboard", DOCUMENTS["markdown"](table)]
-    changed = robustness_change(*found.runs)
-    if len(changed):
-        parts += ["#### Robustness", _render_frame(changed)]
-    findings = new_findings(*found.runs)
-    parts += ["#### Checks", "\n".join(findings) or "No new finding."]
-    if len(found.flips):
-        flips = (escape_markdown(plain(line)) for line in found.flip_lines())
-        parts += ["#### Items that became worse most", "\n".join(f"- {line}" for line in flips)]
-    parts += [found.rates.sentence] if found.rates else []
-    parts += [escape_markdown(plain(note)) for note in found.notes]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def _render_frame(frame: pd.DataFrame) -> str:
-    """Return a frame of texts as a Markdown table."""
-    first, *others = (text_column(str(name), frame[name], right=name != "task") for name in frame)
-    return DOCUMENTS["markdown"](Table([], first, others, [0], "", []))
-
-
-def robustness_change(new: list[Run], baseline: list[Run]) -> pd.DataFrame:
-    """Return the share of the clean score kept under corruption, of both, by task, as text."""
-    from karat.analysis.robustness import robustness
-
-    try:
-        tables = [robustness(runs, pool="model") for runs in (baseline, new)]
-    except KaratError:  # no corrupted views
-        return pd.DataFrame()
-    both = [table.set_index("task")["retention"] for table in tables]
-    found = pd.DataFrame({"baseline": both[0], "new": both[1]}).dropna()
-    change = found["new"] - found["baseline"]
-    shown = found.map(rounded).assign(difference=change.map(signed))
-    return shown.reset_index(names="task")
-
-
-def new_findings(new: list[Run], baseline: list[Run]) -> list[str]:
-    """Return the findings of the checks that only the new runs have."""
-    from karat.analysis.checks import check_runs
-
-    known = {(each.code, each.task) for each in check_runs(baseline, pool="model")}
-    found = [e for e in check_runs(new, pool="model") if (e.code, e.task) not in known]
-    return [f"- {e.code} ({e.level}): {escape_markdown(plain(e.message))}" for e in found]
-
-
-def show_rates(found: GateRates, shape: str | None = None) -> None:
-    """Print the error rates of a gate."""
-    rows = found.rates
-    shares = [
-        text_column(name.replace("_", " "), (f"{100 * share:.1f} %" for share in rows[name]))
-        for name in ("failed", "cannot_tell", "passed")
-    ]
-    table = Table(
-        groups=[],
-        model=text_column("true loss", (f"{loss:g}" for loss in rows["loss"])),
-        columns=shares,
-        starts=[0],
-        caption=f"{found.simulations:,} simulated gates per row",
-        notes=[],
-    )
-    _show(table, [found.sentence], shape, found.to_dict(), rows)
-
-
-# -- verification ---------------------------------------------------------------------------
-
-
-def show_verifications(found: Sequence[Verification], shape: str | None = None) -> None:
-    """Print what was checked in each run, and why it is refused."""
-    if shape == "json":
-        sys.stdout.write(dump_json([each.to_dict() for each in found]))
-    elif shape == "csv":
-        tables = [each.checks.assign(run=each.run.folder.resolve().name) for each in found]
-        sys.stdout.write(pd.concat(tables).to_csv(index=False, lineterminator="\n"))
-    else:
-        for each in found:
-            name = plain(each.run.folder.resolve().name)
-            if shape == "markdown":
-                answer = "refused" if each.refused else each.sentence.rstrip(".")
-                title = f"{name}: {answer[0].lower()}{answer[1:]}"
-                sys.stdout.write(verification_markdown(each, plain(title)))
-                continue
-            reasons = [plain(f"{reason.check}: {reason}") for reason in each.reasons]
-            table = verification_table(each, name)
-            _show(table, [plain(each.sentence), *reasons], shape, None, each.checks)
-
-
-def verification_table(found: Verification, caption: str) -> Table:
-    """Return one row per check."""
-    rows = found.checks
-    columns = [text_column(name, rows[name], right=False) for name in ("outcome", "detail")]
-    first = text_column("check", rows["check"], right=False)
-    return Table([], first, columns, [0], caption, list(map(plain, found.notes)))
-
-
-def verification_markdown(found: Verification, title: str) -> str:
-    """Return the comment of a verification: the outcome, the reasons, the checks, the notes."""
-    parts = [f"### {escape_markdown(title)}"]
-    reasons = (f"- {reason.check}: {reason}" for reason in found.reasons)
-    parts += ["\n".join(escape_markdown(plain(each)) for each in reasons)]
-    parts += [DOCUMENTS["markdown"](replace(verification_table(found, ""), notes=[]))]
-    parts += ["\n".join(f"- {escape_markdown(plain(note))}" for note in found.notes)]
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n\n"

@@ -7,14 +7,13 @@ JSON without ``<``. The content security policy allows only the scripts of the p
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -22,7 +21,6 @@ import pandas as pd
 
 from karat import __version__
 from karat.analysis.all_pairs import ManyModels, compare_models, scale_scores, separate_models
-from karat.analysis.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
 from karat.analysis.checks import Finding, check_runs, rule_of
 from karat.analysis.item_tests import CORRECTED, LEARNERS, Separation, item_separation
 from karat.analysis.leaderboard import (
@@ -38,7 +36,7 @@ from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.files import write_atomic
-from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
+from karat.core.formatting import count, cut_text, plain, rounded, short
 from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DataError, KaratError
@@ -66,6 +64,7 @@ from karat.reporting.formats import (
     to_html,
 )
 from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.page_section import PageData, PlainSection, plain_added, section_data
 from karat.reporting.verdict import (
     Evidence,
     command_text,
@@ -93,9 +92,6 @@ from karat.stats.paired_tests import CONFIDENCE, corrected_t
 from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import FEWEST_TASKS, rank_each
 
-if TYPE_CHECKING:
-    from karat.analysis.race import Race
-
 SCHEMA = 1
 RULE = "worst"
 #: maximum number of scores of single folds in a page
@@ -114,8 +110,6 @@ COLUMNS = {
 }
 #: columns that a page has only if a model uses an endpoint
 OF_ENDPOINTS = ("tokens", "price")
-#: costs of the section on the cheapest model, the first one is shown first
-COST_ORDER = ("bytes", "dimensions", "price", "seconds")
 #: what the records of an endpoint's jobs hold about its requests
 LATENCY = ("request_seconds_median", "request_seconds_p95", "texts_per_second")
 
@@ -136,7 +130,7 @@ def make_bundle(
     ``umap`` adds UMAP projections of vectors, which is slow. ``pool`` and ``cluster``
     are as in ``leaderboard``.
     """
-    found, races, out = _split_races(runs)
+    whole_runs, found, out = _without_eliminated(runs)
     given = cluster_scores(gather_scores(found, pool), cluster)
     board = _board(found, given)
     whole = _one_row_each(parts := split_groups(board))
@@ -160,53 +154,26 @@ def make_bundle(
         **{"scores": means_of(given, cells, metrics, order), "spread": spread_of(cells, order)},
         **{"folds": folds, "states": states_of(cells, order), "where": evidence.where},
         "tests": make_tests(given, cells, order),
-        "cheapest": make_cheapest(found, given, parts),
-        **({"races": races} if races else {}),
+        **section_data(PageData(whole_runs, found, given, parts)),
         **sections,
         "cut": [*metrics.cut, *many_folds, *unrated, *sections["cut"]],
     }
     return dict(compact(bundle))
 
 
-def _split_races(runs: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Return the runs of models that were not eliminated, the races, and who was eliminated."""
+def _without_eliminated(runs: Any) -> tuple[Any, Any, list[str]]:
+    """Return the runs, those of models that were not eliminated, and who was eliminated."""
     if isinstance(runs, pd.DataFrame):
-        return runs, [], []
+        return runs, runs, []
     # models of equal rank are in the order of their folders, in whatever order these are given
     runs = sorted(frozen_runs(runs), key=lambda run: (run.folder.name, str(run.folder.resolve())))
     if not any(run.about.get("race") for run in runs):
-        return runs, [], []
-    from karat.analysis.race import follow_races  # it imports what runs jobs
-
+        return runs, runs, []
     left = [run for run in runs if not eliminated_by(run.about)]
     if not left:
         raise DataError("all models of these runs were eliminated in a race; add the other runs.")
     out = {run.model: why for run in runs if (why := eliminated_by(run.about))}
-    return left, [_race(found) for found in follow_races(runs)], list(eliminated_notes(out))
-
-
-def _race(found: Race) -> dict[str, Any]:
-    """Return the answer of a race, its table, and the course of the evidence."""
-    from karat.analysis.race import race_rows
-
-    table, trace = race_rows(found), found.trace
-    models = list(found.models["model"])
-    with np.errstate(divide="ignore"):
-        logs = [np.log10(trace[f"e_value {name}"].dropna()).round(3).tolist() for name in models]
-    table["model"] = table["model"].map(middle_cut)
-    return {
-        **{"sentence": found.sentence, "notes": found.notes, "goal": found.goal},
-        **{"jobs": found.jobs, "full": found.full_jobs},
-        "trace": {name: trace[name].tolist() for name in ("task", "jobs", "models", "needed")},
-        "lines": [
-            {"model": name, "status": status, "tasks": int(tasks), "log": log}
-            for name, status, tasks, log in zip(
-                models, found.models["status"], found.models["tasks"], logs, strict=True
-            )
-        ],
-        "columns": list(table.columns),
-        "rows": table.to_numpy().tolist(),
-    }
+    return runs, left, list(eliminated_notes(out))
 
 
 def _board(found: Any, given: Gathered) -> pd.DataFrame:
@@ -695,52 +662,6 @@ def make_task_differences(
     return rows
 
 
-#: maximum number of scores that are compared with those of a reference
-MAX_COMPARED = 2_000
-
-
-def make_cheapest(
-    runs: Any, given: Gathered, parts: Sequence[pd.DataFrame]
-) -> list[list[dict[str, Any]]]:
-    """Return the answers of ``cheapest`` for each group of models, one for each known cost.
-
-    Large groups have none.
-    """
-    found: list[list[dict[str, Any]]] = []
-    for part in parts:
-        found.append([])
-        names = [str(name) for name in part.index]
-        cells = len(names) * len(part.attrs["tasks"])
-        if len(names) > MAX_MODELS or cells > MAX_COMPARED or not given.sources:
-            continue
-        differences = ModelDifferences(runs, None, given.pool, names, given.cluster)
-        for cost in COST_ORDER:
-            with contextlib.suppress(KaratError):  # fewer than two models have this cost
-                found[-1].append(_cheapest(differences.cheapest(cost, MARGIN)))
-    return found
-
-
-def _cheapest(found: Cheapest) -> dict[str, Any]:
-    """Return an answer with the curve, and with the table as it is printed."""
-    table = cheapest_rows(found)
-    table["model"] = table["model"].map(middle_cut)
-    names = ["model", "base", "cost", "score", "verdict"]
-    names += ["difference", "difference_low", "difference_high"]
-    points = found.models[found.models["tasks"] > 0]
-    level = float(points.loc[points["model"] == found.reference, "score"].iloc[0])
-    # differences of other metrics are shares, which cannot be added to a score
-    apart = points["score"] - level - points["difference"]
-    level = level if (apart.abs().fillna(0.0) < 1e-9).all() else np.nan
-    return {
-        **{"cost": found.cost, "margin": found.margin, "sentence": found.sentence},
-        **{"reference": found.reference, "model": found.model, "notes": found.notes},
-        "level": level,
-        "points": [dict(zip(names, row, strict=True)) for row in points[names].to_numpy()],
-        "columns": list(table.columns),
-        "rows": table.to_numpy().tolist(),
-    }
-
-
 def _omnibus(found: ManyModels) -> dict[str, Any]:
     """Return the names of the tests, and the test of all models, if there is one."""
     test = {"test": found.omnibus, "statistic": found.statistic, "p": found.p}
@@ -942,19 +863,16 @@ def plain_sections(bundle: Bundle) -> list[str]:
     lines = _paragraphs(verdict_lines(bundle.get("verdict", ())))
     found = [("Verdict", lines)] if lines else []
     found += [(name, to_html(each, classes=True)) for name, each in leaderboard_tables(bundle)]
-    groups = bundle.get("cheapest", ())
-    answers = [f"By {each['cost']}: {each['sentence']}" for group in groups for each in group]
-    found += [("Cheapest equivalent model", _paragraphs(answers))] if answers else []
-    found += [("Race", _race_text(race)) for race in bundle.get("races", ())]
+    found += [(section.title, _section_text(section)) for section in plain_added(bundle)]
     found += [(title, _rows(names, rows)) for title, names, rows in tables if rows]
     items = "".join(f"<li>{escape(plain(sentence))}</li>" for sentence in bundle["cut"])
     found += [("Left out", f'<ul class="notes">{items}</ul>')] if items else []
     return [f"<section><h2>{escape(title)}</h2>{text}</section>" for title, text in found]
 
 
-def _race_text(race: Bundle) -> str:
-    text = _paragraphs([race["sentence"]]) + _rows(race["columns"], race["rows"])
-    return text + _paragraphs(race["notes"])
+def _section_text(section: PlainSection) -> str:
+    table = _rows(section.columns, section.rows) if section.columns else ""
+    return _paragraphs(section.sentences) + table + _paragraphs(section.notes)
 
 
 def _paragraphs(lines: Sequence[str]) -> str:

@@ -29,10 +29,10 @@ from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
 from karat.core.formatting import count
 from karat.core.replicates import replicate_of
-from karat.errors import FAILURES, DataError, DefinitionError, KaratError, unknown
+from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
 from karat.models.contrib.endpoint_account import money
-from karat.reporting.formats import DOCUMENTS, Table, dump_json, duration, render, render_frame
+from karat.reporting.formats import DOCUMENTS, Table, duration, render, render_frame
 from karat.reporting.leaderboard_output import (
     leaderboard_text,
     print_finding_lines,
@@ -41,7 +41,6 @@ from karat.reporting.leaderboard_output import (
 )
 from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.run import Run
-from karat.stats.paired_tests import detectable_difference, needed_pairs
 
 if TYPE_CHECKING:
     from karat.config.catalog import Catalog
@@ -221,79 +220,6 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
             print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
         print_lines(console, "\n --verbose lists every job and reason.")
-
-
-#: standard deviation of the differences of two models over queries, if there are no earlier runs
-ASSUMED_SPREAD = 0.3
-
-
-def show_detectable(plan: Plan, difference: float, output: Path, shape: str = "table") -> None:
-    """Print which difference can be detected, and how many queries, tasks, folds or items it takes.
-
-    From the runs in a folder; queries of retrieval tasks can be estimated without any.
-    """
-    from karat.analysis.power import power
-    from karat.reporting.comparison_output import show_power
-
-    queries = [_detected_queries(planned, difference, output) for planned in _retrieval_tasks(plan)]
-    found = None
-    try:
-        names = [planned.task.name for planned in plan.tasks]
-        models = [model.name for model in plan.models]
-        found = power(output, difference, tasks=names, models=models)
-    except KaratError as error:
-        if not queries:
-            raise DataError(
-                f"--detect needs earlier runs of two models on these tasks: {error} Name their "
-                "folder with --runs, or run two models first."
-            ) from error
-    if shape == "json":
-        facts = found.to_dict() if found is not None else {"difference": difference}
-        sys.stdout.write(dump_json({**facts, "queries": queries}))
-        return
-    for row in queries:
-        print_lines(
-            plain_console(),
-            f"\n {row['task']}: {row['queries']:,} queries detect a difference of about "
-            f"{row['detectable']:.2g}; to detect {difference:g}, about {row['needed']:,} are "
-            "needed.",
-            f"   Two-sided paired test at 5 %, power 80 %; {_of_spread(row['spread'], output)}.",
-        )
-    if found is not None and (len(found.tasks) > 1 or not queries):
-        print_lines(plain_console(), "")
-        show_power(found)
-
-
-def _retrieval_tasks(plan: Plan) -> list[PlannedTask]:
-    return [each for each in plan.tasks if each.data is not None and each.data.kind == "items"]
-
-
-def _detected_queries(planned: PlannedTask, difference: float, output: Path) -> dict[str, Any]:
-    """Return what the queries of a retrieval task detect, and how many are needed."""
-    from karat.analysis.item_tests import earlier_spread
-
-    name, queries = planned.task.name, len(planned.data.asked()) if planned.data else 0
-    seen = earlier_spread(output, name)
-    spread = seen or ASSUMED_SPREAD
-    return {
-        "task": name,
-        "queries": queries,
-        "spread": seen,
-        "detectable": detectable_difference(spread, queries),
-        "needed": needed_pairs(spread, difference),
-    }
-
-
-def _of_spread(seen: float | None, output: Path) -> str:
-    if seen is None:
-        return (
-            f"no earlier runs of two models in {output}: the difference of two models is assumed "
-            f"to have a standard deviation of {ASSUMED_SPREAD} over queries"
-        )
-    return (
-        f"the difference of the two best models in {output} has a standard deviation of "
-        f"{seen:.2g} over queries"
-    )
 
 
 def _bill_line(bill: Bill) -> str:

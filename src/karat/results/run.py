@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.core.extension import moved_module
 from karat.core.files import encodable, safe_name, write_atomic
 from karat.core.notebook import facts_html
 from karat.core.predictions import FILE, ROWS_FILE, Predictions
@@ -751,13 +752,21 @@ MOVED = {
 }
 
 
+#: classes of the core that were in a module that is an extension now, and where they are
+TABLE_CLASSES = {
+    ("karat.models.automl", name): "karat.models.table_predictor"
+    for name in ("ConstantPredictor", "MatrixPredictor", "PreparedTable", "TablePredictor")
+}
+
+
 class _Unpickler(pickle.Unpickler):
-    """Finds the classes of heads that an earlier version has stored."""
+    """Finds the classes that an earlier version has stored, where they are now."""
 
     def find_class(self, module: str, name: str) -> Any:
         package, _, last = module.rpartition(".")
         if package == "karat.probes.heads":
             module = f"karat.probes.{MOVED.get(last, last)}"
+        module = TABLE_CLASSES.get((module, name)) or moved_module(module) or module
         return super().find_class(module, name)
 
 

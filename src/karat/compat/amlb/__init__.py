@@ -1,8 +1,4 @@
-"""Compatibility with the AutoML Benchmark's user folder and command line.
+"""Names that users import from here; they are in ``karat.ext.compat.amlb``."""
 
-Every Karat command also accepts its definition files with ``--define``.
-"""
-
-from karat.compat.amlb.definitions import Overrides, files_of, read_overrides
-
-__all__ = ["Overrides", "files_of", "read_overrides"]
+from karat.ext.compat.amlb import *  # noqa: F403
+from karat.ext.compat.amlb import __all__ as __all__

@@ -1,8 +1,4 @@
-"""GEval's entry points (Evaluation-Framework), carried out by Karat.
+"""Names that users import from here; they are in ``karat.ext.compat.geval``."""
 
-``FrameworkManager().evaluate(vector_filename=…)`` takes GEval's parameters and writes its files.
-"""
-
-from karat.compat.geval.manager import FrameworkManager
-
-__all__ = ["FrameworkManager"]
+from karat.ext.compat.geval import *  # noqa: F403
+from karat.ext.compat.geval import __all__ as __all__

@@ -1,8 +1,4 @@
-"""MTEB both ways: its tasks in Karat, Karat's models in mteb, and its result files.
+"""Names that users import from here; they are in ``karat.ext.compat.mteb``."""
 
-``suite("STSBenchmark")`` returns tasks of mteb, ``Encoder(model)`` is an encoder for mteb.
-"""
-
-from karat.compat.mteb.mteb_tasks import Encoder, suite
-
-__all__ = ["Encoder", "suite"]
+from karat.ext.compat.mteb import *  # noqa: F403
+from karat.ext.compat.mteb import __all__ as __all__

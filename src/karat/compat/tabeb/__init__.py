@@ -1,31 +1,4 @@
-"""TabEB's interface: change the imports of a script, and it runs on Karat.
+"""Names that users import from here; they are in ``karat.ext.compat.tabeb``."""
 
-``from tabeb.tasks import …`` becomes ``from karat.compat.tabeb.tasks import …``, and
-``tabeb.interface`` likewise; all names can also be imported from here.
-"""
-
-from karat.compat.tabeb.encoders import TabEBBaseEncoder
-from karat.compat.tabeb.interface import display, get_leaderboard, get_model
-from karat.compat.tabeb.tasks import (
-    TabEBAnomalyDetectionTask,
-    TabEBBaseTask,
-    TabEBClassificationTask,
-    TabEBClusteringTask,
-    TabEBDeduplicationTask,
-    TabEBRankingTask,
-    TabEBRegressionTask,
-)
-
-__all__ = [
-    "TabEBAnomalyDetectionTask",
-    "TabEBBaseEncoder",
-    "TabEBBaseTask",
-    "TabEBClassificationTask",
-    "TabEBClusteringTask",
-    "TabEBDeduplicationTask",
-    "TabEBRankingTask",
-    "TabEBRegressionTask",
-    "display",
-    "get_leaderboard",
-    "get_model",
-]
+from karat.ext.compat.tabeb import *  # noqa: F403
+from karat.ext.compat.tabeb import __all__ as __all__

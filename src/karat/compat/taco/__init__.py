@@ -1,14 +1,4 @@
-"""TACO's interface: change the imports of a script, and it runs on Karat.
+"""Names that users import from here; they are in ``karat.ext.compat.taco``."""
 
-``from tabular_c.api import run_benchmark`` becomes ``from karat.compat.taco import run_benchmark``,
-and ``python -m tabular_c.cli`` becomes ``python -m karat.compat.taco``.
-"""
-
-from karat.compat.taco.benchmark import (
-    CORRUPTION_FUNCS,
-    run_benchmark,
-    run_classification_suite,
-    run_regression_suite,
-)
-
-__all__ = ["CORRUPTION_FUNCS", "run_benchmark", "run_classification_suite", "run_regression_suite"]
+from karat.ext.compat.taco import *  # noqa: F403
+from karat.ext.compat.taco import __all__ as __all__

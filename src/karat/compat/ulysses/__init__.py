@@ -1,8 +1,4 @@
-"""Ulysses SentEval's interface: change the import of a script to run it on Karat.
+"""Names that users import from here; they are in ``karat.ext.compat.ulysses``."""
 
-``import ulysses_senteval`` becomes ``from karat.compat import ulysses as ulysses_senteval``.
-"""
-
-from karat.compat.ulysses.evaluator import UlyssesSentEval, UlyssesSentEvalLazy
-
-__all__ = ["UlyssesSentEval", "UlyssesSentEvalLazy"]
+from karat.ext.compat.ulysses import *  # noqa: F403
+from karat.ext.compat.ulysses import __all__ as __all__

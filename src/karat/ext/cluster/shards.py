@@ -1,0 +1,606 @@
+"""Shards: a plan in balanced parts that are the same on every machine, and the run of one part.
+
+Jobs that share work are kept together in bundles: those of an encoder whose vectors are computed
+once per dataset, else those on one fold of a dataset. A part is a list of bundles. With claims,
+shards take bundles from one list instead, their own part first.
+
+Claims are files in a shared folder by which processes on several machines divide a list of work.
+``KEY.1`` is the first claim of a piece of work, created exclusively. Its owner renews the time of
+the file while it works and writes ``KEY.done`` at the end. If the time is older than the lease, the
+owner has died, and the one who creates ``KEY.2`` takes over. Nothing is renamed or deleted, so two
+processes never take the same claim. Times are those of the file server, not of the machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import heapq
+import json
+import logging
+import os
+import platform
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from karat.core.files import write_atomic
+from karat.core.task import Suite
+from karat.errors import DefinitionError, KaratError
+from karat.execution.embedding_cache import has_vectors
+from karat.execution.plan import Plan, job_spec, require_jobs
+from karat.execution.runner import Options, Progress, Session, Stopped
+from karat.ext.cluster.gather import write_plan_file
+from karat.results.load import earlier_seconds
+from karat.results.run import Run
+
+LIST = "list.txt"
+DONE = "done"
+
+
+@dataclass
+class Claim:
+    """A claim of this process on the work of a key; ``generation`` counts its owners from 1."""
+
+    path: Path
+    key: str
+    generation: int
+    lease: float
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        threading.Thread(target=self._renew, daemon=True).start()
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self.lease / 4):
+            with contextlib.suppress(OSError):  # try again later
+                os.utime(self.path)
+
+    def finish(self) -> None:
+        """Mark the work as done."""
+        self._ended.set()
+        self.path.with_name(f"{self.key}.{DONE}").touch()
+
+    def release(self) -> None:
+        """Let others take over at once."""
+        self._ended.set()
+        with contextlib.suppress(OSError):
+            os.utime(self.path, (0, 0))
+
+
+class Claims:
+    """The claims in a folder on a list of work, given by its keys; a context manager."""
+
+    def __init__(self, folder: Path, lease: float, keys: Sequence[str]) -> None:
+        self.folder, self.lease, self.keys = Path(folder), lease, keys
+        self.clock = self.folder / f".clock.{os.urandom(8).hex()}"
+
+    def __enter__(self) -> Claims:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.clock.touch()
+        except OSError as error:
+            raise DefinitionError(
+                f"cannot write claims to {self.folder}: {error.strerror}; choose another --claim."
+            ) from error
+        digest = hashlib.sha256("\n".join(sorted(self.keys)).encode()).hexdigest()
+        with contextlib.suppress(FileExistsError):
+            (self.folder / LIST).open("x").write(digest)
+        if (self.folder / LIST).read_text() not in (digest, ""):  # empty: being written
+            self.clock.unlink()
+            raise DefinitionError(
+                f"the claims in {self.folder} are of another plan or another number of shards; "
+                f"choose another --claim folder."
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clock.unlink(missing_ok=True)
+
+    def take(self, order: Sequence[int]) -> Iterator[tuple[int, Claim]]:
+        """Yield the places of keys in this order, each with a claim, until none can be claimed."""
+        tried: set[int] = set()
+        while (found := self._next(order, tried)) is not None:
+            tried.add(found[0])
+            yield found
+
+    def _next(self, order: Sequence[int], tried: set[int]) -> tuple[int, Claim] | None:
+        latest, done = self._listed()
+        for place in order:
+            key = self.keys[place]
+            if place in tried or key in done:
+                continue
+            generation = latest.get(key, 0)
+            if generation and not self._is_expired(self.folder / f"{key}.{generation}"):
+                continue
+            if (claim := self._create(key, generation + 1)) is not None:
+                return place, claim
+        return None
+
+    def _listed(self) -> tuple[dict[str, int], set[str]]:
+        """Return the latest generation of each claimed key, and the keys that are done."""
+        latest: dict[str, int] = {}
+        done: set[str] = set()
+        for name in os.listdir(self.folder):
+            key, _, rest = name.rpartition(".")
+            if rest == DONE:
+                done.add(key)
+            elif rest.isdecimal():
+                latest[key] = max(latest.get(key, 0), int(rest))
+        return latest, done
+
+    def _is_expired(self, path: Path) -> bool:
+        self.clock.touch()
+        about: Any = {}
+        with contextlib.suppress(OSError, ValueError):
+            about = json.loads(path.read_text(encoding="utf-8"))
+        lease = about.get("lease", self.lease) if isinstance(about, dict) else self.lease
+        try:
+            return self.clock.stat().st_mtime - path.stat().st_mtime > lease
+        except OSError:
+            return False
+
+    def _create(self, key: str, generation: int) -> Claim | None:
+        path = self.folder / f"{key}.{generation}"
+        about = {"host": platform.node(), "pid": os.getpid(), "lease": self.lease}
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(json.dumps(about))
+        except FileExistsError:
+            return None
+        return Claim(path, key, generation, self.lease)
+
+
+#: number of shards of any system, where the system does not report it or reports another one
+COUNT = "KARAT_SHARD_COUNT"
+#: variables with the place of a shard and the number of shards, and the place of the first one
+SYSTEMS = (
+    ("KARAT_SHARD_INDEX", COUNT, 0),
+    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", None),
+    ("JOB_COMPLETION_INDEX", COUNT, 0),
+    ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", 0),
+    ("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+)
+#: small bundles of a model are joined, so that a plan has about this number of bundles
+MOST_BUNDLES = 1000
+#: jobs of an encoder and a dataset are split if they take this many times as long as the vectors
+SPLIT_RATIO = 4.0
+#: parts keep models together unless that makes the longest part longer by more than this factor
+TOLERANCE = 1.1
+#: the file of the times that balance the parts, in the output folder
+TIMES_FILE = "estimates.json"
+
+log = logging.getLogger(__name__)
+Times = Mapping[tuple[str, str], tuple[float, float]]
+
+
+# -- which shard ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of ``count`` parts; the first has the index 1."""
+
+    index: int
+    count: int
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder in the output folder."""
+        return f"shard-{self.index:0{len(str(self.count))}}-of-{self.count}"
+
+
+def parse_shard(text: str, environment: Mapping[str, str] | None = None) -> Shard:
+    """Return the shard of ``"3/64"``, or the one in the environment for ``"auto"``.
+
+    >>> parse_shard("3/64")
+    Shard(index=3, count=64)
+    >>> parse_shard("auto", {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "5"})
+    Shard(index=2, count=5)
+    """
+    if text == "auto":
+        return _detected(os.environ if environment is None else environment)
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise DefinitionError(
+            f'shard must be I/N with 1 <= I <= N, such as 3/64, or "auto", got "{text}".'
+        )
+    return Shard(int(found[1]), int(found[2]))
+
+
+def _detected(environment: Mapping[str, str]) -> Shard:
+    for index_name, count_name, first in SYSTEMS:
+        if not environment.get(index_name):
+            continue
+        count_name = COUNT if environment.get(COUNT) else count_name
+        if not environment.get(count_name):
+            raise DefinitionError(
+                f"shard auto: {index_name} is set, but not {count_name}; set it to the number of "
+                f"shards."
+            )
+        index, count = (_number(environment, name) for name in (index_name, count_name))
+        if not count:
+            raise DefinitionError(f"shard auto: {count_name} must be at least 1, got 0.")
+        if first is None:
+            first = _first_of_array(environment, count, own_count=count_name == COUNT)
+        if not first <= index < first + count:
+            raise DefinitionError(
+                f"shard auto: {index_name} must be from {first} to {first + count - 1} because "
+                f"{count_name} is {count}, got {index}."
+            )
+        return Shard(index - first + 1, count)
+    names = ", ".join(index_name for index_name, _, _ in SYSTEMS)
+    raise DefinitionError(f"shard auto requires one of these variables: {names}; or use I/N.")
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment[name]
+    if not text.isdecimal():
+        raise DefinitionError(f'shard auto: {name} must be an integer, got "{text}".')
+    return int(text)
+
+
+def _first_of_array(environment: Mapping[str, str], count: int, *, own_count: bool) -> int:
+    """Return the first index of a Slurm array; refuse one that is a part of an earlier array."""
+    given = {"MIN": 1 if own_count else 0, "MAX": -1, "STEP": 1}
+    for name in given:
+        if environment.get(f"SLURM_ARRAY_TASK_{name}"):
+            given[name] = _number(environment, f"SLURM_ARRAY_TASK_{name}")
+    first = given["MIN"]
+    gaps = given["STEP"] != 1 or given["MAX"] not in (-1, first + count - 1)
+    if not own_count and (gaps or first not in (0, 1)):
+        raise DefinitionError(
+            f"shard auto requires a Slurm array from 0 or 1 without gaps; to run some parts again, "
+            f'set {COUNT} to the number of all parts, or use --shard "$SLURM_ARRAY_TASK_ID/64".'
+        )
+    return 1 if own_count else first
+
+
+# -- bundles and parts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JobBundle:
+    """Jobs that one shard runs, by their places in the plan, and their estimated seconds."""
+
+    jobs: tuple[int, ...]
+    seconds: float
+
+
+def make_bundles(plan: Plan, times: Times, count: int = 1) -> list[JobBundle]:
+    """Return all jobs in bundles, those of one encoder one after the other.
+
+    ``times`` are the seconds of a job and of its vectors by model and task. ``count`` is the number
+    of shards.
+    """
+    seconds = job_seconds(plan, times)
+    grain = sum(seconds) / max(MOST_BUNDLES, 16 * count)
+    bundles: list[JobBundle] = []
+    open_encoder: str | None = None
+    held: list[int] = []
+    spent = 0.0
+    for encoder, jobs, vectors in _units(plan, times):
+        for piece in _pieces(jobs, seconds, vectors, grain):
+            if held and (encoder != open_encoder or spent >= grain):
+                bundles.append(JobBundle(tuple(held), spent))
+                held, spent = [], 0.0
+            open_encoder = encoder
+            held += piece
+            spent += sum(seconds[job] for job in piece) + (vectors or 0.0) * len(piece) / len(jobs)
+    return [*bundles, JobBundle(tuple(held), spent)] if held else bundles
+
+
+def job_seconds(plan: Plan, times: Times) -> list[float]:
+    """Return the estimated seconds of each job.
+
+    Those of a job that never ran are the mean of the model's, else of the task's, else of all.
+    """
+    pairs = [(model.name, planned.task.name) for model, planned, _ in plan.jobs]
+    known = {pair: times[pair][0] for pair in dict.fromkeys(pairs) if pair in times}
+    means: dict[Any, list[float]] = defaultdict(list)
+    for (model, task), value in known.items():
+        for key in ((model, None), (None, task), None):
+            means[key].append(value)
+    mean = {key: sum(values) / len(values) for key, values in means.items()}
+    for model, task in dict.fromkeys(pairs):
+        keys = ((model, None), (None, task), None)
+        found = next((mean[key] for key in keys if key in mean), 1.0)
+        known.setdefault((model, task), found)
+    return [known[pair] for pair in pairs]
+
+
+def _units(plan: Plan, times: Times) -> Iterator[tuple[str, list[int], float | None]]:
+    """Yield the encoder, the jobs that share work, and the seconds of their vectors (or None)."""
+    first: dict[int, str] = {}
+    for model in plan.models:
+        first.setdefault(id(model.prototype), model.name)
+    places = {name: place for place, name in enumerate(first.values())}
+    shared = {model.name: has_vectors(model) for model in plan.models}
+    units: dict[tuple[Any, ...], list[int]] = {}
+    order: dict[tuple[str, str], int] = {}
+    for place, (model, planned, fold) in enumerate(plan.jobs):
+        encoder, data = first[id(model.prototype)], planned.data
+        assert data is not None
+        dataset = order.setdefault((data.fingerprint, "/".join([data.name, *data.roles])), place)
+        key = (places[encoder], dataset, -1 if shared[model.name] else fold, encoder)
+        units.setdefault(key, []).append(place)
+    for key in sorted(units):
+        jobs = units[key]
+        pairs = {(plan.jobs[job][0].name, plan.jobs[job][1].task.name) for job in jobs}
+        spent = [times[pair][1] for pair in pairs if pair in times]
+        vectors = max(spent, default=None) if key[2] == -1 else None
+        yield key[3], jobs, vectors
+
+
+def _pieces(
+    jobs: list[int], seconds: Sequence[float], vectors: float | None, grain: float
+) -> list[list[int]]:
+    """Return jobs in pieces that are long compared to their vectors; all if that is unknown."""
+    if vectors is None:
+        return [jobs]
+    least = max(SPLIT_RATIO * vectors, grain)
+    pieces: list[list[int]] = [[]]
+    spent = 0.0
+    left = sum(seconds[job] for job in jobs)
+    for job in jobs:
+        if spent >= least and left >= least:
+            pieces.append([])
+            spent = 0.0
+        pieces[-1].append(job)
+        spent += seconds[job]
+        left -= seconds[job]
+    return pieces
+
+
+def split_parts(seconds: Sequence[float], count: int) -> list[list[int]]:
+    """Return the places of bundles in ``count`` parts, balanced by their seconds.
+
+    Neighbors, which are of one model, stay together unless that is clearly slower.
+
+    >>> split_parts([1.0, 1.0, 4.0, 1.0, 1.0], 2)
+    [[2], [0, 1, 3, 4]]
+    """
+    together, apart = _in_order(seconds, count), _longest_first(seconds, count)
+
+    def longest(parts: list[list[int]]) -> float:
+        return max(sum(seconds[place] for place in part) for part in parts)
+
+    return together if longest(together) <= TOLERANCE * longest(apart) else apart
+
+
+def _in_order(seconds: Sequence[float], count: int) -> list[list[int]]:
+    """Return consecutive parts whose longest one is as short as possible."""
+    total, most = sum(seconds), max(seconds, default=0.0)
+    low, high = max(total / count, most), total / count + most
+    best = _fill(seconds, high)
+    for _ in range(40):
+        middle = (low + high) / 2
+        parts = _fill(seconds, middle)
+        if len(parts) <= count:
+            best, high = parts, middle
+        else:
+            low = middle
+    return [*best, *([] for _ in range(count - len(best)))]
+
+
+def _fill(seconds: Sequence[float], most: float) -> list[list[int]]:
+    parts: list[list[int]] = []
+    spent = 0.0
+    for place, own in enumerate(seconds):
+        if not parts or spent + own > most * (1 + 1e-9):
+            parts.append([])
+            spent = 0.0
+        parts[-1].append(place)
+        spent += own
+    return parts
+
+
+def _longest_first(seconds: Sequence[float], count: int) -> list[list[int]]:
+    """Give the longest bundles first, each to the part that has the least to do."""
+    parts: list[list[int]] = [[] for _ in range(count)]
+    loads = [(0.0, part) for part in range(count)]
+    for place in sorted(range(len(seconds)), key=lambda place: (-seconds[place], place)):
+        spent, part = heapq.heappop(loads)
+        parts[part].append(place)
+        heapq.heappush(loads, (spent + seconds[place], part))
+    return [sorted(part) for part in parts]
+
+
+# -- times of earlier runs ------------------------------------------------------------------------
+
+
+def read_times(plan: Plan, source: Path) -> Times:
+    """Return the seconds of earlier runs in a folder, or those in an ``estimates.json``."""
+    if source.is_dir():
+        pinned = source / TIMES_FILE
+        if not pinned.is_file():
+            return earlier_seconds({model.name for model in plan.models}, source)
+        source = pinned
+    try:
+        rows = json.loads(source.read_text(encoding="utf-8"))["jobs"]
+        return {(model, task): (float(job), float(own)) for model, task, job, own in rows}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DefinitionError(
+            f"cannot read the estimates in {source}: {type(error).__name__}: {error}; "
+            f"use a folder of runs, or delete the file."
+        ) from error
+
+
+def pinned_times(plan: Plan, options: Options) -> Times:
+    """Return the times that all shards of an output folder use; the first shard writes them."""
+    file = options.output / TIMES_FILE
+    if options.estimates is not None and not options.estimates.exists():
+        raise DefinitionError(f"--estimates: no such file or folder: {options.estimates}.")
+    if not file.is_file():
+        found = read_times(plan, options.estimates or options.output)
+        rows = [[*pair, *(float(f"{own:.6g}") for own in found[pair])] for pair in sorted(found)]
+        text = json.dumps({"jobs": rows}, ensure_ascii=False, indent=0)
+        draft = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        write_atomic(draft, text)
+        try:
+            with contextlib.suppress(FileExistsError):  # another shard was faster
+                _link(draft, file)
+        finally:
+            draft.unlink()
+    return read_times(plan, file)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name; raise FileExistsError if that is taken."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        with target.open("x", encoding="utf-8") as file:
+            file.write(source.read_text(encoding="utf-8"))
+
+
+# -- running --------------------------------------------------------------------------------------
+
+
+class ShardParts:
+    """The parts of a plan that several calls run, as ``karat.execution.engine`` wants them."""
+
+    def mistakes(self, options: Options) -> Iterator[str]:
+        """Yield what is wrong with the options of shards and claims."""
+        if options.shard is not None:
+            try:
+                parse_shard(options.shard)
+            except DefinitionError as error:
+                yield from error.messages
+        if not options.lease >= 1:
+            yield f"lease must be at least 1 second, got {options.lease!r}."
+        if options.claim is None:
+            if options.lease != Options.lease:
+                yield "lease requires claim."
+            return
+        if options.retry_failed:
+            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
+        if options.exit_on_error:
+            yield "exit_on_error cannot be combined with claim."
+
+    def run(self, plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:
+        """Run the part of this call and return its runs."""
+        return run_part(plan, suite, options, progress)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The bundles of a plan, and for each part those that belong to it."""
+
+    bundles: list[JobBundle]
+    parts: list[list[int]]
+
+    @classmethod
+    def of(cls, plan: Plan, times: Times, count: int) -> Parts:
+        """Split a plan."""
+        bundles = make_bundles(plan, times, count)
+        return cls(bundles, split_parts([each.seconds for each in bundles], count))
+
+    def jobs(self, part: int) -> list[int]:
+        """Return the jobs of a part, counted from 0, by their places in the plan."""
+        return sorted(job for place in self.parts[part] for job in self.bundles[place].jobs)
+
+    def seconds(self, part: int) -> float:
+        """Return the estimated seconds of a part."""
+        return sum(self.bundles[place].seconds for place in self.parts[part])
+
+
+def run_part(plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:
+    """Run one part of a plan, or what can be claimed of it; return the runs."""
+    require_jobs(plan)
+    shard = parse_shard(options.shard) if options.shard is not None else Shard(1, 1)
+    options.output.mkdir(parents=True, exist_ok=True)
+    parts = Parts.of(plan, pinned_times(plan, options), shard.count)
+    numbers = {job: part for part in range(shard.count) for job in parts.jobs(part)}
+    session = Session(plan, suite, options, progress)
+
+    def run(places: Iterable[int], folder: Path) -> list[Run]:
+        own = dataclasses.replace(options, output=folder)
+        return Session(plan.take(places), suite, own, progress).run()
+
+    if options.claim is not None:
+        write_plan_file(options.output, session, numbers if shard.count > 1 else {})
+        return _run_claimed(plan, options, parts, shard, run)
+    folder = options.output / shard.folder
+    write_plan_file(folder, session, numbers, replace=True)
+    jobs = parts.jobs(shard.index - 1)
+    log.info("part %d of %d: %d jobs", shard.index, shard.count, len(jobs))
+    return run(jobs, folder) if jobs else []
+
+
+def _run_claimed(
+    plan: Plan,
+    options: Options,
+    parts: Parts,
+    shard: Shard,
+    run: Callable[[Iterable[int], Path], list[Run]],
+) -> list[Run]:
+    """Run bundles that nobody else has claimed: those of the own part, then those of the next."""
+    assert options.claim is not None
+    keys = [_bundle_key(plan, bundle) for bundle in parts.bundles]
+    turns = [(shard.index - 1 + step) % shard.count for step in range(shard.count)]
+    order = [place for part in turns for place in parts.parts[part]]
+    runs: list[Run] = []
+    postponed: list[str] = []
+    with Claims(options.claim, options.lease, keys) as claims:
+        for place, claim in claims.take(order):
+            folders = sorted(options.output.glob(f"bundle-{keys[place]}.*"))
+            jobs = _not_recorded(plan, parts.bundles[place].jobs, folders)
+            folder = options.output / f"bundle-{keys[place]}.{claim.generation}"
+            try:
+                runs += run(jobs, folder) if jobs else []
+            except Stopped as stopped:
+                claim.release()
+                runs += stopped.runs
+                if stopped.interrupted:
+                    stopped.runs = runs
+                    raise
+                postponed.append(stopped.reason)
+            except BaseException:
+                claim.release()
+                raise
+            else:
+                claim.finish()
+    if postponed:
+        left = Stopped(0, 0, runs, "; ".join(dict.fromkeys(postponed)))
+        left.interrupted, left.progress = False, f"{len(postponed)} bundles have jobs left"
+        raise left
+    return runs
+
+
+def _bundle_key(plan: Plan, bundle: JobBundle) -> str:
+    digest = hashlib.sha256()
+    for job in bundle.jobs:
+        model, planned, fold = plan.jobs[job]
+        if plan.identities[model.name] is None:
+            raise KaratError(
+                f'model "{model.name}" cannot be hashed, so its jobs cannot be claimed; use shard '
+                f"without claim."
+            )
+        digest.update(job_spec(plan, model, planned, fold).encode())
+    return digest.hexdigest()[:16]
+
+
+def _not_recorded(plan: Plan, jobs: Sequence[int], folders: Iterable[Path]) -> list[int]:
+    """Return the jobs that a shard before, whose lease expired, has not finished."""
+    done = {
+        (record["model"], record["task"], record["fold"], record["spec"])
+        for folder in folders
+        for path in folder.glob("*/run.json")
+        for record in Run(path.parent).records()
+    }
+
+    def key(job: int) -> tuple[Any, ...]:
+        model, planned, fold = plan.jobs[job]
+        return model.name, planned.task.name, fold, job_spec(plan, model, planned, fold)
+
+    return [job for job in jobs if key(job) not in done]

@@ -1,0 +1,6 @@
+"""Drop-ins: the public interfaces of other benchmarks, on Karat's own data, probes and metrics."""
+
+from karat.core import lazy_names
+
+_MODULES = {"convert": "export_results read_scores"}
+__getattr__ = lazy_names(__name__, _MODULES)

@@ -1,0 +1,280 @@
+"""``python -m karat.compat.amlb``: the command line of ``runbenchmark.py``."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from karat.config.catalog import Catalog
+from karat.core.task import Suite, Task
+from karat.data.download_display import shown_downloads
+from karat.errors import DefinitionError, KaratError, did_you_mean
+from karat.execution.evaluation import make_options, plan_suite, run_suite
+from karat.execution.runner import Stopped, choose_progress
+from karat.execution.workers import Template
+from karat.ext.compat.amlb.definitions import (
+    USER_FRAMEWORK,
+    Overrides,
+    built_in_files,
+    files_of,
+    read_config,
+    read_overrides,
+)
+from karat.ext.compat.amlb.result_files import keep_scores
+from karat.models.model import Model
+from karat.reporting.terminal import print_idle_models, show_runs
+
+ELSEWHERE = ("aws", "docker", "singularity")
+LEVELS = {"debug": 2, "info": 1, "warning": 0, "warn": 0, "error": 0, "critical": 0}
+#: the AutoML Benchmark's default user folder
+HOME = Path("~/.config/automlbenchmark")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return a parser of the arguments of ``runbenchmark.py``."""
+    made = argparse.ArgumentParser(
+        prog="python -m karat.compat.amlb",
+        description="Run a framework on a benchmark under a constraint, as runbenchmark.py does.",
+        epilog="Exit code: 0 success, 1 some jobs failed, 2 invalid arguments.",
+    )
+    add = made.add_argument
+    add("framework", help="A model or framework (case-insensitive); NAME:TAG means NAME.")
+    add("benchmark", nargs="?", default="test", help="A suite, a YAML file, openml/s/N, openml/t/N")
+    add("constraint", nargs="?", default="test", help="A constraint: karat list constraints.")
+    add("-m", "--mode", default="local", choices=["local", *ELSEWHERE], help="Must be local.")
+    add("-t", "--task", nargs="*", default=[], metavar="TASK", help="Only these tasks.")
+    add("-f", "--fold", nargs="*", type=int, default=[], metavar="N", help="Only these folds.")
+    add("-i", "--indir", type=Path, metavar="DIR", help="Folder of data files.")
+    add("-o", "--outdir", type=Path, metavar="DIR", help="Folder of the runs.  [results]")
+    add("-u", "--userdir", type=Path, metavar="DIR", help=f"Definition files.  [{HOME}]")
+    add("-p", "--parallel", type=int, default=1, metavar="N", help="Number of parallel jobs.")
+    add("-s", "--setup", default="auto", choices=["auto", "skip", "force", "only"])
+    keep = "Add the rows to results.csv of the output folder.  [true]"
+    add("-k", "--keep-scores", nargs="?", type=_boolean, const=True, default=True, help=keep)
+    add("-e", "--exit-on-error", action="store_true", help="Stop at the first failed job.")
+    add("--logging", default="console:info", metavar="LEVEL", help="debug, info, warning ...")
+    add("--resume", action="store_true", help="Resume unfinished runs in the output folder.")
+    add("--jobhistory", metavar="FILE", help=argparse.SUPPRESS)
+    add("--openml-run-tag", metavar="TAG", help=argparse.SUPPRESS)
+    add("--openml-test-server", action="store_true", help=argparse.SUPPRESS)
+    add("--profiling", action="store_true", help=argparse.SUPPRESS)
+    add("--session", help=argparse.SUPPRESS)
+    add("-X", "--extra", action="append", default=[], metavar="KEY=VALUE", help="Repeatable.")
+    add("--define", action="append", default=[], type=Path, metavar="FILE", help="Repeatable.")
+    return made
+
+
+def amlb(arguments: Sequence[str] | None = None) -> int:
+    """Run a benchmark and return the exit code."""
+    given = parser().parse_args(arguments)
+    _check_supported(given)
+    _print_notes(given)
+    changes = _changes(given)
+    given.outdir = given.outdir or Path(_placed(given, changes, "output_dir") or "results")
+    folders = [each for each in (given.indir, given.userdir) if each is not None]
+    if (data := _placed(given, changes, "input_dir")) and given.indir is None:
+        folders += [Path(data)] if Path(data).is_dir() else []
+    with _data_folders(folders), shown_downloads(_level(given.logging) > 0):
+        return _run(given, changes)
+
+
+def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | None:
+    """Return a folder of their configuration with its placeholder filled."""
+    folder = changes.folders.get(key)
+    user = given.userdir or HOME.expanduser()
+    return None if folder is None else os.path.expanduser(folder.replace("{user}", str(user)))
+
+
+def _run(given: argparse.Namespace, changes: Overrides) -> int:
+    catalog, name = _catalog(given)
+    if given.parallel and sys.platform == "linux":
+        # one worker loads only what its model uses
+        Template.copy_this_process(preload=given.parallel > 1)
+    model = _model(catalog, given.framework, changes)
+    suite = _suite(catalog, name, given.task)
+    tasks = tuple(_changed(task, changes) for task in suite)
+    suite = Suite(suite.name, tasks, suite.models)
+    spelled = {task.name.lower(): task.name for task in suite}
+    options = make_options(
+        {
+            "workers": given.parallel,
+            "output": given.outdir,
+            "constraint": given.constraint,
+            "only": [spelled.get(task.lower(), task) for task in given.task],
+            "only_folds": given.fold or None,
+            "resume": given.resume,
+            "exit_on_error": given.exit_on_error,
+            **changes.run,
+        }
+    )
+    level = _level(given.logging)
+    plan = plan_suite([model], suite, catalog, options)
+    runs = run_suite(plan, suite, options, choose_progress(level == 0, level == 2))
+    if given.keep_scores:
+        keep_scores(runs, given.outdir / "results.csv")
+    code = show_runs(runs, None, quiet=level == 0)
+    return code | print_idle_models(runs, [given.framework])
+
+
+def _check_supported(given: argparse.Namespace) -> None:
+    checks = {
+        f"-m {given.mode}: jobs run on this machine. For several machines use karat run --engine "
+        f"dask.": given.mode != "local",
+        f"-s {given.setup}: Karat installs nothing; use pip. See karat list models.": given.setup
+        in ("force", "only"),
+        "--jobhistory: not supported; --resume reads the run folders in --outdir.": given.jobhistory
+        is not None,
+        "--openml-test-server: not supported.": given.openml_test_server,
+        "--session: not supported; set --outdir.": given.session is not None,
+    }
+    mistakes = [message for message, wrong in checks.items() if wrong]
+    if mistakes:
+        raise DefinitionError(*mistakes)
+
+
+def _print_notes(given: argparse.Namespace) -> None:
+    tagged = ":" in given.framework and not given.framework.partition(":")[2][:1].isupper()
+    notes = {
+        "--openml-run-tag is ignored: nothing is sent to OpenML.": given.openml_run_tag is not None,
+        "--profiling: results.csv always has seconds, CPU seconds and memory.": given.profiling,
+        f"{given.framework}: the tag is ignored; the installed version is run.": tagged,
+    }
+    for text in (text for text, applies in notes.items() if applies):
+        sys.stderr.write(f"note: {text}\n")
+
+
+@contextmanager
+def _data_folders(folders: Sequence[Path]) -> Iterator[None]:
+    """Add folders to ``KARAT_DATA`` during a run."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise DefinitionError(f"folder not found: {folder}.")
+    known = os.environ.get("KARAT_DATA")
+    places = [*(str(folder.absolute()) for folder in folders), *([known] if known else [])]
+    if places:
+        os.environ["KARAT_DATA"] = os.pathsep.join(places)
+    try:
+        yield
+    finally:
+        os.environ.pop("KARAT_DATA", None)
+        if known is not None:
+            os.environ["KARAT_DATA"] = known
+
+
+def _level(given: str) -> int:
+    """Return the verbosity: 0 errors only, 1 progress, 2 a line per job."""
+    pairs = [item.rpartition(":") for item in given.lower().split(",")]
+    levels = {logger or "console": level for logger, _, level in pairs}
+    for level in levels.values():
+        if level not in LEVELS:
+            near = did_you_mean(level, LEVELS)
+            raise DefinitionError(f'--logging: unknown level "{level}".{near}')
+    return LEVELS[levels.get("console", "info")]
+
+
+def _boolean(text: str) -> bool:
+    """Return true for the words that mean it."""
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in words:
+        raise argparse.ArgumentTypeError(f"must be true or false, got {text!r}.")
+    return words[text.lower()]
+
+
+def _changes(given: argparse.Namespace) -> Overrides:
+    """Return what the user's config.yaml, ``-X config=FILE`` and ``-X`` change, the last wins."""
+    files = [(given.userdir or HOME.expanduser()) / "config.yaml"]
+    own = [each for each in given.extra if each.startswith("config=")]
+    files += [Path(each.partition("=")[2]) for each in own]
+    merged: dict[str, Any] = {}
+    for file in files:
+        if file != files[0] and not file.is_file():
+            raise DefinitionError(f"-X config={file}: file not found.")
+        for key, value in read_config(file).items():
+            both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+            merged[key] = {**merged[key], **value} if both else value
+    extra = [each for each in given.extra if each not in own]
+    changes = read_overrides(extra, merged, str(files[-1]))
+    if changes.unused:
+        sys.stderr.write(f"note: keys without effect: {', '.join(changes.unused)}.\n")
+    return changes
+
+
+def _changed(task: Task, changes: Overrides) -> Task:
+    return replace(task, **changes.task, usual={**task.usual, **changes.metrics})
+
+
+def _catalog(given: argparse.Namespace) -> tuple[Catalog, str]:
+    """Return the catalog with the user's definitions, and the name of the benchmark."""
+    files, name = list(given.define), given.benchmark
+    if Path(name).suffix in (".yaml", ".yml"):
+        files.append(Path(name))
+        name = Path(name).stem
+    folder = given.userdir or HOME.expanduser()
+    if given.userdir is not None or folder.is_dir():
+        files += files_of(folder, name)
+    # the user's entries replace those that come with the command
+    return Catalog([*built_in_files(name), *files]), name
+
+
+def _model(catalog: Catalog, framework: str, changes: Overrides) -> Model:
+    names = catalog.definitions.names("models", abstract=True)
+    if framework not in names and framework.count(":") == 1:
+        name, _, tag = framework.partition(":")
+        # package.module:Name is a class, name:tag is not
+        framework = framework if tag[:1].isupper() else name
+    alike = [name for name in names if name.lower() == framework.lower()]
+    chosen = framework if framework in names or not alike else alike[0]
+    definition = catalog.definitions.get("models", chosen) if chosen in names else {}
+    if definition.get("use") != USER_FRAMEWORK:
+        return catalog.model(chosen, params=changes.params)
+    nested = {"framework_params": changes.params} if changes.params else {}
+    model = catalog.model(chosen, params=nested)
+    params = dict(model.params.get("framework_params") or {})
+    version = model.params.get("framework_version") or model.version
+    return replace(model, params=params, version=str(version))
+
+
+def _suite(catalog: Catalog, name: str, tasks: Sequence[str]) -> Suite:
+    """Return the suite; raise with the reason if a selected task is excluded."""
+    definitions = catalog.definitions
+    for task in tasks:
+        key = f"{name}.{task}"
+        if key in definitions.names("tasks", abstract=True):
+            refused = definitions.get("tasks", key).get("refuse")
+            if refused:
+                raise DefinitionError(refused)
+    return catalog.suite(name)
+
+
+def main() -> None:
+    """Run the command line; an error is a message on standard error and exit code 2."""
+    atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
+    gc.freeze()  # what is loaded by now stays
+    warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        sys.exit(amlb())
+    except (KeyboardInterrupt, Stopped) as stopped:
+        sys.stderr.write(f"{stopped or 'stopped.'}\n")
+        sys.exit(130)
+    except DefinitionError as error:
+        messages: Any = error.messages
+    except (KaratError, OSError) as error:
+        messages = [str(error)]
+    for message in messages:
+        sys.stderr.write(f"error: {message}\n")
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

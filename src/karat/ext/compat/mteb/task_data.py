@@ -1,0 +1,429 @@
+"""The data of tasks of mteb as datasets: each subset and split of a task is one."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.core.dataset import Dataset
+from karat.errors import DataError, KaratError, Unavailable
+from karat.models.model import import_extra
+
+#: an item without text, which no model can find
+NOTHING = "d:"
+
+
+@dataclass(frozen=True, eq=False)
+class MtebData:
+    """Load a subset and split of a task of mteb when called.
+
+    ``declined`` is why it cannot be run.
+    """
+
+    task: Any
+    subset: str
+    split: str
+    declined: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the task and its data, as in imported results."""
+        return part_name(self.task.metadata.name, self.subset, self.split)
+
+    def __call__(self) -> Dataset:
+        """Return the dataset."""
+        if self.declined:
+            raise Unavailable(self.declined)
+        self._load()
+        try:
+            data = LOADERS[self.task.metadata.type](self)
+        except KaratError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            text = f"{self.name}: unexpected layout of the data: {type(error).__name__}: {error}"
+            raise DataError(" ".join(text.split())) from error
+        return replace(data, about=self._about())
+
+    def _load(self) -> None:
+        """Load all data of the task, by mteb."""
+        task, where = self.task, self.task.metadata.dataset
+        try:
+            with quiet():
+                task.load_data()
+                if hasattr(task, "convert_v1_dataset_format_to_v2"):
+                    task.convert_v1_dataset_format_to_v2(num_proc=None)
+        except Exception as error:  # downloads, archives and code of mteb's tasks
+            reason = " ".join(str(error).split())[:200]
+            logging.getLogger(__name__).debug("mteb: load_data failed", exc_info=True)
+            raise DataError(
+                f"{self.name}: mteb cannot load {where.get('path')} at revision "
+                f"{where.get('revision')} ({type(error).__name__}: {reason}). It is on the Hugging "
+                f"Face hub: check the connection, or set HF_HOME to a folder that has it."
+            ) from error
+
+    def _about(self) -> dict[str, str]:
+        about = self.task.metadata
+        languages = about.hf_subsets_to_langscripts.get(self.subset, [])
+        found = {
+            "title": about.name,
+            "description": " ".join(str(about.description or "").split()),
+            "language": ", ".join(languages),
+            "license": about.license,
+            "citation": about.bibtex_citation,
+            "homepage": about.reference,
+            "source": f"mteb: {about.dataset.get('path')}",
+            "revision": about.dataset.get("revision"),
+            "mteb_task": about.name,
+            "mteb_subset": self.subset,
+            "mteb_split": self.split,
+            "mteb_version": import_extra("mteb", "mteb").__version__,
+        }
+        return {key: str(value) for key, value in found.items() if value}
+
+    def splits(self, subset: str | None = None) -> Any:
+        """Return the splits of a subset."""
+        subset, dataset = subset or self.subset, self.task.dataset
+        return dataset[subset] if subset in dataset or subset != "default" else dataset
+
+    def rows(self) -> Any:
+        """Return the rows of the split."""
+        return self.splits()[self.split]
+
+    def made(self, texts: Sequence[Any], fields: Mapping[str, Any], **given: Any) -> Dataset:
+        """Return a dataset of texts; ``fields`` hold their positions."""
+        items = pd.Series([None if text is None else str(text) for text in texts], dtype=object)
+        questions = pd.DataFrame({name: list(cells) for name, cells in fields.items()})
+        return Dataset(self.name, items, questions, modality="text", **given)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no warnings of mteb inside, such as that a task is in beta."""
+    log = logging.getLogger("mteb")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+def part_name(task: str, subset: str, split: str) -> str:
+    """Return the name of a subset and split of a task.
+
+    >>> part_name("STS17", "en-en", "test"), part_name("SICK-R", "default", "test")
+    ('STS17 (en-en)', 'SICK-R')
+    """
+    parts = [subset] * (subset != "default") + [split] * (split != "test")
+    return f"{task} ({', '.join(parts)})" if parts else task
+
+
+def _distinct(*columns: Iterable[Any]) -> tuple[list[Any], list[np.ndarray]]:
+    """Return the distinct texts of some columns, and each column as positions in them."""
+    lists = [list(column) for column in columns]
+    codes, values = pd.factorize(np.array([c for one in lists for c in one], dtype=object))
+    return values.tolist(), np.split(codes, np.cumsum([len(one) for one in lists])[:-1])
+
+
+def _classification(part: MtebData) -> Dataset:
+    task, splits = part.task, part.splits()
+    names = [task.train_split]
+    if not task.is_cross_validation:
+        names.append(part.split)
+    labels = [label for name in names for label in splits[name][task.label_column_name]]
+    texts, cells = _distinct(*(splits[name][task.input_column_name] for name in names))
+    sides = np.repeat(["train", "test"][: len(names)], [len(each) for each in cells])
+    return part.made(
+        texts,
+        {"text": np.concatenate(cells)},
+        target=np.array(labels, dtype=object),
+        kind="classification",
+        part=None if task.is_cross_validation else sides,
+    )
+
+
+def _clustering(part: MtebData) -> Dataset:
+    if abstract_class(part.task) == "AbsTaskClusteringLegacy":
+        return _legacy_clustering(part)
+    # mteb draws for all splits and subsets in turn from one generator
+    rng = copy.deepcopy(part.task.rng_state)
+    for split in part.task.eval_splits:
+        for subset in part.task.hf_subsets:
+            rows = part.splits(subset)[split]
+            drawn = _draw_clusters(part.task, rows, rng)
+            if (subset, split) == (part.subset, part.split):
+                return _drawn_clusters(part, rows, *drawn)
+    raise DataError(f"{part.name}: mteb does not evaluate this subset and split.")
+
+
+def _draw_clusters(
+    task: Any, rows: Any, rng: Any
+) -> tuple[list[int], list[list[Any]], list[list[tuple[list[int], list[int]]]]]:
+    """Return the drawn documents, their labels, and by level the documents of each experiment.
+
+    The latter are positions among the documents that have a label at this level.
+    """
+    count, most = len(rows), task.max_document_to_embed
+    if task.max_fraction_of_documents_to_embed is not None:
+        most = int(task.max_fraction_of_documents_to_embed * count)
+    drawn = list(range(count))
+    if most is not None:
+        drawn = rng.sample(range(count), k=min(count, most))
+    given = list(rows[task.label_column_name])
+    labels = [given[i] if isinstance(given[i], list) else [given[i]] for i in drawn]
+    depth = max(map(len, labels))
+    levels = []
+    for level in range(depth if task.max_depth is None else min(task.max_depth, depth)):
+        # a label of -1 means none, as mteb has it
+        known = [i for i, own in enumerate(labels) if len(own) > level and own[level] != -1]
+        size = task.max_documents_per_cluster
+        levels.append(
+            [(known, rng.choices(range(len(known)), k=size)) for _ in range(task.n_clusters)]
+        )
+    return drawn, labels, levels
+
+
+def _drawn_clusters(
+    part: MtebData,
+    rows: Any,
+    drawn: list[int],
+    labels: list[list[Any]],
+    levels: list[list[tuple[list[int], list[int]]]],
+) -> Dataset:
+    column = list(rows[part.task.input_column_name])
+    places, targets, groups, classes = [], [], [], []
+    for level, experiments in enumerate(levels):
+        own = np.array([f"{level}: {row[level]}" if len(row) > level else "" for row in labels])
+        for number, (known, chosen) in enumerate(experiments):
+            documents = np.array(known)[chosen]
+            places.append(documents)
+            targets.append(own[documents])
+            groups += [f"{level}-{number}"] * len(chosen)
+        classes += sorted(set(own[experiments[0][0]].tolist()))
+    return part.made(
+        [column[i] for i in drawn],
+        {"text": np.concatenate(places)},
+        target=np.concatenate(targets).astype(object),
+        kind="classification",
+        group=np.array(groups, dtype=object),
+        classes=tuple(classes),
+    )
+
+
+def _legacy_clustering(part: MtebData) -> Dataset:
+    rows = part.rows()
+    sets = list(rows[part.task.input_column_name])
+    labels = [
+        f"{number}: {label}"
+        for number, own in enumerate(rows[part.task.label_column_name])
+        for label in own
+    ]
+    texts, (cells,) = _distinct([text for own in sets for text in own])
+    return part.made(
+        texts,
+        {"text": cells},
+        target=np.array(labels, dtype=object),
+        kind="classification",
+        group=np.repeat(np.arange(len(sets)).astype(str), [len(own) for own in sets]),
+        classes=tuple(sorted(set(labels))),
+    )
+
+
+def _pairs(part: MtebData) -> Dataset:
+    task, rows = part.task, part.rows()
+    rows = rows[0] if len(rows) == 1 else rows  # older data have all pairs in one row
+    names = (task.input1_column_name, task.input2_column_name)
+    texts, (one, other) = _distinct(*(rows[name] for name in names))
+    target = np.array([int(label) for label in rows[task.label_column_name]])
+    return part.made(
+        texts, {"a": one, "b": other}, target=target, kind="classification", classes=(0, 1)
+    )
+
+
+def _sts(part: MtebData) -> Dataset:
+    rows = part.rows()
+    texts, (one, other) = _distinct(*(rows[name] for name in part.task.column_names))
+    target = np.array(list(rows["score"]), dtype=float)
+    return part.made(texts, {"a": one, "b": other}, target=target, kind="regression")
+
+
+def _summarization(part: MtebData) -> Dataset:
+    task, rows = part.task, part.rows()
+    machine, human, scores = (
+        [list(own) for own in rows[name]]
+        for name in (
+            *(task.machine_summaries_column_name, task.human_summaries_column_name),
+            task.relevancy_column_name,
+        )
+    )
+    sides = [[text for own in each for text in own] for each in (machine, human)]
+    texts, (one, other) = _distinct(*sides)
+    sizes = [len(own) for own in machine]
+    bags = [
+        {int(i): 1.0 for i in own}
+        for own in np.split(other, np.cumsum([len(own) for own in human])[:-1])
+    ]
+    return part.made(
+        texts,
+        {
+            "summary": one,
+            "references": [bag for bag, n in zip(bags, sizes, strict=True) for _ in range(n)],
+        },
+        target=np.array([score for own in scores for score in own], dtype=float),
+        kind="regression",
+        group=np.repeat(np.arange(len(sizes)).astype(str), sizes),
+    )
+
+
+def _bitext(part: MtebData) -> Dataset:
+    task = part.task
+    names = ["sentence1", "sentence2"]
+    if task.parallel_subsets:
+        rows, names = task.dataset[part.split], part.subset.split("-")
+    else:
+        rows = part.rows()
+    one, other = (list(rows[name]) for name in names)
+    gold = rows["gold"] if isinstance(rows, dict) and "gold" in rows else None
+    wanted = np.arange(len(one)) if gold is None else np.array([pair[1] for pair in gold])
+    return part.made(
+        [*one, *other], {"query": np.arange(len(one))}, target=len(one) + wanted, kind="items"
+    )
+
+
+def _retrieval(part: MtebData) -> Dataset:
+    rows = part.rows()
+    if rows.get("top_ranked") is not None:
+        raise DataError(
+            f"{part.name}: its queries have candidates, which only reranking tasks may."
+        )
+    queries, documents, judged = _search_data(rows)
+    items: dict[str, Any] = {**queries, **documents, NOTHING: None}
+    asked, wanted, gains = [], [], []
+    for query, relevant in judged.items():
+        # a document that the corpus lacks is not found; a query without a relevant one scores 0
+        lost = {doc: f"x:{doc}" for doc in relevant if doc not in documents}
+        pairs = [(lost.get(doc, doc), gain) for doc, gain in relevant.items() if gain > 0]
+        pairs = pairs or [(NOTHING, 1)]
+        items |= {doc: None for doc, _ in pairs if doc not in items}
+        asked += [query] * len(pairs)
+        wanted += [doc for doc, _ in pairs]
+        gains += [gain for _, gain in pairs]
+    identity = None
+    if part.task.ignore_identical_ids:
+        identity = pd.factorize(pd.Index(items).str[2:])[0]
+    return Dataset(
+        *(part.name, pd.Series(items, dtype=object), pd.DataFrame({"query": asked})),
+        *(np.array(wanted, dtype=object), "items", "text"),
+        gain=np.array(gains, dtype=float),
+        identity=identity,
+    )
+
+
+def _reranking(part: MtebData) -> Dataset:
+    rows = part.rows()
+    if rows.get("top_ranked") is None:
+        raise DataError(f"{part.name}: its queries have no candidates to rank.")
+    queries, documents, judged = _search_data(rows)
+    items: dict[str, Any] = {**queries, **documents, NOTHING: None}
+    asked, shown, gains = [], [], []
+    for query, relevant in judged.items():
+        given = [f"d:{doc}" for doc in rows["top_ranked"].get(query[2:], ())]
+        if part.task.ignore_identical_ids:
+            given = [doc for doc in given if doc[2:] != query[2:]]
+        pairs = [(doc, relevant.get(doc, 0)) for doc in dict.fromkeys(given)]
+        # a relevant document that is not among the candidates is not found
+        lost = [(f"x:{doc}", g) for doc, g in relevant.items() if g > 0 and doc not in {*given}]
+        items |= {doc: None for doc, _ in lost}
+        pairs += lost
+        if not any(gain > 0 for _, gain in pairs):
+            pairs.append((NOTHING, 1))
+        asked += [query] * len(pairs)
+        shown += [doc for doc, _ in pairs]
+        gains += [gain for _, gain in pairs]
+    return Dataset(
+        *(part.name, pd.Series(items, dtype=object)),
+        *(pd.DataFrame({"query": asked, "document": shown}), np.array(gains, dtype=float)),
+        *("regression", "text"),
+        group=np.array(asked, dtype=object),
+    )
+
+
+def _search_data(rows: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the texts of queries and documents by id, and the judgments of each query."""
+    judged = {
+        f"q:{query}": {f"d:{doc}": gain for doc, gain in relevant.items()}
+        for query, relevant in rows["relevant_docs"].items()
+        if relevant
+    }
+    queries = dict(_query_texts(rows["queries"]))
+    judged = {query: judged[query] for query in queries if query in judged}
+    return (
+        {query: queries[query] for query in judged},
+        dict(_document_texts(rows["corpus"])),
+        judged,
+    )
+
+
+def _query_texts(rows: Any) -> Iterator[tuple[str, str]]:
+    texts = list(rows["text"])
+    more = list(rows["instruction"]) if "instruction" in rows.column_names else [None] * len(texts)
+    for query, text, instruction in zip(rows["id"], texts, more, strict=True):
+        if isinstance(text, str):
+            yield f"q:{query}", text if instruction is None else f"{text} {instruction}"
+            continue
+        turns = [
+            turn if isinstance(turn, str) else f"{turn['role']}: {turn['content']}" for turn in text
+        ]
+        text = "; ".join(turns)
+        yield f"q:{query}", text if instruction is None else f"{instruction} {text}"
+
+
+def _document_texts(rows: Any) -> Iterator[tuple[str, str]]:
+    texts = list(rows["text"])
+    titles = list(rows["title"]) if "title" in rows.column_names else [""] * len(texts)
+    for document, text, title in zip(rows["id"], texts, titles, strict=True):
+        yield f"d:{document}", f"{title} {text}".strip() if title else text.strip()
+
+
+LOADERS: dict[str, Callable[[MtebData], Dataset]] = {
+    "Classification": _classification,
+    "Clustering": _clustering,
+    "PairClassification": _pairs,
+    "Retrieval": _retrieval,
+    "Reranking": _reranking,
+    "STS": _sts,
+    "Summarization": _summarization,
+    "BitextMining": _bitext,
+}
+_RETRIEVAL_CLASSES = ("AbsTaskRetrieval",)
+CLASSES = {
+    "Classification": ("AbsTaskClassification",),
+    "Clustering": ("AbsTaskClustering", "AbsTaskClusteringLegacy"),
+    "PairClassification": ("AbsTaskPairClassification",),
+    "Retrieval": _RETRIEVAL_CLASSES,
+    "Reranking": _RETRIEVAL_CLASSES,
+    "STS": ("AbsTaskSTS",),
+    "Summarization": ("AbsTaskSummarization",),
+    "BitextMining": ("AbsTaskBitextMining",),
+}
+
+
+def abstract_class(task: Any) -> str | None:
+    """Return the name of mteb's class that evaluates a task; None if it evaluates itself."""
+    own = type(task)
+    for base in own.__mro__:
+        if base.__name__ in CLASSES[task.metadata.type]:
+            steps = ("evaluate", "_evaluate_subset", "_compute_metrics", "_calculate_scores")
+            same = (getattr(own, step, None) is getattr(base, step, None) for step in steps)
+            return base.__name__ if all(same) else None
+    return None

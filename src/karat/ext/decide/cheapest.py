@@ -1,0 +1,713 @@
+"""The cheapest model that is not worse than a reference by more than a margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ON_ITEMS,
+    ONE_FOLD,
+    OVER_FITS,
+    Paired,
+    Pairing,
+    is_ratio,
+    pair_with,
+)
+from karat.core.embeddings import vector_bytes
+from karat.core.formatting import (
+    count,
+    fixed,
+    interval,
+    plain,
+    records,
+    result_html,
+    rounded,
+    signed,
+    write_tables,
+)
+from karat.core.metric_names import recorded_metric
+from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.ext.decide.power import ON_ITEM, OVER_TASKS, pool_tasks, task_difference
+from karat.results.load import (
+    FAILED,
+    OK,
+    Gathered,
+    choose_metric,
+    columns_of,
+    frozen_runs,
+    gather_scores,
+    make_cells,
+)
+from karat.results.run import Run
+from karat.results.selection import unknown_model
+from karat.stats.paired_tests import ALPHA, MeanDifference, holm
+
+MARGIN = 0.01
+EQUIVALENT, BETTER, NOT_WORSE, WORSE, UNDECIDED = VERDICTS = (
+    *("equivalent", "better", "not worse"),
+    *("worse", "undecided"),
+)
+#: verdicts with which a cheaper model can replace the reference
+ACCEPTED = (EQUIVALENT, BETTER, NOT_WORSE)
+#: what the table has instead of a verdict
+REFERENCE, NOT_CHEAPER, NO_COST, NO_TASK = (
+    *("reference", "not cheaper"),
+    *("no cost recorded", "no common task"),
+)
+COLUMNS = (
+    *("model", "base", "cost", "relative_cost", "score", "tasks"),
+    *("difference", "difference_low", "difference_high"),
+    *("p_not_worse", "p_equivalent", "p_different", "verdict", "test", "why"),
+)
+#: a model is cheaper if its cost is at most this share of the reference's
+CHEAPER = 0.99
+
+
+# -- costs ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A kind of cost: what it is, what a lower one is called, how jobs and tasks are combined."""
+
+    about: str
+    less: str
+    add: Callable[[list[float]], float]
+
+
+COSTS = {
+    "price": Cost("what the endpoint charged for the compared tasks", "cheaper", math.fsum),
+    "seconds": Cost("time to encode and predict one question, mean over tasks", "faster", np.mean),
+    "bytes": Cost("size of a vector, the largest over tasks", "smaller", max),
+    "dimensions": Cost("dimensions of a vector, the largest over tasks", "smaller", max),
+}
+GIVEN = Cost("as given", "cheaper", max)
+
+
+def _job_seconds(job: Mapping[str, Any]) -> float | None:
+    """Return the time to encode and predict one question; vectors are computed once per dataset."""
+    if not job["questions"] or job["predict_seconds"] is None:
+        return None
+    found = job["predict_seconds"] / job["questions"] / max(len(job["views"] or ()), 1)
+    every = job["questions"] + (job["train_questions"] or 0)
+    return float(found + (job["embed_seconds"] or 0.0) / every)
+
+
+def _job_bytes(job: Mapping[str, Any]) -> int | None:
+    """Return the size of a stored vector, from its dimensions and precision if not recorded.
+
+    >>> _job_bytes({"dimensions": 100, "precision": "binary"})
+    13
+    """
+    if job.get("vector_bytes") is not None or not job.get("dimensions"):
+        return job.get("vector_bytes")
+    return vector_bytes(job["dimensions"], job.get("precision") or "float32")
+
+
+#: the cost of a job, and the keys of records that it needs
+_OF_JOB: dict[str, tuple[Callable[[Mapping[str, Any]], Any], tuple[str, ...]]] = {
+    "seconds": (
+        _job_seconds,
+        ("predict_seconds", "embed_seconds", "questions", "train_questions", "views"),
+    ),
+    "bytes": (_job_bytes, ("vector_bytes", "dimensions", "precision")),
+    "dimensions": (lambda job: job["dimensions"], ("dimensions",)),
+}
+
+
+class _Costs:
+    """The costs of models on tasks; ``kind`` is one of COSTS, or GIVEN."""
+
+    def __init__(self, given: Gathered, cost: str | Mapping[str, float]) -> None:
+        self.fixed: dict[str, float] | None = None
+        if isinstance(cost, str):
+            self.name, self.kind = cost, _checked_cost(cost)
+            self.by_task = _price_by_task(given) if cost == "price" else _by_task(given, cost)
+        else:
+            self.name, self.kind, self.by_task = "cost", GIVEN, {}
+            self.fixed = _given_costs(cost, given.models)
+
+    def of(self, model: str, tasks: Iterable[str] | None = None) -> float:
+        """Return the cost of a model on some of its tasks, NaN if it is not recorded."""
+        if self.fixed is not None:
+            return self.fixed.get(model, math.nan)
+        own = self.by_task.get(model, {})
+        values = [own[task] for task in (own if tasks is None else tasks) if task in own]
+        return float(self.kind.add(values)) if values else math.nan
+
+
+def _checked_cost(cost: str) -> Cost:
+    if cost not in COSTS:
+        hint = did_you_mean(cost, COSTS)
+        raise DefinitionError(f'cost must be one of {", ".join(COSTS)}, got "{cost}".{hint}')
+    return COSTS[cost]
+
+
+def _given_costs(costs: Mapping[str, float], models: Sequence[str]) -> dict[str, float]:
+    for name, value in costs.items():
+        if name not in models:
+            raise DefinitionError(f"cost: {unknown_model(name, models, 'the runs have')}")
+        if not (math.isfinite(value) and value >= 0):
+            raise DefinitionError(f'the cost of "{name}" must be a number >= 0, got {value!r}.')
+    return {name: float(value) for name, value in costs.items()}
+
+
+def _price_by_task(given: Gathered) -> dict[str, dict[str, float]]:
+    """Return what the jobs of models were charged; vectors count once per dataset."""
+    jobs = given.jobs[given.jobs["price"].notna()].astype({"price": float})
+    sums = jobs.groupby(["model", "task"], sort=False)["price"].sum()
+    found: dict[str, dict[str, float]] = {}
+    for (model, task), value in sums.items():
+        found.setdefault(str(model), {})[str(task)] = float(value)
+    return found
+
+
+def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
+    """Return the cost of each model on each task, from its finished jobs.
+
+    That of a fold with several replicates is their mean.
+    """
+    (of_job, keys), add = _OF_JOB[cost], COSTS[cost].add
+    values: dict[str, dict[str, dict[Any, list[float]]]] = {}
+    for number, (run, model, labels) in enumerate(given.sources):
+        table = columns_of(run)
+        columns = {key: table.column(key) for key in ("task", "fold", "status", *keys)}
+        rows = zip(*columns.values(), strict=True)
+        for job in (dict(zip(columns, row, strict=True)) for row in rows):
+            task = labels.get(job["task"], job["task"])
+            if job["status"] != OK or (number, task, job["fold"]) in given.superseded:
+                continue
+            value = of_job(job)
+            if value is not None:
+                fits = values.setdefault(model, {}).setdefault(task, {})
+                fits.setdefault((run.about.get("seed"), job["fold"]), []).append(float(value))
+    return {
+        model: {
+            task: float(add([sum(fits) / len(fits) for fits in folds.values()]))
+            for task, folds in own.items()
+        }
+        for model, own in values.items()
+    }
+
+
+# -- differences ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Against:
+    """A model against the reference: the tasks compared, the mean difference, and the test.
+
+    ``why`` says why there is no test, or why the model cannot be accepted.
+    """
+
+    tasks: list[Paired]
+    found: MeanDifference | None
+    test: str = ""
+    why: str = ""
+
+    @property
+    def score(self) -> float:
+        return _mean_score([(p, p.first) for p in self.tasks])
+
+
+def _mean_score(values: Sequence[tuple[Paired, np.ndarray]]) -> float:
+    """Return the mean over tasks of scores in their own units; NaN if there are none."""
+    own = [float(v.mean()) for p, v in values if len(values) == 1 or not is_ratio(p.metric, p.own)]
+    return float(np.mean(own)) if own else math.nan
+
+
+def _against(found: Pairing) -> _Against:
+    tasks = [paired for paired in found.tasks if paired.compared]
+    if not tasks:
+        return _Against([], None, why=NO_TASK)
+    lost = [p.task for p in found.tasks if p.states[0] == FAILED and p.states[1] == OK]
+    lost += [p.task for p in tasks if p.held[0] < p.held[1]]
+    why = f"no score in some folds of {', '.join(lost)}" if lost else ""
+    each = [task_difference(paired, by_items=len(tasks) < FEWEST) for paired in tasks]
+    pooled = pool_tasks([gain for gain, _ in each])
+    if len(tasks) >= FEWEST:
+        return _Against(tasks, pooled, OVER_TASKS, why)
+    tests = {paired.task: test for paired, (_, test) in zip(tasks, each, strict=True)}
+    untested = [f"{t} of {task}" for task, t in tests.items() if t in (ONE_FOLD, NO_SPREAD)]
+    if untested:
+        return _Against(tasks, pooled, "", ", ".join(untested))
+    return _Against(tasks, pooled, ", ".join(sorted({*tests.values()})), why)
+
+
+# -- the reference --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The model that the others are compared with: the best of ``of`` models, or a given one."""
+
+    model: str
+    about: str
+    of: int = 1
+
+
+def _bases(given: Gathered) -> dict[str, str]:
+    """Return the base of each variant whose base is among the models, by their labels."""
+    names: dict[str, str] = {}
+    for run, label, _ in given.sources:
+        names.setdefault(run.model, label)
+    found = ((label, names.get(run.about.get("base") or "")) for run, label, _ in given.sources)
+    return {label: base for label, base in found if base and base != label}
+
+
+def _find_reference(
+    given: Gathered, costs: _Costs, reference: str | None, metrics: dict[str, str]
+) -> _Reference:
+    known = [name for name in given.models if not math.isnan(costs.of(name))]
+    if reference is not None:
+        if reference not in given.models:
+            raise DefinitionError(unknown_model(reference, given.models, "the runs have"))
+        if reference not in known:
+            raise DataError(
+                f'no {costs.name} is recorded of the reference "{reference}"; '
+                f"name another with --reference. {_with_cost(known)}"
+            )
+        return _Reference(reference, "as requested")
+    if len(known) < 2:
+        raise DataError(
+            f"at least two models with a recorded {costs.name} are needed. {_with_cost(known)} "
+            f"Other costs: {', '.join(name for name in COSTS if name != costs.name)}."
+        )
+    bases = _bases(given)
+    free = [name for name in known if bases.get(name) not in known]
+    if len(free) == 1:
+        return _Reference(free[0], "the base of all others")
+    means = _mean_scores(given, free, metrics)
+    best = free[int(np.argmax(means))]
+    what = "models" if len(free) == len(known) else "models that are no variants"
+    return _Reference(best, f"the best mean score of {len(free)} {what}", len(free))
+
+
+def _with_cost(names: Sequence[str]) -> str:
+    return f"It is recorded of: {', '.join(names)}." if names else "No model has it."
+
+
+def _mean_scores(given: Gathered, models: list[str], metrics: dict[str, str]) -> np.ndarray:
+    """Return mean scores over the tasks that all have, higher is better, in comparable units."""
+    cells = make_cells(given, metrics)
+    means = cells.means[[cells.models.index(name) for name in models]]
+    common = np.flatnonzero(~np.isnan(means).any(axis=0))
+    if not len(common):
+        raise DataError(
+            f"no task has a score of all of {', '.join(models)}; "
+            "name the model to compare with: --reference MODEL."
+        )
+    names = list(metrics.values())
+    units = [np.abs(means[:, t]).mean() if is_ratio(names[t], means[:, t]) else 1 for t in common]
+    signs = np.where([cells.higher[t] for t in common], 1, -1)
+    return np.asarray((means[:, common] / np.where(units, units, 1) * signs).mean(axis=1))
+
+
+# -- the answer -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Cheapest:
+    """The cheapest model that is not worse than a reference by more than a margin.
+
+    Attributes
+    ----------
+    reference, about_reference
+        The model that the others are compared with, and why this one.
+    model
+        The cheapest model that was shown to be not worse by more than the margin; None if no
+        cheaper one was.
+    outcome
+        ``"found"``, ``"none"`` (the reference is the cheapest) or ``"undecided"``.
+    cost, margin
+        What was compared, and the margin.
+    models
+        One row per model, the cheapest first: ``cost`` and ``relative_cost`` (1 is the reference)
+        on the common tasks, mean ``score``, number of ``tasks``, mean ``difference`` to the
+        reference with its 95 % interval, p of three tests, corrected after Holm for all cheaper
+        models, the ``verdict``, the ``test``, and ``why`` there is none.
+    notes
+        What was left out and why.
+    """
+
+    reference: str
+    about_reference: str
+    cost: str
+    margin: float
+    models: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def _cheaper(self) -> pd.DataFrame:
+        return self.models[self.models["verdict"].isin(VERDICTS)]
+
+    @property
+    def model(self) -> str | None:
+        """The cheapest model that can replace the reference, or None."""
+        accepted = self._cheaper[self._cheaper["verdict"].isin(ACCEPTED)]
+        best = accepted.sort_values(["relative_cost", "difference"], ascending=[True, False])
+        return str(best["model"].iloc[0]) if len(best) else None
+
+    @property
+    def outcome(self) -> str:
+        """``"found"``, ``"none"`` or ``"undecided"``."""
+        if self.model is not None:
+            return "found"
+        return "undecided" if (self._cheaper["verdict"] == UNDECIDED).any() else "none"
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        return _answer(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        names = ("reference", "about_reference", "model", "outcome", "cost", "margin")
+        facts = {name: getattr(self, name) for name in names}
+        table = records(self.models)
+        return {"sentence": self.sentence, **facts, "models": table, "notes": self.notes}
+
+    def to_csv(self, folder: str | Path) -> list[Path]:
+        """Write ``cheapest_models.csv``, and return the file."""
+        return write_tables(folder, "cheapest", {"models": self.models})
+
+    def __repr__(self) -> str:
+        table = cheapest_rows(self).map(plain).to_string(index=False)
+        return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
+
+    def _repr_html_(self) -> str:
+        return result_html(self.sentence, cheapest_rows(self), self.notes)
+
+
+def cheapest(
+    runs: pd.DataFrame | Run | str | Path | Iterable[Run | str | Path],
+    cost: str | Mapping[str, float] = "bytes",
+    margin: float = MARGIN,
+    reference: str | None = None,
+    *,
+    metric: str | None = None,
+    pool: str = "variant",
+    cluster: str | None = None,
+) -> Cheapest:
+    """Find the cheapest model that is not worse than a reference by more than a margin.
+
+    Parameters
+    ----------
+    runs
+        A table of scores, runs, run folders or folders of runs.
+    cost
+        ``"price"``, ``"seconds"`` (to encode and predict one question), ``"bytes"`` (of a stored
+        vector) or ``"dimensions"``, as recorded by the runs; or a mapping of models to their costs.
+    margin
+        The largest loss that is acceptable, on the scale of the metric; for metrics that start at
+        0 and have no upper bound, such as rmse, relative to the mean of both values.
+    reference
+        Model to compare with. Default: the one with the best mean score among those that are not
+        variants of another; of the variants of one encoder, this encoder.
+    metric
+        Compare on this metric only. Default: each task's primary metric.
+    pool
+        Which runs are one model, as in ``leaderboard``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
+
+    Returns
+    -------
+    Cheapest
+        The answer, a table of all models, and notes.
+
+    Raises
+    ------
+    DataError
+        If fewer than two models have this cost, or no model has a task of the reference.
+    DefinitionError
+        If the cost, the margin, the reference or the metric is invalid.
+
+    Examples
+    --------
+    >>> found = karat.cheapest("results", cost="bytes", margin=0.01)  # doctest: +SKIP
+    >>> found.model, found.sentence  # doctest: +SKIP
+    """
+    if not (isinstance(margin, int | float) and 0 < margin < math.inf):
+        raise DefinitionError(f"margin must be a number > 0, such as 0.01, got {margin!r}.")
+    found = runs if isinstance(runs, pd.DataFrame) else frozen_runs(runs)
+    return ModelDifferences(found, metric, pool, cluster=cluster).cheapest(cost, margin, reference)
+
+
+class ModelDifferences:
+    """The differences of models to references; those to one reference are computed once.
+
+    ``models`` are those to compare. Default: all models of the runs. ``cluster`` is a column of
+    items that belong together.
+    """
+
+    def __init__(
+        self,
+        runs: Any,
+        metric: str | None = None,
+        pool: str = "variant",
+        models: Iterable[str] | None = None,
+        cluster: str | None = None,
+    ) -> None:
+        self.runs, self.metric, self.pool, self.cluster = runs, metric, pool, cluster
+        given = gather_scores(runs, pool)
+        self.given = given if models is None else given.of_models(models)
+        self._known: dict[str, dict[str, _Against]] = {}
+        self._notes: dict[str, list[str]] = {}
+
+    def cheapest(
+        self, cost: str | Mapping[str, float], margin: float, reference: str | None = None
+    ) -> Cheapest:
+        """Return the cheapest model that is not worse by more than the margin."""
+        given, metrics = self.given, self._metrics()
+        if len(given.models) < 2:
+            raise DataError(f"at least two models are needed, got {len(given.models)}.")
+        costs = _Costs(given, cost)
+        chosen = _find_reference(given, costs, reference, metrics)
+        against = self._against(chosen.model)
+        if not any(each.tasks for each in against.values()):
+            raise DataError(f'no model has a task in common with the reference "{chosen.model}".')
+        table = _table(against, chosen, costs, margin)
+        table.insert(1, "base", table["model"].map(lambda name: _bases(given).get(name, name)))
+        notes = [*_legend(costs, chosen, against, margin), *self._notes[chosen.model]]
+        notes += _left_out(against, table)
+        return Cheapest(chosen.model, chosen.about, costs.name, float(margin), table, notes)
+
+    def _metrics(self) -> dict[str, str]:
+        if self.metric is None:
+            return self.given.chosen({})
+        scores = self.given.scores
+        metric = recorded_metric(self.metric, scores["metric"])
+        tasks = dict.fromkeys(scores.loc[scores["metric"] == metric, "task"])
+        return choose_metric(metric, tasks, scores["metric"])
+
+    def _against(self, reference: str) -> dict[str, _Against]:
+        if reference not in self._known:
+            others = [name for name in self.given.models if name != reference]
+            which = (self.metric, self.pool, self.cluster)
+            pairs = pair_with(self.runs, reference, others, *which)
+            self._known[reference] = {name: _against(found) for name, found in pairs.items()}
+            notes = (note for found in pairs.values() for note in found.notes)
+            self._notes[reference] = list(dict.fromkeys(notes))
+        return self._known[reference]
+
+
+def _table(
+    against: dict[str, _Against], reference: _Reference, costs: _Costs, margin: float
+) -> pd.DataFrame:
+    """Return the rows of all models, the cheapest first; those without a cost last."""
+    most = max(against.values(), key=lambda each: len(each.tasks)).tasks
+    lines = [_row(name, each, reference.model, costs) for name, each in against.items()]
+    own = {"model": reference.model, "cost": costs.of(reference.model, [p.task for p in most])}
+    own |= {"relative_cost": 1.0, "score": _mean_score([(p, p.second) for p in most])}
+    lines.append({**own, "tasks": len(most), "verdict": REFERENCE})
+    columns = [name for name in COLUMNS if name != "base"]
+    for line in lines:  # means over other tasks are not comparable
+        line["score"] = line["score"] if line["tasks"] == len(most) else math.nan
+    table = pd.DataFrame(lines, columns=columns)
+    rows = table.index[table["verdict"] == UNDECIDED]
+    cheaper = [against[name] for name in table["model"][rows]]
+    found = judge([a.found if a.test else None for a in cheaper], margin, reference.of)
+    lost = np.array([bool(a.why) for a in cheaper], dtype=bool)
+    found.loc[lost & found["verdict"].isin(ACCEPTED), "verdict"] = UNDECIDED
+    table.loc[rows, found.columns] = found.to_numpy()
+    texts = {name: table[name].fillna("") for name in ("test", "why")}
+    ordered = table.assign(**texts).sort_values("relative_cost", kind="stable", na_position="last")
+    return ordered.reset_index(drop=True)
+
+
+def _row(name: str, each: _Against, reference: str, costs: _Costs) -> dict[str, Any]:
+    tasks = [paired.task for paired in each.tasks]
+    own, other = costs.of(name, tasks or None), costs.of(reference, tasks)
+    relative = own / other if other else (math.inf if own else own and math.nan)
+    relative = 1.0 if own == other else relative
+    low, high = each.found.interval() if each.found is not None else (math.nan, math.nan)
+    verdict = UNDECIDED
+    if not tasks:
+        verdict, relative = NO_TASK, math.nan
+    elif math.isnan(own):
+        verdict = NO_COST
+    elif not relative <= CHEAPER:
+        verdict = NOT_CHEAPER
+    return {
+        **{"model": name, "cost": own, "relative_cost": relative, "verdict": verdict},
+        **{"score": each.score, "tasks": len(tasks)},
+        "difference": each.found.mean if each.found is not None else math.nan,
+        **{"difference_low": low, "difference_high": high, "test": each.test, "why": each.why},
+    }
+
+
+def judge(
+    differences: Sequence[MeanDifference | None], margin: float, chosen_of: int = 1
+) -> pd.DataFrame:
+    """Return p and the verdict of each cheaper model; None was not tested.
+
+    p is corrected after Holm. A model is accepted if the test that it is worse by the margin or
+    more is rejected, so that the share of answers with a false one is at most 5 %. ``chosen_of`` is
+    the number of models of which the reference has the best score: it may lead by luck.
+    """
+    tested = [each is not None for each in differences]
+    found = [each for each in differences if each is not None]
+    lower = np.array([each.p_above(-margin) for each in found])
+    upper = np.array([each.p_below(margin) for each in found])
+    sides = np.array([2 * min(each.p_above(0.0), each.p_below(0.0)) for each in found])
+    # the differences of the best of k models are some of those of all pairs
+    p_different = np.minimum(holm(sides) * max(chosen_of / 2, 1), 1.0)
+    p = {"p_not_worse": holm(lower), "p_equivalent": holm(np.maximum(lower, upper))}
+    table = pd.DataFrame({**p, "p_different": p_different}, dtype=float)
+    means = np.array([each.mean for each in found])
+    accepted, differs = table["p_not_worse"] < ALPHA, table["p_different"] < ALPHA
+    table["verdict"] = np.select(
+        [table["p_equivalent"] < ALPHA, accepted & differs & (means > 0), accepted]
+        + [differs & (means < 0)],
+        [EQUIVALENT, BETTER, NOT_WORSE, WORSE],
+        UNDECIDED,
+    )
+    table.index = pd.Index(np.flatnonzero(tested))
+    return table.reindex(range(len(tested))).fillna({"verdict": UNDECIDED})
+
+
+# -- the text -------------------------------------------------------------------------------
+
+
+def _answer(found: Cheapest) -> str:
+    rows = found._cheaper
+    within = f"{found.reference} within {found.margin:g}"
+    if not len(rows):
+        known = count(int(found.models["cost"].notna().sum()), "model")
+        return f"{found.reference} has the lowest {found.cost} of {known}."
+    if found.model is None:
+        closest = rows.sort_values("difference", ascending=False).iloc[0]
+        if found.outcome == "none":
+            more = f" {closest['model']} comes closest ({_numbers(closest)})."
+            return f"No cheaper model is equivalent to {within}.{more}"
+        open_ = rows[rows["verdict"] == UNDECIDED].sort_values("difference", ascending=False)
+        return f"{_undecided(open_, found)}."
+    row = rows[rows["model"] == found.model].iloc[0]
+    saved = saving(row["relative_cost"], found.cost)
+    texts = {
+        EQUIVALENT: f"is equivalent to {within} ({saved})",
+        NOT_WORSE: f"is not worse than {found.reference} by more than {found.margin:g} ({saved})",
+        BETTER: f"is better than {found.reference} ({_numbers(row)}; {saved})",
+    }
+    parts = [f"{found.model} {texts[row['verdict']]}"]
+    less = rows[rows["relative_cost"] < row["relative_cost"]]
+    less = less.sort_values(["relative_cost", "difference"], ascending=False)
+    worse, open_ = less[less["verdict"] == WORSE], less[less["verdict"] == UNDECIDED]
+    if len(worse):
+        more = count(len(worse) - 1, "cheaper model") if len(worse) > 1 else ""
+        more = f", nor {'are' if len(worse) > 2 else 'is'} {more}" if more else ""
+        parts.append(f"{worse.iloc[0]['model']} is not ({_numbers(worse.iloc[0])}){more}")
+    parts += [_undecided(open_, found).replace("Undecided", "undecided", 1)] if len(open_) else []
+    return "; ".join(parts) + "."
+
+
+def _undecided(rows: pd.DataFrame, found: Cheapest) -> str:
+    first, more = rows.iloc[0], len(rows) - 1
+    why = f"; {first['why']}" if first["why"] else ""
+    rest = f" and {more} more" if more else ""
+    both = f"{first['model']} ({_numbers(first)}{why}){rest}"
+    verb = "are" if more else "is"
+    return (
+        f"Undecided: whether {both} {verb} equivalent to {found.reference} within {found.margin:g}"
+    )
+
+
+def _numbers(row: pd.Series) -> str:
+    low, high = row["difference_low"], row["difference_high"]
+    if math.isnan(low):
+        return signed(row["difference"])
+    return f"{signed(row['difference'])}, 95 % interval {signed(low)} to {signed(high)}"
+
+
+def saving(relative: float, cost: str) -> str:
+    """Return by how much a model is cheaper than the reference.
+
+    >>> saving(1 / 16, "bytes"), saving(0.3, "seconds"), saving(0.88, "price")
+    ('16 times smaller', '3.3 times faster', '12 % cheaper')
+    """
+    less = COSTS.get(cost, GIVEN).less
+    if relative <= 0:
+        return "at no cost"
+    if relative > 0.5:
+        return f"{100 * (1 - relative):.0f} % {less}"
+    times = 1 / relative
+    return (
+        f"{f'{times:,.0f}' if times >= 10 or times.is_integer() else f'{times:.1f}'} times {less}"
+    )
+
+
+def cost_text(value: float, cost: str) -> str:
+    """Return a cost with its unit.
+
+    >>> cost_text(1024, "bytes"), cost_text(0.00123, "seconds"), cost_text(2.5, "price")
+    ('1,024', '1.23 ms', '2.5')
+    """
+    if math.isnan(value):
+        return "–"
+    if cost == "seconds":
+        size, unit = next((s, u) for s, u in ((1, "s"), (1e-3, "ms"), (0, "µs")) if value >= s)
+        return f"{value / (size or 1e-6):.3g} {unit}"
+    return fixed(value, 0) if value >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def cheapest_rows(found: Cheapest) -> pd.DataFrame:
+    """Return the models as text."""
+    rows = found.models
+    bounds = (rows["difference"], rows["difference_low"], rows["difference_high"])
+    return pd.DataFrame(
+        {
+            "model": rows["model"],
+            found.cost: [cost_text(value, found.cost) for value in rows["cost"]],
+            "score": rows["score"].map(rounded),
+            "difference": [interval(*each) for each in zip(*bounds, strict=True)],
+            "verdict": rows["verdict"],
+        }
+    )
+
+
+def _legend(
+    costs: _Costs, reference: _Reference, against: dict[str, _Against], margin: float
+) -> Iterator[str]:
+    """Yield what was compared, and by which tests."""
+    yield f"Reference: {reference.model}, {reference.about}. Cost: {costs.kind.about}."
+    tests = sorted({test for each in against.values() for test in each.test.split(", ") if test})
+    if tests:
+        yield (
+            f"Difference: mean over tasks, with its 95 % interval ({', '.join(tests)}). "
+            f"Equivalent: within {margin:g} by two one-sided tests at 5 %, corrected for all "
+            "cheaper models (Holm)."
+        )
+    yield from [ON_ITEMS] if ON_ITEM in tests else []
+    yield from [OVER_FITS] if {*tests} - {ON_ITEM, OVER_TASKS} else []
+    tasks = {p.task: p for each in against.values() for p in each.tasks}
+    relative = sorted({p.metric for p in tasks.values() if is_ratio(p.metric, p.own)})
+    if relative:
+        names = ", ".join(relative)
+        yield f"Differences in {names} are relative to the mean of both values."
+        if len(tasks) > 1:
+            yield f"Score: mean over the tasks with other metrics than {names}."
+
+
+def _left_out(against: dict[str, _Against], table: pd.DataFrame) -> Iterator[str]:
+    most = max(len(each.tasks) for each in against.values())
+    few = [f"{name} ({len(e.tasks)})" for name, e in against.items() if 0 < len(e.tasks) < most]
+    if few:
+        yield f"Compared on fewer than {most} tasks: {', '.join(few)}."
+    for verdict in (NO_COST, NO_TASK):
+        names = table.loc[table["verdict"] == verdict, "model"]
+        if len(names):
+            yield f"{verdict.capitalize()}: {', '.join(names)}."
+    for name, each in against.items():
+        if each.why and each.tasks:
+            yield f"{name}: {each.why}."

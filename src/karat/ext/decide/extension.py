@@ -1,0 +1,37 @@
+"""What this extension adds to Karat."""
+
+from karat.core.extension import Command, Extension
+
+_HERE = "karat.ext.decide"
+_COMMANDS = {
+    "cheapest": "Find the cheapest model that is as good as the best one.",
+    "gate": "Test that a new model is not worse than a baseline.",
+    "race": "Find the best model with fewer jobs.",
+    "same": "Test whether B is still the same encoder as A.",
+    "shrink": "Find few tasks that keep the order of models.",
+}
+_NAMES = {
+    "cheapest": ("Cheapest", "cheapest"),
+    "gate": ("Gate", "GateRates", "NewRuns", "calibrate_gate", "gate"),
+    "power": ("Power", "power"),
+    "race": ("Race", "RaceReplay", "race", "replay_race"),
+    "same_encoder": ("Fingerprint", "Same", "same"),
+    "shrink": ("Shrunk", "shrink"),
+}
+extension = Extension(
+    "decide",
+    {
+        "command": {
+            name: Command(f"{_HERE}.commands:{name}", text) for name, text in _COMMANDS.items()
+        },
+        "name": {
+            name: f"{_HERE}.{module}:{name}" for module, names in _NAMES.items() for name in names
+        },
+        "page_section": {
+            "cheapest": f"{_HERE}.page_sections:CheapestSection",
+            "races": f"{_HERE}.page_sections:RaceSection",
+        },
+        "plan_note": {"detect": f"{_HERE}.detectable:show_detectable"},
+        "plot": {"cheapest": f"{_HERE}.cheapest_plot:cheapest"},
+    },
+)

@@ -1,0 +1,1074 @@
+"""Is a new model worse than a baseline? A non-inferiority test that states its error rates."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from karat.analysis.comparison import (
+    FEWEST,
+    NO_SPREAD,
+    ONE_FOLD,
+    Paired,
+    Pairing,
+    by_cluster,
+    is_ratio,
+    pair,
+)
+from karat.analysis.item_tests import CORRECTED, ItemTest, paired_item_values
+from karat.analysis.item_values import GAINS, contributions, is_accuracy
+from karat.analysis.items import compare_items, flip_lines, largest_flips
+from karat.analysis.stored_items import first_repeat, fold_repeats
+from karat.config.catalog import Catalog
+from karat.core.files import write_atomic
+from karat.core.formatting import count, format_p, interval, records, rounded
+from karat.core.notebook import displayed
+from karat.core.predictions import Predictions
+from karat.corruptions.view import CLEAN
+from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.execution.evaluation import evaluate
+from karat.ext.decide.power import (
+    Z_LEVEL,
+    Z_POWER,
+    check_margin,
+    count_items,
+    fold_difference,
+    item_test,
+    named_difference,
+    pool_tasks,
+)
+from karat.ext.decide.racing import loss_e_process
+from karat.metrics.metric import MTEB, get_metric, metric_range
+from karat.results.clusters import check_cluster_column, count_clusters, item_clusters, unit_notes
+from karat.results.load import NOT_RUN, OK
+from karat.results.pooling import DOT
+from karat.results.run import Run, newest_first, open_runs
+from karat.results.selection import Side
+from karat.stats.learner_tests import FitNoise, wider
+from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, fold_ratio, holm
+
+MARGIN = 0.01
+PASSED, FAILED, CANNOT_TELL = OUTCOMES = ("passed", "failed", "cannot tell")
+#: exit code of each outcome
+EXIT_CODES = {PASSED: 0, FAILED: 1, CANNOT_TELL: 3}
+#: the file of the error rates, in the folder of the baseline
+FILE = "gate.json"
+SIMULATIONS = 2000
+#: true losses that are simulated, in margins
+LOSSES = (0, 1, 2, 3)
+#: items from which the mean of a simulated sample is normal, unless answers are right or wrong
+MANY = 5000
+#: level of the test that is valid after every task
+ANYTIME = 0.01
+#: flips that are listed
+FLIPS = 5
+
+
+# -- the decision ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The outcome, the mean difference over tasks, and p of the tests.
+
+    ``p_margin``: that the new model is worse by the margin or more; ``p_worse``: that it is not
+    worse; ``p_tasks``: of each task, that it is not worse by more than the margin (Holm).
+    """
+
+    outcome: str
+    mean: MeanDifference
+    p_margin: float
+    p_worse: float
+    p_tasks: np.ndarray
+
+
+def decide(tasks: Sequence[MeanDifference], margin: float) -> Decision:
+    """Return the outcome for differences on tasks, positive if the new model is better.
+
+    >>> decide([MeanDifference(0.0, 0.003, 999)], 0.01).outcome
+    'passed'
+    >>> decide([MeanDifference(-0.02, 0.003, 999)], 0.01).outcome
+    'failed'
+    >>> decide([MeanDifference(0.0, 0.02, 999)], 0.01).outcome
+    'cannot tell'
+    """
+    mean = _pooled(tasks)
+    p_margin, p_worse = mean.p_above(-margin), mean.p_below(0.0)
+    p_tasks = holm([task.p_below(-margin) for task in tasks])
+    is_worse = p_worse < ALPHA and not p_margin < ALPHA
+    if is_worse or (p_tasks < ALPHA).any():
+        outcome = FAILED
+    else:
+        outcome = PASSED if p_margin < ALPHA else CANNOT_TELL
+    return Decision(outcome, mean, p_margin, p_worse, p_tasks)
+
+
+def _pooled(tasks: Sequence[MeanDifference]) -> MeanDifference:
+    """Return the mean over these tasks, which are fixed; without errors within them, over tasks."""
+    if any(math.isnan(task.error) for task in tasks):
+        return pool_tasks(tasks)
+    return MeanDifference.over_tasks(tasks)
+
+
+# -- the error rates ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ItemNoise:
+    """Differences on the items of a task, of two models without a true difference.
+
+    ``differences`` are those of items, in the units of the score. If answers are right or wrong
+    (``binary``), a loss makes answers wrong; otherwise it lowers all scores. ``retraining`` is the
+    standard deviation of the mean difference that items do not explain, ``folds`` the number of
+    fits, whose differences show it.
+    """
+
+    differences: np.ndarray
+    items: int
+    step: float
+    binary: bool
+    retraining: float = 0.0
+    folds: int = 1
+
+    def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
+        """Return the difference on new items, if the true one is a loss."""
+        loss -= self.retraining * float(rng.standard_normal())
+        mean, variance = self._binary(rng, loss) if self.binary else self._scores(rng, loss)
+        of_items = np.array([max(variance, 0.0) / self.items])
+        freedom = self.folds - 1.0
+        shown = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
+        noise = FitNoise((of_items + self.retraining**2) * shown, np.array([freedom]))
+        error, freedoms = wider(of_items, self.items, noise)
+        return MeanDifference(mean, float(error[0]), float(freedoms[0]), self.step)
+
+    def _binary(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
+        lost, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
+        each = (1 - lost) * differing / 2
+        better, worse = (each, each + lost) if loss > 0 else (each + lost, each)
+        wins, losses, _ = rng.multinomial(self.items, [better, worse, max(1 - better - worse, 0)])
+        mean, n = (wins - losses) / self.items, self.items
+        return float(mean), float(((wins + losses) / n - mean**2) * n / max(n - 1, 1))
+
+    def _scores(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
+        if self.items > MANY:
+            variance = float(np.mean(self.differences**2))
+            error = math.sqrt(variance / self.items)
+            return float(rng.normal(-loss, error)), variance
+        sample = rng.choice(self.differences, self.items) * rng.choice([-1, 1], self.items)
+        return float(sample.mean()) - loss, float(sample.var(ddof=1))
+
+
+@dataclass(frozen=True)
+class FoldNoise:
+    """The standard deviation of the differences of folds; ``ratio`` is n_test / n_train."""
+
+    spread: float
+    folds: int
+    ratio: float
+    step: float = 0.0
+
+    def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
+        """Return the difference over new folds, which share training rows."""
+        shared = self.ratio / (1 + self.ratio) if self.folds > 1 else 0.0
+        noise = math.sqrt(1 - shared) * rng.standard_normal(self.folds)
+        noise += math.sqrt(shared) * rng.standard_normal()
+        found = corrected_t(self.spread * noise - loss, self.ratio)
+        freedom = max(self.folds - 1, 1)
+        return MeanDifference(float(found.mean), float(found.error), freedom, self.step)
+
+
+Noise = ItemNoise | FoldNoise
+
+
+def simulate_gates(
+    tasks: Sequence[Noise], margin: float, *, simulations: int = SIMULATIONS, seed: int = 0
+) -> pd.DataFrame:
+    """Return the rate of each outcome if the true loss on all tasks is 0, 1, 2 or 3 margins."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for factor in LOSSES:
+        drawn = ([task.draw(rng, factor * margin) for task in tasks] for _ in range(simulations))
+        found = Counter(decide(each, margin).outcome for each in drawn)
+        shares = {name.replace(" ", "_"): found[name] / simulations for name in OUTCOMES}
+        rows.append({"loss": factor * margin, **shares})
+    return pd.DataFrame(rows)
+
+
+def item_noises(
+    gains: Sequence[np.ndarray], units: Sequence[tuple[float, float, bool]]
+) -> list[ItemNoise]:
+    """Return the noise of tasks, from what each item adds to the score in several runs.
+
+    ``gains`` are runs × items of each task; ``units`` their number of score units per gain, the
+    largest step of one item, and whether answers are right or wrong. With one run, the noise is
+    that of two models with unrelated errors. With several, it is how much these differ. Where
+    their means vary by more than the items explain, the excess is the noise of retraining.
+    """
+    scaled = [np.asarray(own) * unit for own, (unit, _, _) in zip(gains, units, strict=True)]
+    pools = [_differences(own) for own in scaled]
+    # variance of the mean of one run, from the differences of two
+    expected = [
+        float(np.mean(pool**2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
+        for own, pool in zip(scaled, pools, strict=True)
+    ]
+    known = [(own, e) for own, e in zip(scaled, expected, strict=True) if e > 0]
+    freedom = sum(len(own) - 1 for own, _ in known)
+    statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
+    more = max(statistic / freedom - 1, 0.0) if freedom else 0.0
+    return [
+        ItemNoise(pool, own.shape[1], step, binary, math.sqrt(2 * more * variance))
+        for pool, own, (_, step, binary), variance in zip(
+            pools, scaled, units, expected, strict=True
+        )
+    ]
+
+
+def _differences(gains: np.ndarray) -> np.ndarray:
+    """Return the differences between all pairs of runs; of one run, between shuffled items."""
+    if len(gains) > 1:
+        return np.concatenate([a - b for a, b in combinations(gains, 2)])
+    order = np.random.default_rng(0).permutation(gains.shape[1])
+    return np.asarray(gains[0] - gains[0][order])
+
+
+@displayed("sentence", "rates")
+@dataclass(frozen=True, eq=False)
+class GateRates:
+    """The error rates of a gate against a baseline, by simulation.
+
+    Attributes
+    ----------
+    margin
+        The margin that was simulated.
+    noise
+        Where the noise of two models without a difference comes from.
+    rates
+        One row per true loss (0, 1, 2 and 3 margins): the shares that ``failed``, ``cannot_tell``
+        and ``passed``.
+    tasks
+        The tasks.
+    on_items
+        The tasks whose noise is that of items; the others are tested over folds.
+    simulations
+        The number of simulated gates per loss.
+    cluster
+        The column of items that belong together; None for the declared groups.
+    """
+
+    margin: float
+    noise: str
+    rates: pd.DataFrame
+    tasks: tuple[str, ...]
+    on_items: tuple[str, ...] = ()
+    simulations: int = SIMULATIONS
+    cluster: str | None = None
+
+    @property
+    def false_alarms(self) -> float:
+        """How often the gate fails if there is no difference."""
+        return float(self.rates["failed"].iloc[0])
+
+    @property
+    def sentence(self) -> str:
+        """The rates in one sentence."""
+        free = self.rates.iloc[0]
+        found = [
+            f"a loss of {row.loss:g} is found in {_percent(row.failed)}"
+            for row in self.rates.iloc[1:].itertuples()
+        ]
+        return (
+            f"At margin {self.margin:g} on {count(len(self.tasks), 'task')}: false alarms "
+            f"{_percent(free['failed'])}, cannot tell {_percent(free['cannot_tell'])}, "
+            f"{', '.join(found)} of cases. Noise: {self.noise}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        own = {"margin": self.margin, "noise": self.noise, "simulations": self.simulations}
+        tasks = {"tasks": list(self.tasks), "on_items": list(self.on_items)}
+        clusters = {"cluster": self.cluster} if self.cluster else {}
+        return {**own, **clusters, **tasks, "rates": records(self.rates)}
+
+    def save(self, folder: str | Path) -> Path:
+        """Write ``gate.json`` into a folder."""
+        path = Path(folder) / FILE
+        write_atomic(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        return path
+
+    @classmethod
+    def load(cls, folder: str | Path) -> GateRates | None:
+        """Read ``gate.json`` of a folder; None if the file does not exist."""
+        path = Path(folder) / FILE
+        if not path.is_file():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
+            tasks = tuple(found["tasks"]), tuple(found["on_items"])
+            facts = float(found["margin"]), str(found["noise"]), rates
+            return cls(*facts, *tasks, int(found["simulations"]), found.get("cluster"))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
+            ) from error
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+def calibrate_gate(
+    baseline: Run | str | Path,
+    *,
+    margin: float = MARGIN,
+    tasks: str | Sequence[str] = (),
+    simulations: int = SIMULATIONS,
+    seed: int = 0,
+    cluster: str | None = None,
+) -> GateRates:
+    """Return the error rates of a gate against a baseline, by simulation.
+
+    Each simulated gate compares the baseline with itself on new items (or folds), and with a model
+    that is worse on every task by 1, 2 or 3 margins.
+
+    Parameters
+    ----------
+    baseline
+        A run folder, or a folder with several runs of one model, best with several seeds.
+    margin
+        The margin of the gate.
+    tasks
+        Names or patterns of the tasks. Default: all.
+    simulations, seed
+        The number of simulated gates per loss, and the seed of the simulation.
+    cluster
+        A column kept with the items that belong together, as in ``gate``.
+
+    Returns
+    -------
+    GateRates
+        The rates; ``save(folder)`` stores them next to the baseline.
+
+    Raises
+    ------
+    DataError
+        If a task has neither stored predictions nor several folds or runs.
+    """
+    check_margin(margin)
+    runs = _one_model(_stored_runs(baseline), None, baseline)
+    sides = [Side(run, run.folder.name, run.model) for run in runs]
+    names = _chosen_tasks(_scored_tasks(sides), tasks)
+    if not names:
+        raise DataError(f"{baseline} has no scores.")
+    if cluster:
+        check_cluster_column(cluster, [(name, run, name) for name in names for run in runs])
+    measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
+    noises = _all_noises(measured)
+    found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
+    noise = _noise_text(runs, measured, noises)
+    on_items = tuple(each.task for each in measured if each.gains is not None)
+    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster)
+
+
+@dataclass(frozen=True)
+class _TaskNoise:
+    """The data on the noise of a task: gains of items with their units, or the noise of folds."""
+
+    task: str
+    gains: np.ndarray | None = None
+    units: tuple[float, float, bool] = (1.0, 0.0, False)
+    folds: FoldNoise | None = None
+    #: the number of fits of a run, on the folds of a repeat
+    fits: int = 1
+
+    @classmethod
+    def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
+        own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
+        metric = str(own[0].tasks[task]["metrics"][0])
+        try:
+            fits = len(first_repeat(own[0], task))
+            gains, clustered = _gains(own, task, metric, cluster)
+            return cls(task, gains, _units(own[0], task, metric, clustered), fits=fits)
+        except (KaratError, ValueError, KeyError, TypeError):
+            return cls(task, folds=_fold_noise(own, task, metric))
+
+    @property
+    def disagreement(self) -> float:
+        """The share of items that two runs do not both answer correctly, or both wrongly."""
+        if self.gains is None or len(self.gains) < 2 or not self.units[2]:
+            return math.nan
+        return float(np.mean(_differences(self.gains) != 0))
+
+
+def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
+    known = [each for each in measured if each.gains is not None]
+    made = item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
+    counts = zip(made, known, strict=True)
+    noises = iter([replace(noise, folds=task.fits) for noise, task in counts])
+    return [each.folds or next(noises) for each in measured]
+
+
+def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
+    """Return where the noise comes from."""
+    unrelated = "as if the errors of both models were unrelated"
+    if len(runs) == 1:
+        return f"one run, {unrelated}; runs with other seeds would show how much trainings differ"
+    seeds = ", ".join(dict.fromkeys(str(run.about.get("seed")) for run in runs))
+    text = f"{len(runs)} runs of the baseline (seeds {seeds})"
+    shares = [each.disagreement for each in measured if not math.isnan(each.disagreement)]
+    if shares:
+        text += f", which disagree on {_percent(float(np.mean(shares)))} of the items"
+    if any(getattr(noise, "retraining", 0.0) for noise in noises):
+        text += " and vary by more than the items explain"
+    alone = [each.task for each in measured if each.gains is not None and len(each.gains) == 1]
+    return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
+
+
+def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple[np.ndarray, int]:
+    """Return what each item adds to the score, runs × the items that all have, and the clusters.
+
+    Of one run only, if the items of the others cannot be matched. With clusters of items that
+    belong together there is a value per cluster, or block of clusters.
+    """
+    read = [list(first_repeat(side, task).values()) for side in sides]
+    keys = [_all_keys(folds) for folds in read]
+    by_group = get_metric(metric).by_group
+    clusters = item_clusters(sides[0].run, task, read[0], cluster, by_group)
+    matched = all(own is not None and own == keys[0] for own in keys)
+    if MTEB.get(metric, metric) not in GAINS or clusters:  # values of blocks or groups of items
+        gains = [
+            contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
+        ]
+        return np.array(gains), count_clusters(clusters) if clusters else 0
+    gains = [contributions(metric, folds) for folds in read]
+    if any(own is None or len({*own}) < len(own) for own in keys):
+        return np.array(gains[:1]), 0
+    each = [pd.Series(own, index=list(k or ())) for own, k in zip(gains, keys, strict=True)]
+    return pd.concat(each, axis=1, join="inner").to_numpy().T, 0
+
+
+def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
+    """Return the keys of the items of all folds; None if they were not stored."""
+    keys = [fold.key for fold in folds]
+    if any(own is None for own in keys):
+        return None
+    return [key for own in keys if own is not None for key in own.tolist()]
+
+
+def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
+    """Return the units of a gain, the largest step of an item, and whether it is right or wrong."""
+    folds = first_repeat(side, task)
+    groups = [f.group for f in folds.values() if f.group is not None]
+    independent = sum(len({*g.tolist()}) for g in groups) or sum(len(f) for f in folds.values())
+    independent = clusters or independent
+    scores = np.array(_fold_scores(side, task, metric))
+    size = float(np.abs(scores).mean()) or 1.0
+    ratio = is_ratio(metric, scores)
+    unit = 1 / size if ratio else 1.0
+    if metric == "rmse":  # a difference of squares is the difference times the sum
+        unit /= 2 * size
+    width = 1.0 if ratio else metric_range(metric)
+    return unit, width / independent, is_accuracy(metric) and not clusters
+
+
+def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
+    found = side.answered[task][CLEAN]
+    scores = [found[unit].scores.get(metric) for unit in sorted(found)]
+    return [float(score) for score in scores if score is not None]
+
+
+def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
+    scores = [np.array(_fold_scores(side, task, metric)) for side in sides]
+    folds = min(map(len, scores))
+    if len(scores) == 1 and folds < 2:
+        raise DataError(
+            f"{task} has one fold and no stored predictions; run the baseline with other seeds."
+        )
+    answered, repeats = sides[0].answered[task][CLEAN], fold_repeats(sides[0], task)
+    sizes = [each.sizes for each in answered.values()]
+    ratio = fold_ratio([n for n, _ in sizes], [n for _, n in sizes], folds)
+    unit, width = 1.0, metric_range(metric)
+    if is_ratio(metric, scores[0]):
+        unit, width = float(np.abs(np.concatenate(scores)).mean()) or 1.0, 1.0
+    first = min(repeats.values())
+    items = sum(own.questions for (fold, _), own in answered.items() if repeats[fold] == first)
+    noise = fold_noise(
+        np.array([own[:folds] for own in scores]) / unit, 0.0 if math.isnan(ratio) else ratio
+    )
+    return replace(noise, step=width / items if items else 0.0)
+
+
+def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
+    """Return the noise of the scores of folds, runs × folds.
+
+    Between runs; if there is one, that of two models whose folds are unrelated.
+    """
+    folds = scores.shape[1]
+    apart = np.array([a - b for a, b in combinations(scores, 2)])
+    if folds == 1:
+        return FoldNoise(math.sqrt(float(np.mean(apart**2))), 1, ratio)
+    variance = float((apart if len(apart) else scores).var(axis=1, ddof=1).mean())
+    # folds that share training rows differ less from each other than from new ones
+    variance *= (1 + ratio) * (1 if len(apart) else 2)
+    return FoldNoise(math.sqrt(variance), folds, ratio)
+
+
+# -- stored and new results -----------------------------------------------------------------
+
+
+def _stored_runs(given: Any) -> list[Run]:
+    if isinstance(given, Run):
+        return [given]
+    return newest_first(open_runs([given]))
+
+
+def _is_stored(given: Any, define: Sequence[str | Path] | str | Path) -> bool:
+    """Return whether this is a run or a folder; a folder without runs may have a model's name."""
+    if not isinstance(given, str | Path):
+        return isinstance(given, Run)
+    path = Path(given)
+    if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
+        return path.is_dir()
+    try:
+        Catalog(define).model(str(given))
+    except DefinitionError:
+        return True
+    return False
+
+
+def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
+    """Return the runs of one model: the only one, or the one with this name."""
+    models = sorted({run.model for run in runs})
+    chosen = models[0] if len(models) == 1 else name
+    if chosen not in models:
+        raise DefinitionError(
+            f"{given} has runs of {len(models)} models ({', '.join(models)}); "
+            "pass the run folder of one of them."
+        )
+    return [run for run in runs if run.model == chosen]
+
+
+def _paired_models(
+    new: tuple[Any, Sequence[Run]], baseline: tuple[Any, Sequence[Run]], model: str | None
+) -> tuple[list[Run], list[Run]]:
+    """Return the runs of a new model and of its baseline, each with the folder it is from.
+
+    Of folders with several models it is ``model``, else the only one that both have.
+    """
+    names, others = ({run.model for run in runs} for _, runs in (new, baseline))
+    if model is not None and model not in names:
+        raise DefinitionError(
+            f'{new[0]} has no run of "{model}".{did_you_mean(model, sorted(names))}'
+        )
+    common = sorted(names & others)
+    if model is None and len(names) > 1 and len(common) != 1:
+        raise DefinitionError(
+            f"{new[0]} has runs of {len(names)} models ({', '.join(sorted(names))}), and "
+            f"{baseline[0]} of {', '.join(common) or 'none of them'}; name one with --model "
+            f"(model=), or pass its run folder."
+        )
+    chosen = model or (next(iter(names)) if len(names) == 1 else common[0])
+    return _one_model(new[1], chosen, new[0]), _one_model(baseline[1], chosen, baseline[0])
+
+
+def _scored_tasks(sides: Sequence[Side]) -> list[str]:
+    return [task for side in sides for task in side.tasks if side.state(task) == OK]
+
+
+def _chosen_tasks(known: Iterable[str], asked: str | Sequence[str]) -> list[str]:
+    """Return the tasks that fit names or patterns, or all; raise if one fits nothing."""
+    names = list(dict.fromkeys(known))
+    patterns = [asked] if isinstance(asked, str) else list(asked)
+    unknown = [
+        f'the baseline has no task "{p}".{did_you_mean(p, names)}'
+        for p in patterns
+        if not any(fnmatchcase(name, p) for name in names)
+    ]
+    if unknown:
+        raise DefinitionError(*unknown)
+    return [n for n in names if not patterns or any(fnmatchcase(n, p) for p in patterns)]
+
+
+@dataclass(frozen=True)
+class NewRuns:
+    """How a new model is run before it is compared.
+
+    Attributes
+    ----------
+    suite
+        The suite, or its name. Default: that of the baseline.
+    output
+        Folder of the new run.
+    workers
+        Number of worker processes.
+    define
+        YAML or Python files with definitions.
+    all_tasks
+        Run all tasks at once. Default: task by task, until the gate has failed.
+    """
+
+    suite: Any = None
+    output: str | Path = "results"
+    workers: int = 0
+    define: Sequence[str | Path] | str | Path = ()
+    all_tasks: bool = False
+
+    def run(self, model: Any, baseline: Run, tasks: Sequence[str]) -> Iterator[tuple[Run, int]]:
+        """Run a model as the baseline was: same seed, folds and constraint.
+
+        Yields the run and the number of tasks that are done, after each task or at the end.
+        """
+        about, start = baseline.about, 0
+        folds = [task["folds"] for task in about["tasks"] if task["name"] in tasks]
+        same = folds[0] if folds and all(each == folds[0] for each in folds) else None
+        for end in [len(tasks)] if self.all_tasks else range(1, len(tasks) + 1):
+            (made,) = evaluate(
+                [model],
+                self.suite or about["suite"],
+                only=tasks[start:end],
+                seed=about.get("seed", 42),
+                constraint=about.get("constraint", "default"),
+                folds=_number_of_folds(about, tasks),
+                only_folds=same,
+                resume=start > 0,
+                output=self.output,
+                workers=self.workers,
+                define=self.define,
+            )
+            start = end
+            yield made, end
+
+
+def _number_of_folds(about: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
+    """Return the number of folds of the tasks of a run, if it is the same for all."""
+    splits = [task.get("split") or {} for task in about["tasks"] if task["name"] in tasks]
+    numbers = {split.get("folds") for split in splits}
+    number = numbers.pop() if len(numbers) == 1 else None
+    return number if isinstance(number, int) else None
+
+
+# -- the answer -----------------------------------------------------------------------------
+
+
+@displayed("sentence", "tasks", "notes")
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Whether a new model may replace a baseline.
+
+    Attributes
+    ----------
+    new, baseline
+        The names of the models.
+    outcome
+        ``"passed"``: it is not worse by the margin or more, on the mean over tasks. ``"failed"``:
+        it is worse over tasks, or on a task by more than the margin, or scores are missing.
+        ``"cannot tell"``: neither could be shown.
+    reasons
+        Why it failed, or what would decide.
+    margin
+        The largest acceptable loss.
+    difference, difference_low, difference_high, p
+        Mean difference over tasks, positive if the new model is better, its 95 % interval, and p
+        of the test that it is worse by the margin or more.
+    tasks
+        One row per task: both scores, the difference with its interval, the test, ``p`` that it is
+        not worse by more than the margin (corrected after Holm), and the ``outcome``.
+    flips
+        The items that became worse most, at most five; empty if it passed.
+    rates
+        The error rates stored with the baseline; None if they are not known.
+    notes
+        What was left out.
+    runs
+        The runs that were compared: new, then baseline.
+    """
+
+    new: str
+    baseline: str
+    outcome: str
+    reasons: tuple[str, ...]
+    margin: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    p: float
+    tasks: pd.DataFrame
+    flips: pd.DataFrame = field(default_factory=pd.DataFrame)
+    rates: GateRates | None = None
+    notes: tuple[str, ...] = ()
+    runs: tuple[list[Run], list[Run]] = ([], [])
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``karat gate``: 0 passed, 1 failed, 3 cannot tell."""
+        return EXIT_CODES[self.outcome]
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words."""
+        mean = interval(self.difference, self.difference_low, self.difference_high)
+        tested = count(int(self.tasks["difference"].notna().sum()), "task")
+        start = f"{self.outcome.capitalize()}: {self.new} against {self.baseline}, margin "
+        text = f"{start}{self.margin:g}."
+        if not math.isnan(self.difference):
+            text += f" Mean difference on {tested}: {mean}."
+        return " ".join([text, *self.reasons])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        names = "new baseline outcome margin difference difference_low difference_high p exit_code"
+        own = {name: getattr(self, name) for name in names.split()}
+        own = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in own.items()}
+        tables = {"tasks": records(self.tasks), "flips": records(self.flips)}
+        rates = None if self.rates is None else self.rates.to_dict()
+        lists = {"reasons": list(self.reasons), "notes": list(self.notes)}
+        return {**own, **lists, **tables, "rates": rates}
+
+    def __str__(self) -> str:
+        lines = [self.sentence, ""]
+        for row in self.tasks.itertuples():
+            bounds = (row.difference, row.difference_low, row.difference_high)
+            values = f"{rounded(row.baseline)} → {rounded(row.new)}"
+            lines.append(
+                f"  {row.task} ({row.metric}) {values}  {interval(*bounds)}  {row.outcome}"
+            )
+        if len(self.flips):
+            lines += ["", "Items that became worse most:", *self.flip_lines()]
+        lines += [""] if self.rates or self.notes else []
+        return "\n".join([*lines, *([str(self.rates)] if self.rates else []), *self.notes])
+
+    def flip_lines(self) -> list[str]:
+        """Return one line per flip: task, key, target, answer of the baseline → of the new."""
+        return flip_lines(self.flips, before="second", after="first")
+
+
+def gate(
+    new: Any,
+    baseline: Run | str | Path,
+    *,
+    margin: float = MARGIN,
+    tasks: str | Sequence[str] = (),
+    run: NewRuns | None = None,
+    cluster: str | None = None,
+    model: str | None = None,
+) -> Gate:
+    """Test whether a new model is not worse than a baseline by a margin or more.
+
+    The models are paired by task and fold, and by item where predictions are stored. The tasks are
+    fixed: the result holds for these tasks.
+
+    Parameters
+    ----------
+    new
+        A run, a run folder, a folder of runs, or a model in any form that ``karat.evaluate`` takes.
+        A model is run first, as the baseline was: same tasks, folds, seed and constraint.
+    baseline
+        A run, a run folder or a folder of runs. If it has runs of several models, the one with the
+        name of the new model.
+    margin
+        The largest acceptable loss, in the units of the metric; of metrics without an upper bound,
+        such as rmse, as a share.
+    tasks
+        Names or patterns of the tasks. Default: all of the baseline.
+    run
+        How a model is run. Default: with the suite of the baseline, into ``results``.
+    cluster
+        A column kept with the items, such as an author: items with the same value belong together,
+        and tests on items treat these clusters as the unit. Default: the declared groups.
+    model
+        The model to compare, of folders with runs of several. Default: the only one in common.
+
+    Returns
+    -------
+    Gate
+        The outcome, ``"passed"``, ``"failed"`` or ``"cannot tell"``, and the evidence.
+
+    Raises
+    ------
+    DataError
+        If folders hold no runs, or no task of the baseline has a score.
+    DefinitionError
+        If folders have runs of several models and no single one in common, or a task is unknown.
+    """
+    check_margin(margin)
+    stored = _stored_runs(baseline)
+    chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
+    folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
+    rates = GateRates.load(folder)
+    if cluster:
+        check_cluster_column(cluster, [(name, own, name) for name in chosen for own in stored])
+    how = run or NewRuns()
+    if _is_stored(new, how.define):
+        if how.suite is not None:
+            raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
+        fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
+        return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
+    base = _one_model(stored, model or str(new), baseline)
+    scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
+    wanted = [name for name in chosen if name in scored]
+    if not wanted:
+        raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
+    for made, done in how.run(new, base[0], wanted):
+        left = tuple(wanted[done:])
+        evidence = _Evidence([made], base, margin, wanted[:done], left, cluster)
+        if not evidence.later or evidence.is_certain:
+            break
+    return evidence.judged(rates)
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """The runs of a new model and of a baseline, compared on tasks."""
+
+    new: list[Run]
+    baseline: list[Run]
+    margin: float
+    tasks: Sequence[str]
+    #: tasks that were not run yet
+    later: tuple[str, ...] = ()
+    #: the column of items that belong together
+    cluster: str | None = None
+
+    @cached_property
+    def is_certain(self) -> bool:
+        """Whether the gate fails, whatever the remaining tasks show.
+
+        A score is missing; a task is worse by more than the margin, corrected for all tasks; or a
+        test that is valid after every task shows this for the items so far.
+        """
+        if self.missing:
+            return True
+        every = len(self.tasks) + len(self.later)
+        each = [found.p_below(-self.margin) for found, _ in self.differences.values()]
+        return any(every * p < ALPHA for p in each) or self.evidence >= 1 / ANYTIME
+
+    @cached_property
+    def evidence(self) -> float:
+        """The e-value that a task is worse by more than the margin, from right and wrong answers.
+
+        It is computed only while tasks remain, to end the run early, and only after complete
+        tasks, where the order of the items does not matter.
+        """
+        parts = []
+        for paired in self.compared if self.later else ():
+            with contextlib.suppress(KaratError, ValueError, KeyError, TypeError):
+                items = paired_item_values(paired)
+                if items.is_right:
+                    parts.append(items.values[0] - items.values[1])
+        return float(loss_e_process(np.concatenate(parts), self.margin)[-1]) if parts else 0.0
+
+    @cached_property
+    def found(self) -> Pairing:
+        return by_cluster(pair([], self.new, self.baseline, None, "folds"), self.cluster)
+
+    @cached_property
+    def wanted(self) -> list[Paired]:
+        """The chosen tasks of which the baseline has a score."""
+        found = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
+        # of a task with another seed, the other seeds of the baseline are not missing
+        run = {_own_name(p) for p in found if p.states[0] == OK}
+        found = [p for p in found if p.states[0] != NOT_RUN or _own_name(p) not in run]
+        if not found:
+            raise DataError(f"{self.found.second} has no score of {', '.join(self.tasks)}.")
+        return found
+
+    @cached_property
+    def compared(self) -> list[Paired]:
+        return [paired for paired in self.wanted if paired.compared]
+
+    @cached_property
+    def differences(self) -> dict[str, tuple[MeanDifference, str]]:
+        """The difference on each task, and the name of its test."""
+        return {
+            p.task: named_difference(self.tests[p.task])
+            if p.task in self.tests
+            else fold_difference(p)
+            for p in self.compared
+        }
+
+    @cached_property
+    def tests(self) -> dict[str, ItemTest]:
+        """The test of each task whose items can be tested.
+
+        Of a baseline with several seeds, a new model that was fitted once may be another fit.
+        """
+        found = {p.task: item_test(p, retrained=True) for p in self.compared}
+        return {task: test for task, test in found.items() if test is not None}
+
+    @cached_property
+    def decided(self) -> Decision | None:
+        each = [difference for difference, _ in self.differences.values()]
+        return decide(each, self.margin) if each else None
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """Scores of the baseline that the new model lacks."""
+        lost = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
+        for p in self.compared:
+            if p.held[0] < p.held[1]:
+                gone = p.held[1] - len(p.first)
+                lost.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
+        return lost
+
+    @cached_property
+    def not_comparable(self) -> list[str]:
+        """Tasks on other data or folds than those of the baseline."""
+        return [
+            f"{p.task} cannot be compared ({p.states[1]}): run the baseline again."
+            for p in self.wanted
+            if p.states[0] == OK and not p.compared
+        ]
+
+    @property
+    def outcome(self) -> str:
+        if self.missing or self.later:
+            return FAILED
+        found = self.decided.outcome if self.decided else CANNOT_TELL
+        return CANNOT_TELL if found == PASSED and self.not_comparable else found
+
+    def judged(self, rates: GateRates | None) -> Gate:
+        """Return the outcome with its evidence."""
+        decided, nan, bounds = self.decided, math.nan, (math.nan, math.nan)
+        if decided and not math.isnan(decided.mean.error):
+            bounds = decided.mean.interval()
+        mean, p = (decided.mean.mean, decided.p_margin) if decided else (nan, nan)
+        kept, notes = self._fitting(rates)
+        flips = pd.DataFrame() if self.outcome == PASSED else self._flips()
+        return Gate(
+            new=self.found.first,
+            baseline=self.found.second,
+            outcome=self.outcome,
+            reasons=tuple(self._reasons()),
+            margin=self.margin,
+            difference=mean,
+            difference_low=bounds[0],
+            difference_high=bounds[1],
+            p=p,
+            tasks=self._table(),
+            flips=flips,
+            rates=kept,
+            notes=tuple(notes),
+            runs=(self.new, self.baseline),
+        )
+
+    def _table(self) -> pd.DataFrame:
+        """Return one row per task."""
+        nan = (math.nan, math.nan)
+        p_tasks = (
+            dict(zip(self.differences, self.decided.p_tasks, strict=True)) if self.decided else {}
+        )
+        rows = []
+        for p in self.wanted:
+            own, test = self.differences.get(p.task, (MeanDifference(math.nan, math.nan, 1), ""))
+            low, high = own.interval() if not math.isnan(own.error) else nan
+            values = p.own if not p.compared else (float(p.first.mean()), float(p.second.mean()))
+            outcome = PASSED if own.p_above(-self.margin) < ALPHA else CANNOT_TELL
+            if p.states[0] != OK or p_tasks.get(p.task, 1.0) < ALPHA:
+                outcome = FAILED
+            rows.append(
+                {
+                    **{"task": p.task, "metric": p.metric, "baseline": values[1], "new": values[0]},
+                    **{"difference": own.mean, "difference_low": low, "difference_high": high},
+                    **{"p": p_tasks.get(p.task, math.nan), "test": test, "outcome": outcome},
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _reasons(self) -> list[str]:
+        """Return why it failed, or what would decide."""
+        reasons = [*self.missing, *self.not_comparable]
+        if self.later:
+            every = len(self.tasks) + len(self.later)
+            reasons.append(f"Stopped after {len(self.tasks)} of {every} tasks.")
+        if self.evidence >= 1 / ANYTIME:
+            reasons.append(f"Items show a loss of more than the margin (e {self.evidence:,.0f}).")
+        if self.decided is None:
+            return reasons
+        if worse := self._worse_tasks():
+            reasons.append(f"Worse by more than the margin: {', '.join(worse)}.")
+        elif self.decided.outcome == FAILED:
+            reasons.append(f"It is significantly worse (p {format_p(self.decided.p_worse)}).")
+        elif self.decided.outcome == CANNOT_TELL and not self.missing and not self.later:
+            reasons.append(self._needed())
+        return reasons
+
+    def _worse_tasks(self) -> list[str]:
+        """Return the tasks that are worse by more than the margin."""
+        p_tasks = self.decided.p_tasks if self.decided else ()
+        return [t for t, p in zip(self.differences, p_tasks, strict=True) if p < ALPHA]
+
+    def _needed(self) -> str:
+        """Return about how much more evidence would decide, with a power of 90 %."""
+        assert self.decided is not None
+        mean = self.decided.mean
+        untested = [t for t, (_, test) in self.differences.items() if test in (ONE_FOLD, NO_SPREAD)]
+        if math.isnan(mean.error):
+            names = ", ".join(untested)
+            return f"No test is possible on {names}: store predictions or run more folds."
+        room = mean.mean + self.margin
+        away = room if room > 0 else -mean.mean
+        factor = ((Z_LEVEL + Z_POWER) * math.hypot(mean.error, mean.step) / away) ** 2
+        over_tasks = bool(untested) and len(self.compared) >= FEWEST
+        items = 0 if over_tasks else sum(count_items(p) for p in self.compared)
+        unit, number = ("item", items) if items else ("task", len(self.compared))
+        if not items and not over_tasks:
+            unit, number = "fold", sum(len(p.first) for p in self.compared)
+        what = "not worse by the margin" if room > 0 else "worse"
+        more = max(math.ceil(number * (factor - 1)), 1)
+        return f"About {count(more, f'more {unit}')} would show that it is {what}."
+
+    def _flips(self) -> pd.DataFrame:
+        """Return the items that became worse most, of tasks that failed if there are any."""
+        names = self._worse_tasks() or list(self.differences)
+        new, baseline = cast(Any, self.new), cast(Any, self.baseline)
+        try:
+            found = compare_items([], new, baseline, tasks=names).items
+        except KaratError:  # no stored predictions of the same items
+            return pd.DataFrame()
+        return largest_flips(found, self.found.second, FLIPS)
+
+    def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
+        """Return the stored rates if they are those of this gate, and the notes."""
+        counts = {task: (test.clusters, test.items) for task, test in self.tests.items()}
+        notes = [*self.found.notes, *unit_notes(counts, self.cluster or "")]
+        if rates is None:
+            return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
+        own = {*self.later, *(_own_name(p) for p in self.wanted)}
+        if rates.margin != self.margin or {*rates.tasks} != own or rates.cluster != self.cluster:
+            about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+            unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
+            again = "run karat gate --calibrate again"
+            return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
+        over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
+        tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
+        other = [
+            p.task for p in self.compared if tested[p.task] != (_own_name(p) in rates.on_items)
+        ]
+        if other:
+            why = "one side has no stored predictions of the items"
+            about = f"The error rates in {FILE} do not hold for {', '.join(other)}"
+            return None, [*notes, f"{about}: {why}."]
+        return rates, notes
+
+
+def _own_name(paired: Paired) -> str:
+    """Return the name of a task without what distinguishes it on a leaderboard."""
+    if paired.sides is None:
+        return paired.task.partition(DOT)[0]
+    about = paired.sides[1].tasks[paired.task]
+    return str(about.get("task", paired.task))

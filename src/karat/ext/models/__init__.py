@@ -1,0 +1,1 @@
+"""Models of other libraries: foundation models, sentence encoders, graph libraries, AutoML."""

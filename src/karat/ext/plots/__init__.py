@@ -1,0 +1,1 @@
+"""Plots of runs for papers: SVG, PDF and PNG files."""

@@ -1,0 +1,1 @@
+"""Publishing: static sites, verification of submitted runs, experiment trackers, model cards."""

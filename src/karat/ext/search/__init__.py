@@ -1,0 +1,1 @@
+"""Search: the user's own documents, search models, and queries made of tables."""

@@ -1,0 +1,64 @@
+"""Sections that extensions add to the page: their data in the bundle, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pandas as pd
+
+from karat.core.registry import page_sections
+from karat.results.load import Gathered
+
+
+@dataclass(frozen=True)
+class PageData:
+    """What a section is made of.
+
+    ``all_runs`` also has the runs of models that were eliminated, ``runs`` has not; ``groups`` are
+    the leaderboards of models that can be compared.
+    """
+
+    all_runs: Any
+    runs: Any
+    scores: Gathered
+    groups: Sequence[pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class PlainSection:
+    """A section without JavaScript: sentences, a table, and sentences below it."""
+
+    title: str
+    sentences: Sequence[str]
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[object]] = ()
+    notes: Sequence[str] = field(default_factory=list)
+
+
+class PageSection(Protocol):
+    """A section of the page; its name in the registry is its key in the bundle."""
+
+    def data(self, page: PageData) -> Any:
+        """Return the section's part of the bundle, as JSON values; None if it has none."""
+
+    def plain(self, data: Any) -> Sequence[PlainSection]:
+        """Return the section without JavaScript."""
+
+
+def section_data(page: PageData) -> dict[str, Any]:
+    """Return the parts of the bundle that extensions add, by key."""
+    found = {key: _section(key).data(page) for key in page_sections}
+    return {key: data for key, data in found.items() if data is not None}
+
+
+def plain_added(bundle: Mapping[str, Any]) -> list[PlainSection]:
+    """Return the sections of extensions without JavaScript."""
+    keys = [key for key in page_sections if key in bundle]
+    return [section for key in keys for section in _section(key).plain(bundle[key])]
+
+
+def _section(key: str) -> PageSection:
+    section: PageSection = page_sections.get(key)()
+    return section
