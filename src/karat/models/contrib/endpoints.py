@@ -358,13 +358,18 @@ class EndpointEncoder(PackagedEncoder):
             delivered = table.read([marks[i] for i in filled]) if filled else None
             if delivered is not None or not filled:
                 break
-        rows = np.full((len(texts), table.width or 1), np.nan, np.float32)
-        if filled:
-            if delivered is None:
-                raise ContractError(f"{table.database.path} does not return what was stored in it.")
-            rows[filled] = delivered.vectors
+        if filled and delivered is None:
+            raise ContractError(f"{table.database.path} does not return what was stored in it.")
+        if delivered is not None:
             places = {mark: i for i, mark in enumerate(marks[j] for j in filled)}
-            account.use(delivered.at(list(places.values())), self.price_per_token)
+            distinct = len(places) == len(filled)
+            once = delivered if distinct else delivered.at(list(places.values()))
+            account.use(once, self.price_per_token)
+            if len(filled) == len(texts):
+                return delivered.vectors
+        rows = np.full((len(texts), table.width or 1), np.nan, np.float32)
+        if delivered is not None:
+            rows[filled] = delivered.vectors
         return rows
 
     def estimate(self, texts: Sequence[str], role: str | None = None) -> tuple[int, float]:
