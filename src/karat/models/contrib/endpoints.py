@@ -119,12 +119,18 @@ def _indexed(answer: Any) -> list[Any]:
 
 
 def _reported(answer: Any, headers: Mapping[str, str]) -> Any:
-    usage = answer.get("usage") or {}
+    usage = _mapping(answer, "usage")
     return usage.get("total_tokens") or usage.get("prompt_tokens")
 
 
 def _billed(answer: Any, headers: Mapping[str, str]) -> Any:
-    return ((answer.get("meta") or {}).get("billed_units") or {}).get("input_tokens")
+    return _mapping(_mapping(answer, "meta"), "billed_units").get("input_tokens")
+
+
+def _mapping(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a part of an answer; nothing if it is of another form."""
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _computed(answer: Any, headers: Mapping[str, str]) -> Any:
