@@ -451,7 +451,7 @@ def test_tokens_and_price_are_on_every_row_and_in_the_leaderboard(tmp_path, work
         assert record["price"] == pytest.approx(server.tokens * 1e-5)
         assert record["requests"] == 6 and record["request_seconds_p95"] > 0
     assert run.records()[0]["texts_per_second"] > 0
-    table = pd.read_csv(run.folder / "scores" / "results.csv")
+    table = pd.read_csv(run.folder / "scores" / "jobs.csv")
     assert table["tokens"].tolist() == [server.tokens] * 2
     board = karat.leaderboard([run])
     assert board.loc["paid", "tokens"] == server.tokens

@@ -625,14 +625,14 @@ class Delivery:
                 return
             except _TooLarge as error:
                 message, truncates = str(error), False
-        raise self._refused_text(batch.texts[0], message)
-
-    def _refused_text(self, text: str, message: str) -> ContractError:
-        """Return the error of a text that is too long however short; remember it if all are."""
-        error = ContractError(
-            f"{self._where()} refuses the text {text[:60]!r} as too long, also the first "
-            f"hundredth of it: {message}"
+        first = batch.texts[0][:60]
+        raise self._refused_text(
+            f"the text {first!r} as too long, also the first hundredth of it: {message}"
         )
+
+    def _refused_text(self, what: str) -> ContractError:
+        """Return the error of refused texts; remember it if none was ever accepted."""
+        error = ContractError(f"{self._where()} refuses {what}")
         if not self.known.delivers:
             self.account.given_up[self.asked.family()] = error
         return error
@@ -832,7 +832,10 @@ class Delivery:
             with self.lock:
                 self.refusals += 1
                 if self.refusals > REFUSALS:
-                    return self._refused_text(batch.texts[0], message)
+                    return self._refused_text(
+                        f"{REFUSALS} requests in a row as too large, the last one with "
+                        f"{batch.texts[0][:60]!r}: {message}"
+                    )
             return _TooLarge(message)
         if 300 <= status < 400:
             where = self._safe(response.headers.get("location", ""))[:MESSAGE_LENGTH]
