@@ -287,8 +287,7 @@ class Account:
             table.save()
             self.database.make_room(number, request.room)
             result = self.database.write(
-                lambda connection: self._claimed(connection, table, (number, request, now)),
-                lasting=False,
+                lambda connection: self._claimed(connection, table, (number, request, now))
             )
             self._entered = True
         finally:
@@ -325,12 +324,14 @@ class Account:
     def finish(self, claim: Claim, table: VectorTable, model: str, outcome: Outcome) -> None:
         """Replace a claim by what its request used and delivered.
 
-        Vectors that cannot be stored are kept in memory; then no other request is claimed.
+        Vectors that cannot be stored are kept in memory; then no other request is claimed. Those
+        of another width than earlier ones are dropped.
         """
 
         def store(connection: sqlite3.Connection) -> None:
             self._settle(connection, claim, table.family, used)
-            if outcome.answer is not None:
+            table.follow(connection)
+            if outcome.answer is not None and table.fits(outcome.answer):
                 table.insert(connection, outcome.answer)
 
         used = (model, outcome)
@@ -344,7 +345,7 @@ class Account:
         except Unwritable as error:
             log.warning("%s", error)
             self._unsettled.append((claim, table.family, used))
-            if outcome.answer is not None:
+            if outcome.answer is not None and table.fits(outcome.answer):
                 table.keep(outcome.answer)
         finally:
             self.database.drop_room(claim.number)

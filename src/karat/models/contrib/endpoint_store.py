@@ -118,17 +118,20 @@ class EndpointDatabase:
         """Return what an action reads in one transaction; ``missing`` without a database."""
         return self._tried(lambda: self._in_transaction(action, "BEGIN", missing))
 
-    def write(self, action: Callable[[sqlite3.Connection], T], *, lasting: bool = True) -> T:
+    def write(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return what an action returns in a transaction that changes the database.
 
         The action is repeated if the database is damaged and replaced. What it wrote survives the
-        death of the process, and a power failure if ``lasting``. Raises Unwritable.
+        death of the process, and a power failure after ``flush``. Raises Unwritable.
         """
+        return self._tried(lambda: self._in_transaction(action, "BEGIN IMMEDIATE"))
 
-        def run() -> T:
-            return self._in_transaction(action, "BEGIN IMMEDIATE", lasting=lasting)
-
-        return self._tried(run)
+    def flush(self) -> None:
+        """Wait until what was written is on the disk; other threads can write meanwhile."""
+        log_file, _ = _sides(self.path)
+        # without a log, a transaction has waited; no process holds a lock on the log
+        with suppress(OSError), log_file.open("rb") as file:
+            os.fsync(file.fileno())
 
     def _tried(self, run: Callable[[], T]) -> T:
         with self.lock:
@@ -148,7 +151,6 @@ class EndpointDatabase:
         action: Callable[[sqlite3.Connection], T],
         begin: str,
         missing: T | None = None,
-        lasting: bool = True,
     ) -> T:
         writes = begin != "BEGIN"
         with self._exclusive(writes):
@@ -157,8 +159,6 @@ class EndpointDatabase:
                 return missing  # type: ignore[return-value]
             if connection.in_transaction:  # an action that calls another one
                 return action(connection)
-            if writes:
-                connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
             connection.execute(begin)
             try:
                 result = action(connection)
@@ -466,6 +466,7 @@ def _configure(connection: sqlite3.Connection, log: bool) -> None:
         with suppress(sqlite3.OperationalError):  # another process uses it in the other mode
             connection.execute(f"PRAGMA journal_mode = {wanted}")
     connection.execute("PRAGMA locking_mode = NORMAL")
+    connection.execute(f"PRAGMA synchronous = {'NORMAL' if log else 'FULL'}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
 
 

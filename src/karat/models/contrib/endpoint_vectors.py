@@ -105,6 +105,7 @@ class VectorTable:
 
     def _forget(self) -> None:
         self._places, self._pieces, self._opened = {}, 0, -1
+        self.width = next((parts[0].width for parts in self._in_hand.values()), None)
         self.tokens, self.bytes = 0.0, 0
 
     def _followed(self, connection: sqlite3.Connection) -> bool:
@@ -136,7 +137,13 @@ class VectorTable:
             raise Damaged(f"{self.family} has {number:,} of {row[0]:,} rows")
         self._pieces = number
 
+    def fits(self, answer: Answer) -> bool:
+        """Return whether the vectors of an answer have the width of those that are there."""
+        return self.width in (None, answer.vectors.shape[1])
+
     def _enter(self, piece: Piece, place: int) -> None:
+        if self.width not in (None, piece.width):  # cannot be used together
+            return
         self._places[piece.mark] = place
         self._in_hand.pop(piece.mark, None)
         self.width = piece.width

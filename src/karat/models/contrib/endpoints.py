@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -477,7 +478,7 @@ class _Batch:
     texts: list[str]
     truncated: bool = False
 
-    @property
+    @cached_property
     def size(self) -> int:
         return sum(map(_bytes, self.texts))
 
@@ -792,15 +793,17 @@ class Delivery:
 
     def _finish(self, claim: Claim, outcome: Outcome) -> None:
         with self.lock:
-            if outcome.answer is not None:
-                self._check_width(outcome.answer.vectors.shape[1])
             name = self.asked.model or self.asked.url
             self.account.finish(claim, self.table, name, outcome)
             self.table.refresh()
             if outcome.answer is not None:
+                # another process may have got the first vectors meanwhile
+                self._check_width(outcome.answer.vectors.shape[1])
                 self.refusals, self.known.delivers = 0, True
                 self.delivered += len(outcome.answer.rows)
                 self.account.progress(self.delivered)
+        if outcome.answer is not None:
+            self.table.database.flush()
 
     def _check_width(self, width: int) -> None:
         if (known := self.table.width) is not None and width != known:
