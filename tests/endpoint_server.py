@@ -189,6 +189,8 @@ class Handler(BaseHTTPRequestHandler):
             vectors = vectors[1:] or [*vectors, *vectors]
         if answer == "width":
             vectors = [vector[: len(vector) - (i % 2)] for i, vector in enumerate(vectors)]
+        if answer == "zero":
+            vectors = [np.zeros_like(vector) for vector in vectors]
         if answer == "nan":
             vectors[-1] = np.full_like(vectors[-1], np.nan)
         rows = [vector.tolist() for vector in vectors]

@@ -9,6 +9,7 @@ import pickle
 import re
 import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +29,15 @@ pytest.importorskip("httpx")
 
 WIDTH = 512
 TEXTS = [f"text {i} of {'many ' * (i % 7)}" for i in range(600)]
+SUITE = """
+datasets:
+  topics-data: {reader: columns, path: topics.csv, fields: [text], target: y}
+tasks:
+  topics: {dataset: topics-data, metrics: [acc], probe: {use: trained, head: knn},
+           split: {use: kfold, folds: 3}}
+suites:
+  mine: {tasks: [topics]}
+"""
 #: bytes that the vectors take
 WHOLE = 4 * WIDTH * len(TEXTS)
 #: sizes of a disk, from none of the vectors to almost all of them
@@ -98,6 +108,43 @@ def test_a_full_disk_stops_the_run_before_it_pays_for_what_it_cannot_store(tmp_p
         assert set(server.texts.values()) == {1} and server.texts.total() == len(TEXTS)
         print(f"{size / 2**20:.2f} MB: {paid} paid, then {needed / 1e6:.1f} MB were asked for")
     np.testing.assert_allclose(vectors, [text_vector(text, WIDTH) for text in TEXTS], atol=1e-6)
+
+
+def test_a_run_of_three_models_on_a_full_disk_pays_each_text_once(tmp_path):
+    """The disk of the cache is full before the first model is done; then there is room again."""
+    folder = tmp_path / "disk"
+    texts = [f"{'apple pear' if i % 2 else 'iron zinc'} number {i}" for i in range(300)]
+    rows = [f"{text},{'ab'[i % 2]}" for i, text in enumerate(texts)]
+    (tmp_path / "topics.csv").write_text("\n".join(["text,y", *rows]) + "\n")
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    with small_disk(folder, 1.75 * 2**20), serving(width=WIDTH) as server:
+        models = "".join(
+            f"  model-{i}: {{use: endpoint, params: {{url: '{server.url}/v1', revision: '{i}',\n"
+            f"    model: words-small, batch_texts: 10, dimensions: {WIDTH}}}}}\n"
+            for i in range(3)
+        )
+        (tmp_path / "models.yaml").write_text(f"models:\n{models}")
+        call = [sys.executable, "-m", "karat", "run", "mine", "-o", "out", "--define", "suite.yaml"]
+        call += ["--define", "models.yaml", *(f"-mmodel-{i}" for i in range(3))]
+
+        def run(*more):
+            return subprocess.run(
+                [*call, *more], cwd=tmp_path, capture_output=True, text=True, check=False,
+                env={**os.environ, "KARAT_CACHE": str(folder)},
+            )  # fmt: skip
+
+        first = run()
+        assert first.returncode == 1, first.stderr
+        message = " ".join(first.stderr.split())
+        assert "No space left on device" in message and "endpoints-1.sqlite" in message
+        assert "of free space" in message and "--resume" in message
+        assert server.texts.total() < len(texts)
+        options = f"remount,size={64 * 2**20}"
+        subprocess.run(["mount", "-o", options, str(folder)], check=True)
+        second = run("--resume")
+        assert second.returncode == 0, second.stderr
+        assert sorted(server.texts) == sorted(texts) and set(server.texts.values()) == {3}
+        assert not list(folder.rglob("*.tmp"))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

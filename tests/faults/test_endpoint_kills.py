@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 FULL = os.environ.get("KARAT_FAULTS") == "full"
 KILLS = 1_000 if FULL else 16
+#: the long form ends after so many seconds, whatever it has reached
+SECONDS = 300
 #: what a process has under way: requests, and texts of each
 CONCURRENCY, BATCH = 3, 4
 #: texts of an encoder; when all are there, another encoder follows
@@ -75,18 +77,32 @@ def order_of(server, account, revision, message, **more):
     return {"encoder": encoder, "account": sent, "texts": TEXTS, "message": str(message), **more}
 
 
+def wait_for_request(server, begun, messages):
+    """Wait until a request arrives, or until a process has no budget for one."""
+    deadline = time.monotonic() + 5
+    while server.requests == begun and time.monotonic() < deadline:
+        if any(message.exists() for message in messages):
+            break
+        time.sleep(0.001)
+
+
 def test_a_kill_pays_at_most_what_was_in_flight_twice_and_passes_no_budget(tmp_path):
     moments = random.Random(0)
     paid: Counter[tuple[int, str]] = Counter()
     lost: set[tuple[int, str]] = set()
-    kills = useful = runs = revision = lost_in_all = most_lost = 0
+    latest = time.monotonic() + SECONDS
+    kills = rounds = runs = revision = lost_in_all = most_lost = 0
     with serving(slow=0.004, width=24) as server, Nursery() as nursery:
         account, before = Account(store=tmp_path, budget=BUDGET), 0
-        while kills < KILLS:
+        while kills < KILLS and time.monotonic() < latest:
             order = order_of(server, account, revision, tmp_path / "message.txt")
-            server.texts = Counter()
+            server.texts, begun = Counter(), server.requests
             pids = [nursery.start(**order) for _ in range(TOGETHER)]
-            time.sleep(moments.uniform(0.0, 0.25))
+            if moments.random() < 0.8:  # during its requests, otherwise also before them
+                wait_for_request(server, begun, [Path(f"{order['message']}-{pid}") for pid in pids])
+                time.sleep(moments.uniform(0.0, 0.12))
+            else:
+                time.sleep(moments.uniform(0.0, 0.25))
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
             codes = [nursery.code(pid) for pid in pids]
@@ -94,8 +110,9 @@ def test_a_kill_pays_at_most_what_was_in_flight_twice_and_passes_no_budget(tmp_p
             deadline = time.monotonic() + 60
             while server.active and time.monotonic() < deadline:
                 time.sleep(0.001)
-            kills += sum(code == -signal.SIGKILL for code in codes)
-            useful += bool(server.texts)
+            if server.requests > begun:
+                kills += sum(code == -signal.SIGKILL for code in codes)
+            rounds += 1
             paid.update({(revision, text): n for text, n in server.texts.items()})
             # never more than the budget, by what the server has counted
             assert (server.tokens - before) * PRICE / 1e6 <= BUDGET
@@ -122,9 +139,9 @@ def test_a_kill_pays_at_most_what_was_in_flight_twice_and_passes_no_budget(tmp_p
         assert nursery.code(nursery.start(**order)) == 0
     twice = {key: n - 1 for key, n in paid.items() if n > 1}
     print(
-        f"{kills} kills, {useful} rounds with requests, {runs} budgets spent, {revision} encoders, "
-        f"{paid.total():,} texts paid, {sum(twice.values())} of them twice, {lost_in_all} in "
-        f"flight at a kill, at most {most_lost} at once"
+        f"{kills} kills during requests in {rounds} rounds, {runs} budgets spent, {revision} "
+        f"encoders, {paid.total():,} texts paid, {sum(twice.values())} of them twice, "
+        f"{lost_in_all} in flight at a kill, at most {most_lost} at once"
     )
     assert set(twice) <= lost, "a text was paid twice that was not in flight"
     assert sum(twice.values()) <= lost_in_all

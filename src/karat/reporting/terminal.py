@@ -633,9 +633,9 @@ def show_cache(clear: bool) -> None:
     total = sum(entry.bytes for entry in entries) / 2**20
     noun = "entry" if len(entries) == 1 else "entries"
     line = f"{len(entries)} {noun}, {total:.1f} MB in {cache.root}"
-    journals = [path.stat().st_size for path in (cache.root / "endpoints").glob("*.journal")]
-    if journals:
-        line += f"; {sum(journals) / 2**20:.1f} MB received from {len(journals)} endpoint models"
+    received = [path.stat().st_size for path in (cache.root / "endpoints").glob("*")]
+    if received:
+        line += f"; {sum(received) / 2**20:.1f} MB received from endpoints"
     console.print(line, markup=False, soft_wrap=True)
 
 

@@ -178,6 +178,45 @@ def test_what_cannot_be_written_can_be_read(tmp_path, monkeypatch):
         add(table, answer_of("d"))
 
 
+def test_vectors_of_another_width_are_not_stored_next_to_earlier_ones(tmp_path):
+    """Two processes get the first vectors at the same time, from a server that changes."""
+    account = Account(store=tmp_path)
+    tables = [VectorTable(account.database, FAMILY) for _ in range(2)]
+    claims = [
+        account.claim(table, Request(marks_of(text)), 0.0)
+        for table, text in zip(tables, "ab", strict=True)
+    ]
+    for width, table, claim, text in zip((2, 3), tables, claims, "ab", strict=True):
+        answer = answer_of(text, vectors=[[1.0] * width])
+        account.finish(claim, table, "m", Outcome(tokens=1.0, answer=answer))
+        table.refresh()
+    assert [table.width for table in tables] == [2, 2]
+    assert marks_of("b")[0] not in tables[1]
+    assert account.sent() == {"m": (2, 2.0, None)}  # both were paid
+    # the text is not taken for one that another request asks for
+    assert isinstance(account.claim(tables[1], Request(marks_of("b")), 0.0), Claim)
+    account.close()
+
+
+def test_what_was_stored_is_on_the_disk_before_it_is_used(tmp_path, monkeypatch):
+    """After a power failure, only what was forced to the disk is there."""
+    forced = []
+    table = filled(tmp_path)
+    fsync = os.fsync
+
+    def recorded(descriptor):
+        forced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs the names of open files")
+    monkeypatch.setattr(os, "fsync", recorded)
+    table.database.flush()
+    assert forced == [str(tmp_path / "endpoints-1.sqlite-wal")]
+    table.database.close()
+    table.database.flush()  # the log is gone: all is in the database
+
+
 # -- file systems without locks -------------------------------------------------------------
 
 

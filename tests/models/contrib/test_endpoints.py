@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -451,12 +452,24 @@ def test_tokens_and_price_are_on_every_row_and_in_the_leaderboard(tmp_path, work
         assert record["price"] == pytest.approx(server.tokens * 1e-5)
         assert record["requests"] == 6 and record["request_seconds_p95"] > 0
     assert run.records()[0]["texts_per_second"] > 0
-    table = pd.read_csv(run.folder / "scores" / "results.csv")
+    table = pd.read_csv(run.folder / "scores" / "jobs.csv")
     assert table["tokens"].tolist() == [server.tokens] * 2
     board = karat.leaderboard([run])
     assert board.loc["paid", "tokens"] == server.tokens
     assert board.loc["paid", "price"] == pytest.approx(server.tokens * 1e-5)
     assert "price" in str(board) and "$0.0048" in str(board)  # 60 texts of 8 tokens
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_conspicuous_vectors_are_in_the_notes_of_each_job(tmp_path, workers):
+    with serving(answer="zero") as server:
+        for name in ("out", "again"):  # requested, then stored
+            run = run_of(server, text_task(), output=tmp_path / name, workers=workers)
+            assert len(run.records()) == 2
+            for record in run.records():
+                notes = " ".join(record["notes"])
+                assert "60 of 60 vectors of the endpoint are zero" in notes
+                assert notes.count("all 60 texts got the same vector") == 1
 
 
 def test_other_models_have_no_columns_of_endpoints(tmp_path):
@@ -596,6 +609,7 @@ def test_plan_estimates_tokens_and_price_without_sending(folder, cli, monkeypatc
         assert server.requests == 0
         monkeypatch.setenv("MY_KEY", KEY)
         assert cli(*command(folder, server)).code == 0
+        assert re.search(r" \d\.\d MB received from endpoints", cli("cache").out)
         before = server.requests
         assert "about 0 tokens, $0.00: 0 of 300 texts" in cli("plan", *arguments[1:]).out
         assert server.requests == before

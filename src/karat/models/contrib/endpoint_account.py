@@ -324,12 +324,14 @@ class Account:
     def finish(self, claim: Claim, table: VectorTable, model: str, outcome: Outcome) -> None:
         """Replace a claim by what its request used and delivered.
 
-        Vectors that cannot be stored are kept in memory; then no other request is claimed.
+        Vectors that cannot be stored are kept in memory; then no other request is claimed. Those
+        of another width than earlier ones are dropped.
         """
 
         def store(connection: sqlite3.Connection) -> None:
             self._settle(connection, claim, table.family, used)
-            if outcome.answer is not None:
+            table.follow(connection)
+            if outcome.answer is not None and table.fits(outcome.answer):
                 table.insert(connection, outcome.answer)
 
         used = (model, outcome)
@@ -343,7 +345,7 @@ class Account:
         except Unwritable as error:
             log.warning("%s", error)
             self._unsettled.append((claim, table.family, used))
-            if outcome.answer is not None:
+            if outcome.answer is not None and table.fits(outcome.answer):
                 table.keep(outcome.answer)
         finally:
             self.database.drop_room(claim.number)
@@ -503,10 +505,12 @@ def remarks_of(vectors: np.ndarray) -> list[str]:
     """
     remarks = []
     total, width = vectors.shape
-    if total > 1 and (vectors == vectors[0]).all():
+    if total > 1 and (vectors[-1] == vectors[0]).all() and (vectors == vectors[0]).all():
         remarks.append(f"all {total:,} texts got the same vector from the endpoint")
-    constant = (vectors == vectors[:, :1]).all(axis=1) & (width > 1)
-    zero = (vectors == 0).all(axis=1)
+    # few vectors begin and end with the same number: the others are not looked at
+    equal_ends = vectors[vectors[:, 0] == vectors[:, -1]]
+    zero = (equal_ends == 0).all(axis=1)
+    constant = (equal_ends == equal_ends[:, :1]).all(axis=1) & (width > 1)
     for kind, count in (("zero", zero.sum()), ("constant", (constant & ~zero).sum())):
         if count:
             remarks.append(f"{count:,} of {total:,} vectors of the endpoint are {kind}")

@@ -64,7 +64,7 @@ class HttpConnections:
 
     def __init__(self, headers: Mapping[str, str], timeout: float) -> None:
         self._httpx = import_extra("httpx", "endpoint")
-        self.headers = {**headers, "accept-encoding": "gzip, deflate"}
+        self.headers = {**headers, "accept-encoding": "gzip"}
         self.timeout = timeout
         self._local = threading.local()
         self._clients: list[Any] = []
@@ -199,11 +199,14 @@ def _decompressed(response: Any, limit: int) -> Iterator[bytes]:
         return
     if coding not in _WINDOWS:
         raise AnswerTooLarge(f"an unknown number of bytes, compressed as {coding[:40]!r}")
-    stream = zlib.decompressobj(_WINDOWS[coding])
+    stream, empty = zlib.decompressobj(_WINDOWS[coding]), True
     try:
         for part in response.iter_raw():
+            empty = False
             yield stream.decompress(part, limit + 1)
             if stream.unconsumed_tail:
                 yield bytes(limit + 1)  # it is larger, however much larger
     except zlib.error as error:
         raise LostAnswer(f"the compressed answer is damaged ({error})") from None
+    if not (empty or stream.eof):
+        raise LostAnswer("the compressed answer is cut off")

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +41,7 @@ _FRAME_HEAD, _FRAME = struct.Struct("<4sIIId"), b"KVJ1"
 _MOST_ROWS, MOST_DIMENSIONS = 2**20, 2**20
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A vector, or a part of a long one, with the facts of its text and of its answer."""
 
     family: bytes
@@ -115,10 +115,10 @@ def read_piece(content: bytes | memoryview, place: int = 0) -> Piece | None:
         return None
     if len(content) < place + size:
         return None
-    if zlib.crc32(content[place:end]) != _CHECKSUM.unpack_from(content, end)[0]:
+    if zlib.crc32(memoryview(content)[place:end]) != _CHECKSUM.unpack_from(content, end)[0]:
         return None
-    facts = _HEAD.unpack_from(content, place)[2:]
-    return Piece(*(*facts, bytes(content[place + _HEAD.size : end])))
+    facts = _HEAD.unpack_from(content, place)
+    return Piece._make((*facts[2:], bytes(content[place + _HEAD.size : end])))
 
 
 def intact_pieces(path: Path) -> Iterator[Piece]:

@@ -29,6 +29,8 @@ from karat.models.contrib.endpoint_store import Damaged, EndpointDatabase, Unwri
 
 #: dimensions that room is made for while they are not known
 DIMENSIONS = 8192
+#: vectors that may lie between two that are read in one query
+NEAR = 8
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class VectorTable:
 
     def __init__(self, database: EndpointDatabase, family: str) -> None:
         self.database, self.family = database, family
+        self._name = bytes.fromhex(family)
         self._places: dict[bytes, int] = {}
         self._pieces = 0
         self._opened = -1
@@ -102,6 +105,7 @@ class VectorTable:
 
     def _forget(self) -> None:
         self._places, self._pieces, self._opened = {}, 0, -1
+        self.width = next((parts[0].width for parts in self._in_hand.values()), None)
         self.tokens, self.bytes = 0.0, 0
 
     def _followed(self, connection: sqlite3.Connection) -> bool:
@@ -120,22 +124,26 @@ class VectorTable:
         rows = connection.execute(
             f"SELECT id, piece FROM vectors_{self.family} WHERE id > ? ORDER BY id", (self._pieces,)
         )
-        name, number, vector = bytes.fromhex(self.family), self._pieces, 0
+        number, vector = self._pieces, 0
         for place, content in rows:
             number += 1
-            piece = read_piece(content) if isinstance(content, bytes) else None
-            if piece is None or piece.family != name or place != number:
-                raise Damaged(f"row {number:,} of {self.family} is not what was written")
+            piece = self._piece(content, number, vector)
+            if place != number:
+                raise self._damage(number)
             if vector == 0:
                 self._enter(piece, number)
-            elif piece.number != vector:
-                raise Damaged(f"row {number:,} of {self.family} is not what was written")
             vector = (vector + 1) % pieces_of(piece.width)
         if number != row[0] or vector:
             raise Damaged(f"{self.family} has {number:,} of {row[0]:,} rows")
         self._pieces = number
 
+    def fits(self, answer: Answer) -> bool:
+        """Return whether the vectors of an answer have the width of those that are there."""
+        return self.width in (None, answer.vectors.shape[1])
+
     def _enter(self, piece: Piece, place: int) -> None:
+        if self.width not in (None, piece.width):  # cannot be used together
+            return
         self._places[piece.mark] = place
         self._in_hand.pop(piece.mark, None)
         self.width = piece.width
@@ -145,49 +153,76 @@ class VectorTable:
     def read(self, marks: Sequence[bytes]) -> Delivered | None:
         """Return the vectors and the facts of texts; None if some are missing, also by damage."""
         with self.database.lock:
-            in_hand = [self._in_hand.get(mark) for mark in marks]
-            stored: list[list[Piece] | None] | None = in_hand
-            if not all(in_hand):
-                stored = self.database.read(lambda c: list(self._read_all(c, marks)), None)
-        if stored is None:
-            return None
+            if all(mark in self._in_hand for mark in marks):
+                return self._collected(None, marks)
+            return self.database.read(lambda connection: self._collected(connection, marks), None)
+
+    def _collected(
+        self, connection: sqlite3.Connection | None, marks: Sequence[bytes]
+    ) -> Delivered | None:
+        if connection is not None:
+            self.follow(connection)
         vectors = np.empty((len(marks), self.width or 1), np.float32)
         facts = np.empty(len(marks), ROW)
         seconds: dict[bytes, float] = {}
-        for i, parts in enumerate(stored):
-            if parts is None:
+        stored: dict[int, list[int]] = {}
+        for i, mark in enumerate(marks):
+            place, parts = self._places.get(mark), self._in_hand.get(mark)
+            if connection is not None and place is not None:
+                stored.setdefault(place, []).append(i)
+            elif parts is not None:
+                _copy(parts, [i], vectors, facts)
+                seconds[parts[0].answer] = parts[0].seconds
+            else:
                 return None
-            vectors[i] = np.frombuffer(b"".join(part.values for part in parts), "<f4")
-            facts[i] = text_facts(parts[0])
-            seconds[parts[0].answer] = parts[0].seconds
+        if connection is not None:
+            for place, parts in self._at_places(connection, sorted(stored)):
+                if {part.mark for part in parts} != {marks[stored[place][0]]}:
+                    raise self._damage(place)
+                _copy(parts, stored[place], vectors, facts)
+                seconds[parts[0].answer] = parts[0].seconds
         return Delivered(vectors, facts, list(seconds.values()))
 
-    def _read_all(
-        self, connection: sqlite3.Connection, marks: Sequence[bytes]
-    ) -> Iterator[list[Piece] | None]:
-        self.follow(connection)
-        select = f"SELECT piece FROM vectors_{self.family} WHERE id BETWEEN ? AND ? ORDER BY id"
+    def _at_places(
+        self, connection: sqlite3.Connection, places: Sequence[int]
+    ) -> Iterator[tuple[int, list[Piece]]]:
+        """Yield the pieces of vectors by the place of their first one; neighbors in one query."""
         count = pieces_of(self.width or 1)
-        for mark in marks:
-            place = self._places.get(mark)
-            if place is None:
-                yield self._in_hand.get(mark)
-                continue
-            rows = connection.execute(select, (place, place + count - 1)).fetchall()
-            parts = [piece for (content,) in rows if (piece := read_piece(content)) is not None]
-            if len(parts) != count or any(part.mark != mark for part in parts):
-                raise Damaged(f"row {place:,} of {self.family} is not what was written")
-            yield parts
+        select = f"SELECT id, piece FROM vectors_{self.family} WHERE id BETWEEN ? AND ? ORDER BY id"
+        for run in _runs(places, NEAR * count):
+            missing, place, parts = set(run), 0, list[Piece]()
+            for number, content in connection.execute(select, (run[0], run[-1] + count - 1)):
+                if number in missing:
+                    place, parts = number, []
+                elif number != place + len(parts):
+                    continue
+                parts.append(self._piece(content, number, len(parts)))
+                if len(parts) == count:
+                    yield place, parts
+                    missing.remove(place)
+                    place, parts = 0, []
+            if missing:
+                raise self._damage(min(missing))
+
+    def _piece(self, content: object, row: int, number: int) -> Piece:
+        """Return the piece in a row; raise Damaged if it is not what was written."""
+        piece = read_piece(content) if isinstance(content, bytes) else None
+        if piece is None or piece.family != self._name or piece.number != number:
+            raise self._damage(row)
+        return piece
+
+    def _damage(self, place: int) -> Damaged:
+        return Damaged(f"row {place:,} of {self.family} is not what was written")
 
     # -- writing --------------------------------------------------------------------------------
 
     def insert(self, connection: sqlite3.Connection, answer: Answer) -> None:
         """Store an answer in a transaction; ``refresh`` finds it afterwards."""
-        insert(connection, self.family, list(answer.pieces(bytes.fromhex(self.family))))
+        insert(connection, self.family, list(answer.pieces(self._name)))
 
     def keep(self, answer: Answer) -> None:
         """Keep an answer that could not be stored in the memory of this process."""
-        self._keep(answer.pieces(bytes.fromhex(self.family)))
+        self._keep(answer.pieces(self._name))
 
     def _keep(self, pieces: Iterable[Piece]) -> None:
         with self.database.lock:
@@ -207,7 +242,7 @@ class VectorTable:
 
     def _take_loose(self, *, store: bool) -> None:
         """Take over intact vectors that a killed process or a damaged database left."""
-        loose = self.database.loose.pop(bytes.fromhex(self.family), [])
+        loose = self.database.loose.pop(self._name, [])
         missing = [parts for parts in loose if parts[0].mark not in self]
         if not missing:
             return
@@ -230,11 +265,10 @@ class VectorTable:
         if not path.exists():
             return
         journal = read_old_journal(path)
-        name = bytes.fromhex(self.family)
         self.database.read(self.follow, None)
         new: dict[bytes, list[Piece]] = {}
         for answer in journal.answers:
-            pieces = answer.pieces(name)
+            pieces = answer.pieces(self._name)
             while parts := list(islice(pieces, pieces_of(answer.vectors.shape[1]))):
                 if parts[0].mark not in self:
                     new[parts[0].mark] = parts
@@ -248,6 +282,29 @@ class VectorTable:
         with suppress(Unwritable):  # read again next time
             self.save()
             _remove_journal(path)
+
+
+def _copy(
+    parts: Sequence[Piece], rows: Sequence[int], vectors: np.ndarray, facts: np.ndarray
+) -> None:
+    """Copy a vector and its facts to the rows of its texts."""
+    values = parts[0].values if len(parts) == 1 else b"".join(part.values for part in parts)
+    for row in rows:
+        vectors[row] = np.frombuffer(values, "<f4")
+        facts[row] = text_facts(parts[0])
+
+
+def _runs(places: Sequence[int], gap: int) -> Iterator[Sequence[int]]:
+    """Yield the parts of sorted numbers between gaps that are larger than some number.
+
+    >>> list(_runs([1, 2, 5, 20], 3))
+    [[1, 2, 5], [20]]
+    """
+    begin = 0
+    for i in range(1, len(places) + 1):
+        if i == len(places) or places[i] - places[i - 1] > gap:
+            yield places[begin:i]
+            begin = i
 
 
 def _remove_journal(path: Path) -> None:

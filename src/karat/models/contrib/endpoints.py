@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -119,12 +120,18 @@ def _indexed(answer: Any) -> list[Any]:
 
 
 def _reported(answer: Any, headers: Mapping[str, str]) -> Any:
-    usage = answer.get("usage") or {}
+    usage = _mapping(answer, "usage")
     return usage.get("total_tokens") or usage.get("prompt_tokens")
 
 
 def _billed(answer: Any, headers: Mapping[str, str]) -> Any:
-    return ((answer.get("meta") or {}).get("billed_units") or {}).get("input_tokens")
+    return _mapping(_mapping(answer, "meta"), "billed_units").get("input_tokens")
+
+
+def _mapping(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a part of an answer; nothing if it is of another form."""
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _computed(answer: Any, headers: Mapping[str, str]) -> Any:
@@ -358,13 +365,18 @@ class EndpointEncoder(PackagedEncoder):
             delivered = table.read([marks[i] for i in filled]) if filled else None
             if delivered is not None or not filled:
                 break
-        rows = np.full((len(texts), table.width or 1), np.nan, np.float32)
-        if filled:
-            if delivered is None:
-                raise ContractError(f"{table.database.path} does not return what was stored in it.")
-            rows[filled] = delivered.vectors
+        if filled and delivered is None:
+            raise ContractError(f"{table.database.path} does not return what was stored in it.")
+        if delivered is not None:
             places = {mark: i for i, mark in enumerate(marks[j] for j in filled)}
-            account.use(delivered.at(list(places.values())), self.price_per_token)
+            distinct = len(places) == len(filled)
+            once = delivered if distinct else delivered.at(list(places.values()))
+            account.use(once, self.price_per_token)
+            if len(filled) == len(texts):
+                return delivered.vectors
+        rows = np.full((len(texts), table.width or 1), np.nan, np.float32)
+        if delivered is not None:
+            rows[filled] = delivered.vectors
         return rows
 
     def estimate(self, texts: Sequence[str], role: str | None = None) -> tuple[int, float]:
@@ -466,7 +478,7 @@ class _Batch:
     texts: list[str]
     truncated: bool = False
 
-    @property
+    @cached_property
     def size(self) -> int:
         return sum(map(_bytes, self.texts))
 
@@ -614,14 +626,14 @@ class Delivery:
                 return
             except _TooLarge as error:
                 message, truncates = str(error), False
-        raise self._refused_text(batch.texts[0], message)
-
-    def _refused_text(self, text: str, message: str) -> ContractError:
-        """Return the error of a text that is too long however short; remember it if all are."""
-        error = ContractError(
-            f"{self._where()} refuses the text {text[:60]!r} as too long, also the first "
-            f"hundredth of it: {message}"
+        first = batch.texts[0][:60]
+        raise self._refused_text(
+            f"the text {first!r} as too long, also the first hundredth of it: {message}"
         )
+
+    def _refused_text(self, what: str) -> ContractError:
+        """Return the error of refused texts; remember it if none was ever accepted."""
+        error = ContractError(f"{self._where()} refuses {what}")
         if not self.known.delivers:
             self.account.given_up[self.asked.family()] = error
         return error
@@ -781,15 +793,17 @@ class Delivery:
 
     def _finish(self, claim: Claim, outcome: Outcome) -> None:
         with self.lock:
-            if outcome.answer is not None:
-                self._check_width(outcome.answer.vectors.shape[1])
             name = self.asked.model or self.asked.url
             self.account.finish(claim, self.table, name, outcome)
             self.table.refresh()
             if outcome.answer is not None:
+                # another process may have got the first vectors meanwhile
+                self._check_width(outcome.answer.vectors.shape[1])
                 self.refusals, self.known.delivers = 0, True
                 self.delivered += len(outcome.answer.rows)
                 self.account.progress(self.delivered)
+        if outcome.answer is not None:
+            self.table.database.flush()
 
     def _check_width(self, width: int) -> None:
         if (known := self.table.width) is not None and width != known:
@@ -821,7 +835,10 @@ class Delivery:
             with self.lock:
                 self.refusals += 1
                 if self.refusals > REFUSALS:
-                    return self._refused_text(batch.texts[0], message)
+                    return self._refused_text(
+                        f"{REFUSALS} requests in a row as too large, the last one with "
+                        f"{batch.texts[0][:60]!r}: {message}"
+                    )
             return _TooLarge(message)
         if 300 <= status < 400:
             where = self._safe(response.headers.get("location", ""))[:MESSAGE_LENGTH]
