@@ -173,7 +173,10 @@ def test_an_interval_of_a_task_contains_0_unless_a_model_is_better(tmp_path, tas
     for _ in range(15):
         lead = rng.normal(0, 0.03, tasks)
         scores = {
-            f"t{t}": {"a": 0.7 + lead[t] + rng.normal(0, 0.02, 5), "b": 0.7 + rng.normal(0, 0.02, 5)}
+            f"t{t}": {
+                "a": 0.7 + lead[t] + rng.normal(0, 0.02, 5),
+                "b": 0.7 + rng.normal(0, 0.02, 5),
+            }
             for t in range(tasks)
         }
         table = score_table(scores)

@@ -75,6 +75,24 @@ def test_a_better_rank_on_few_tasks_is_no_headline_but_is_said():
     assert "enough" not in text_of(verdict(steady()), "answer")
 
 
+def test_what_the_common_tasks_show_about_a_model_on_few_tasks_is_said():
+    rng = np.random.default_rng(0)
+    means = {"a": 0.8, "b": 0.7, "new": 0.95}
+    scores = {
+        f"t{t}": {
+            m: mean + rng.normal(0, 0.01, 5) for m, mean in means.items() if m != "new" or t < 4
+        }
+        for t in range(8)
+    }
+    table = score_table(scores)
+    board = leaderboard(table, columns=["difference"])
+    (found,) = make_verdict(board, find_evidence(table))
+    row = board.loc["new"]
+    ends = (row["difference"], row["difference_low"], row["difference_high"])
+    said = "on these it is better than a ({:+.3f}, {:+.3f} to {:+.3f}).".format(*ends)
+    assert said in found["weak"][0] and row["difference_low"] > 0.1
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_margin_and_picture_say_what_the_letters_say(seed):
     rng = np.random.default_rng(seed)

@@ -588,7 +588,7 @@ def _weak(case: _Case) -> list[str]:
         rank, tasks = fixed(float(case.board.at[name, "rank"]), 2), case.ranks.loc[name].count()
         found.append(
             f"{short(name)} has a better mean rank, {rank}, but on {tasks} of "
-            f"{count(len(case.tasks), 'task')} only."
+            f"{count(len(case.tasks), 'task')} only{_on_common_tasks(case, name)}."
         )
     if case.ranked[0] in UNINFORMED:
         found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
@@ -602,6 +602,17 @@ def _weak(case: _Case) -> list[str]:
     more = len(found) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
     return [*found[:MAX_WEAK], *rest]
+
+
+def _on_common_tasks(case: _Case, name: str) -> str:
+    """Return what the tasks that a model shares with the leader show; empty if not tested."""
+    row = next((row for row in case.these_tasks.get("models", ()) if row["model"] == name), None)
+    if row is None or np.isnan(row["p"]):
+        return ""
+    said = {BETTER: "it is better than", WORSE: "it is worse than"}
+    what = said.get(row["verdict"], "no difference is shown to")
+    ends = f"{signed(row['difference'])}, {signed(row['low'])} to {signed(row['high'])}"
+    return f"; on these {what} {short(case.ranked[0])} ({ends})"
 
 
 def _relevant(case: _Case) -> Iterator[Finding]:

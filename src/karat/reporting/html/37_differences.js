@@ -53,6 +53,7 @@
 
   /** Return what is shown about a model against the first one. */
   function wordOf({ verdict, tasks }, { margin, tasks: all } = found()) {
+    if (verdict === "not tested" && !margin) return `on ${Karat.count(tasks, "task")} only`;
     const words = { open: "cannot tell", same: `same within ${margin}`, equal: "equal scores" };
     const fewer = verdict !== "reference" && tasks < all.length;
     return `${words[verdict] ?? verdict}${fewer ? `, ${Karat.count(tasks, "task")}` : ""}`;
