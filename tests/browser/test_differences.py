@@ -136,7 +136,8 @@ def test_six_tasks_or_more_show_the_mean_ranks_that_the_letters_are_about(
         assert (other["verdict"], other["tasks"]) == (row["verdict"], row["tasks"])
     browser.click(".differences summary")
     (head,) = browser.texts(".differences thead tr")
-    assert "mean rank [95 %]" in head and "mean gain on these 8 tasks [95 %]" in head
+    assert "rank [95 %]" in head and "gain [95 %]" in head
+    assert "mean gain on these 8 tasks alone" in browser.texts(".differences details")[0]
     assert not browser.console_messages()
 
 

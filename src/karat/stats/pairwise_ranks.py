@@ -99,8 +99,8 @@ def rank_differences(ranks: np.ndarray, first: int) -> RankDifferences:
     with fewer than two common tasks.
 
     >>> found = rank_differences(np.array([[1.0, 1, 1, 2], [2.0, 2, 2, 1]]), 0)
-    >>> found.value[1], found.error[1], found.tasks[1]  # mean of 1, 1, 1, -1; √(3 / (4 · 3))
-    (0.5, 0.5, 4)
+    >>> found.value.tolist(), found.error.tolist()  # mean of 1, 1, 1, -1; √(3 / (4 · 3))
+    ([0.0, 0.5], [0.0, 0.5])
     """
     ranks = np.asarray(ranks, dtype=float)
     there = ~np.isnan(ranks)

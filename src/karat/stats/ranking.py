@@ -122,7 +122,8 @@ def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 class RankLeads:
     """By how much the rank of one model is better than that of each, with 95 % intervals and p.
 
-    ``tasks`` are the common tasks. Interval and p are NaN where the two are not tested.
+    ``tasks`` are the common tasks. Interval and p are NaN where the two are not tested; the model
+    itself has no interval.
     """
 
     value: np.ndarray
@@ -153,7 +154,7 @@ def rank_leads(ranks: np.ndarray, first: int) -> RankLeads:
         error = np.sqrt(((tasks - 1) * found.error**2 + random / tasks) / tasks)
         half = scipy.special.stdtrit(tasks - 1, 1 - ALPHA / 2 / tested) * error
     half = agreeing(found.value, half, p[first])
-    half[np.isnan(p[first])] = np.nan
+    half[np.isnan(p[first])] = half[first] = np.nan
     return RankLeads(found.value, found.value - half, found.value + half, p[first], found.tasks)
 
 

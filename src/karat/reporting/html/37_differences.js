@@ -12,6 +12,8 @@
   /** the axis of mean ranks reaches at least twice as far on either side */
   const LEAST_RANK = 0.25;
   const NUMBERS = 172;
+  /** characters and size of a name */
+  const [LONGEST, NAME_SIZE] = [22, 14];
 
   const several = (facts) => (facts?.models?.length > 1 ? facts : null);
 
@@ -59,6 +61,13 @@
     return `${words[verdict] ?? verdict}${fewer ? `, ${Karat.count(tasks, "task")}` : ""}`;
   }
 
+  /** Return a name that is cut to a width. */
+  function fitted(name, width) {
+    let length = LONGEST;
+    while (length > 6 && Karat.width(Karat.short(name, length), NAME_SIZE) > width) length -= 1;
+    return Karat.short(name, length);
+  }
+
   /** Return the ends of the axis, and which models are off it. */
   function scaleOf({ models, margin }, ends) {
     const known = models.filter(({ low }) => low !== null);
@@ -67,8 +76,9 @@
     const least = 2 * (margin ?? LEAST_RANK);
     const reach = margin && close.length ? FAR * Math.max(1.25 * least, ...close) : Infinity;
     const inside = known.filter(({ difference }) => difference >= -reach);
-    const from = Math.min(-least, ...inside.map(({ low }) => low));
-    const to = Math.max(least, ...inside.map(({ high }) => high));
+    const points = models.flatMap(({ difference, low }) => (low === null ? (difference ?? []) : []));
+    const from = Math.min(-least, ...inside.map(({ low }) => low), ...points);
+    const to = Math.max(least, ...inside.map(({ high }) => high), ...points);
     const air = (to - from) * 0.05;
     const x = Karat.linear([from - air, to + air], ends);
     return { x, off: ({ difference }) => difference < -reach };
@@ -99,7 +109,7 @@
     const group = svg("g", { "data-tip": row.verdict === "reference" ? null : tipOf(row) });
     const ground = { x: 0, y, width, height: ROW };
     group.append(svg("rect", { class: row.verdict === "reference" ? "picked" : "unpicked", ...ground }));
-    const name = Karat.short(nameOf(row.model), 22);
+    const name = fitted(nameOf(row.model), left - 12);
     group.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
     const { margin } = found();
     if (margin)
@@ -134,7 +144,7 @@
     const facts = found();
     if (!facts) return el("div");
     const names = facts.models.flatMap((row) => [
-      Karat.width(Karat.short(nameOf(row.model), 22), 14),
+      Karat.width(Karat.short(nameOf(row.model), LONGEST), NAME_SIZE),
       Karat.width(wordOf(row)),
     ]);
     const left = Math.min(width * 0.4, Math.max(...names) + 18);
@@ -164,7 +174,7 @@
   function rankColumns(facts) {
     if (!facts) return [];
     return [
-      ["mean rank [95 %]", (row) => written(row, facts)],
+      ["rank [95 %]", (row) => written(row, facts)],
       ["p, all pairs", (row) => (row.p === null ? "–" : Karat.p(row.p))],
       ["verdict", (row) => wordOf(row, facts)],
     ];
@@ -175,7 +185,7 @@
     if (!facts) return [];
     const rows = new Map(facts.models.map((row) => [row.model, row]));
     const tasks = [...new Set(facts.models.flatMap(({ by_task }) => by_task.map(({ task }) => task)))];
-    const what = overTasks() ? `mean gain on these ${facts.tasks.length} tasks` : "difference";
+    const what = overTasks() ? "gain" : "difference";
     const of = (text) => (row) => (rows.has(row.model) ? text(rows.get(row.model)) : "–");
     const onTask = (t) => (row) => {
       const on = row.by_task.find(({ task }) => task === t);
@@ -195,7 +205,9 @@
     const columns = [...rankColumns(overTasks()), ...taskColumns(onThese())];
     const lines = rows.map((row) => [nameOf(row.model), ...columns.map(([, text]) => text(row))]);
     const head = ["model", ...columns.map(([name]) => name)];
-    const table = Karat.plainTable("Differences to the first model", head, lines);
+    const gains = `mean gain on these ${onThese()?.tasks.length} tasks alone`;
+    const both = overTasks() && onThese() ? `: of mean ranks, and ${gains}` : "";
+    const table = Karat.plainTable(`Differences to the first model${both}`, head, lines);
     const what = overTasks() ? "Numbers, also of these tasks alone" : "Numbers, also of each task";
     return el("details", { class: "numbers" }, el("summary", { text: what }), table);
   }
