@@ -3,9 +3,10 @@
 Scores are a model's skill, an effect of the task on the model, and the noise of folds that share
 training rows; 8 % of the cells are missing. The truth is what the same generator gives on 20,000
 tasks with the same number of folds and without missing cells: expected ranks among all models, and
-Bradley–Terry strengths. ``--missing`` makes the tables about models that take different tasks.
+Bradley–Terry strengths. ``--missing`` makes the tables about models that take different tasks,
+``--leads`` that of the differences of the first model's rank to those of the others.
 
-    python benchmarks/calibration.py [--runs N] [--quick] [--missing]
+    python benchmarks/calibration.py [--runs N] [--quick] [--missing | --leads]
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from karat.stats.ranking import (
     elo,
     rank_bounds,
     rank_intervals,
+    rank_leads,
     step_down,
     top_set,
 )
@@ -330,6 +332,44 @@ def _covered(setting: Setting, tasks: int, share: float, runs: int) -> float:
     return covered / shown
 
 
+def leading(runs: int, sizes: tuple[tuple[int, ...], tuple[int, ...]]) -> pd.DataFrame:
+    """Return how often the differences of the first model's rank to those of others are right.
+
+    *One*: an interval holds the difference of expected ranks; *all*: those of a leaderboard do;
+    *false*: a model that is as good as the first one, or better, counts as worse.
+    """
+    rows = []
+    for models in sizes[0]:
+        for tasks in sizes[1]:
+            made = pd.DataFrame([_leads(one, tasks, runs) for one in settings(models)])
+            row = {"models": models, "tasks": tasks}
+            row |= {name: _with(made[name], min) for name in ("one", "all")}
+            rows.append({**row, "false": _with(made["false"], max)})
+            print(f"{models} models, {tasks} tasks", flush=True)
+    return pd.DataFrame(rows)
+
+
+def _leads(setting: Setting, tasks: int, runs: int) -> dict[str, float]:
+    expected, _ = setting.truth()
+    rng = np.random.default_rng([1, tasks, setting.models, setting.folds])
+    rows = []
+    for _ in range(runs):
+        ranks = setting.ranks(rng, tasks)
+        enough = (~np.isnan(ranks)).sum(axis=1) >= min(tasks, 6)
+        mean = np.where(enough, mean_ranks(ranks), np.nan)
+        if np.isnan(mean).all():
+            continue
+        first = int(np.nanargmin(mean))
+        found, true = rank_leads(ranks, first), expected - expected[first]
+        tested = ~np.isnan(found.low)
+        tested[first] = False
+        held = (found.low <= true) & (true <= found.high)
+        wrong = tested & (found.p < LEVEL) & (found.value > 0) & (true <= 0)
+        if tested.any():
+            rows.append((held[tested].mean(), held[tested].all(), wrong.any()))
+    return dict(zip(("one", "all", "false"), np.mean(rows, axis=0), strict=True))
+
+
 def to_markdown(table: pd.DataFrame) -> str:
     lines = [list(map(str, table.columns)), ["---"] * len(table.columns)]
     lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
@@ -343,6 +383,9 @@ def main() -> None:
     parser.add_argument(
         "--missing", action="store_true", help="only models that take different tasks"
     )
+    parser.add_argument(
+        "--leads", action="store_true", help="only differences to the first model's rank"
+    )
     given = parser.parse_args()
     runs = min(given.runs, 10) if given.quick else given.runs
     if given.missing:
@@ -350,6 +393,9 @@ def main() -> None:
         print(*map(to_markdown, tables), sep="\n\n")
         return
     sizes = ((3, 10), (6, 20)) if given.quick else (MODELS, TASKS)
+    if given.leads:
+        print(to_markdown(leading(runs, sizes)))
+        return
     table = over_tasks(runs, sizes)
     print(to_markdown(table), to_markdown(one_task(10 * runs, sizes[0])), sep="\n\n")
 

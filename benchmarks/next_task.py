@@ -149,6 +149,26 @@ def _narrowest(width: np.ndarray, width_of_all: np.ndarray) -> list[float]:
     return [float(np.nanmax(1 - width / width_of_all))]
 
 
+def explained(found: Collection, draws: int) -> None:
+    """Print how much of the variance of ranks kind and size explain on a task left out.
+
+    If this is the part r and ranks vary alike everywhere, their spread is smaller by 1 - √(1 - r).
+    """
+    del draws
+    facts = next((facts for *_, facts in alike_tasks(found.kinds, found.sizes)), None)
+    if facts is None:
+        return
+    known = np.column_stack([np.ones(len(found.whole)), facts[found.whole]])
+    penalty = np.diag([1e-9, *[2.0] * facts.shape[1]])
+    fit = known @ np.linalg.solve(known.T @ known + penalty, known.T)
+    ranks = found.ranks[:, found.whole]
+    left_out = (ranks - ranks @ fit.T) / (1 - np.diag(fit))
+    means = (ranks - ranks.mean(axis=1, keepdims=True)) * ranks.shape[1] / (ranks.shape[1] - 1)
+    part = 1 - (left_out**2).sum(axis=1) / (means**2).sum(axis=1)
+    numbers = f"mean {part.mean():.3f}, least {part.min():.3f}, most {part.max():.3f}"
+    print(f"variance of ranks that kind and size explain, by model: {numbers}\n")
+
+
 def skipping(found: Collection, draws: int) -> None:
     """Print the coverage of the rank among all models if models skip tasks at random."""
     rows, complete = [], found.ranks[:, found.whole]
@@ -184,7 +204,7 @@ def main() -> None:
     found = read(given.files)
     models, tasks = found.ranks.shape
     print(f"{models} models, {tasks} tasks, {len(found.whole)} of them taken by all", end="\n\n")
-    for part in (coverage, narrowing, skipping):
+    for part in (coverage, narrowing, explained, skipping):
         part(found, given.draws)
 
 

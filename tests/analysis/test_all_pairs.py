@@ -89,6 +89,8 @@ def test_too_few_tasks_are_not_tested():
     assert found.cliques == [] and set(found.many.letters) == {""}
     assert found.why.startswith("too few tasks") and "not differ" not in found.sentence
     assert found.to_dict()["not_tested"] and found.to_dict()["procedure"] == ""
+    wilcoxon = compare_pairs(table(4, 5), test="wilcoxon")
+    assert "needs 6" in wilcoxon.why and "without --test wilcoxon" in wilcoxon.sentence
 
 
 def test_cliques_and_the_sentence():

@@ -167,6 +167,47 @@ def test_the_mean_over_two_to_five_tasks_is_that_of_the_leaderboard():
     assert np.isnan(alone.overall.p)
 
 
+@pytest.mark.parametrize("tasks", [2, 3, 5, 6, 9])
+def test_an_interval_of_a_task_contains_0_unless_a_model_is_better(tmp_path, tasks):
+    rng, better = np.random.default_rng(tasks), 0
+    for _ in range(15):
+        lead = rng.normal(0, 0.03, tasks)
+        scores = {
+            f"t{t}": {
+                "a": 0.7 + lead[t] + rng.normal(0, 0.02, 5),
+                "b": 0.7 + rng.normal(0, 0.02, 5),
+            }
+            for t in range(tasks)
+        }
+        table = score_table(scores)
+        rows = compare(table, "a", "b").tasks
+        apart = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)
+        assert (apart == (rows["better"] != "")).all()
+        better += int(apart.sum())
+        if tasks > 5:
+            continue
+        # with fewer than six tasks, the leaderboard of the two says the same of every task
+        these = karat.leaderboard(table).attrs["these_tasks"]
+        on_board = {
+            on["task"]: (on["p"], on["verdict"]) for row in these["models"] for on in row["by_task"]
+        }
+        for row in rows.itertuples():
+            p, said = on_board[row.task]
+            assert row.p_holm == pytest.approx(p, rel=1e-3)  # of scores with six digits
+            assert (said == "open") == (row.better == "")
+    assert better
+
+
+def test_a_note_says_that_other_models_are_left_out_of_the_correction(tmp_path):
+    scores = {"t": {"a": [0.9, 0.8], "b": [0.7, 0.75], "c": [0.1, 0.2]}}
+    table = score_table(scores)
+    assert any("these two models alone" in note for note in compare(table, "a", "b").notes)
+    pair = table[table["model"] != "c"]
+    assert not any("alone" in note for note in compare(pair, "a", "b").notes)
+    runs = write_two(tmp_path, {"t": [0.9, 0.8]}, {"t": [0.7, 0.75]})
+    assert not any("alone" in note for note in compare(runs, "one", "other").notes)
+
+
 def test_swapping_sides_mirrors_everything(tmp_path):
     first = {"a": [0.9, 0.8], "rmse": [3.0, 4.0], "b": [0.5, 0.7], "c": [0.61, 0.6]}
     second = {"a": [0.7, 0.75], "rmse": [4.0, 4.5], "b": [0.6, 0.7], "c": [0.6, 0.6]}

@@ -79,6 +79,10 @@ def test_a_difference_on_a_task_also_needs_the_test_of_the_task():
     assert find(test, test).verdict_on(0, 0, 1) == "better"
     assert find(unsure, unsure).verdict_on(0, 0, 1) == "open"  # 0.03 twice
     assert find(unsure, unsure).p_each[0, 0, 1] == pytest.approx(0.06)
+    # the interval is that of the verdict
+    for found, apart in ((find(test, test), True), (find(unsure, unsure), False)):
+        low, high = (ends[0, 0, 1] for ends in found.bounds_each)
+        assert (low > 0 or high < 0) == apart and low < 0.5 < high
 
 
 def test_equal_scores_are_equal_and_never_better():

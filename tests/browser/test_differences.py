@@ -102,6 +102,60 @@ def test_a_selection_of_tasks_shows_what_python_says_of_them(
     assert not browser.console_messages()
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_six_tasks_or_more_show_the_mean_ranks_that_the_letters_are_about(
+    browser, write_page, tmp_path, complete
+):
+    rng = np.random.default_rng(4)
+    skill = {"a": 0.80, "b": 0.79, "c": 0.78, "d": 0.6}
+    scores = {
+        f"t{t}": {
+            name: mean + rng.normal(0, 0.02) + rng.normal(0, 0.01, 3)
+            for name, mean in skill.items()
+            if complete or name in "ab" or t != 3
+        }
+        for t in range(10)
+    }
+    table, tasks = score_table(scores), [0, 1, 2, 3, 4, 6, 7, 8]
+    whole = make_bundle(table)
+    browser.open(write_page(whole, tmp_path / "many.html"))
+    assert browser.texts("#figure-answer .margin") == []
+    title = browser.run("return document.querySelector('.differences').innerText")
+    assert "Difference of mean ranks to" in title
+    browser.run("Karat.choose(arguments[0])", tasks)
+    browser.until("return Karat.ranking.ready")
+    part = make_bundle(table[table["task"].isin([f"t{t}" for t in tasks])])
+    names = [model["name"] for model in whole["models"]]
+    shown = {row["model"]: row for row in browser.run("return Karat.ranking.overTasks.models")}
+    for row in part["verdict"][0]["over_tasks"]["models"]:
+        other = shown[names.index(part["models"][row["model"]]["name"])]
+        numbers = [[x[key] for key in ("difference", "low", "high", "p")] for x in (row, other)]
+        expected, found = np.array(numbers, dtype=float)
+        if row["verdict"] != "reference":
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        assert (other["verdict"], other["tasks"]) == (row["verdict"], row["tasks"])
+    browser.click(".differences summary")
+    (head,) = browser.texts(".differences thead tr")
+    assert "rank [95 %]" in head and "gain [95 %]" in head
+    assert "mean gain on these 8 tasks alone" in browser.texts(".differences details")[0]
+    assert not browser.console_messages()
+
+
+def test_two_models_on_a_few_tasks_have_the_p_of_compare(browser, table, write_page, tmp_path):
+    few = table[table["task"].isin(["t0", "t1", "t3"])]
+    bundle = make_bundle(few)
+    browser.open(write_page(bundle, tmp_path / "few.html"))
+    names = [model["name"] for model in bundle["models"]]
+    keys = [names.index(name) for name in ("a", "d")]
+    script = "const [a, b] = arguments[0].map((m) => Karat.keyOf(Karat.data.models, m));"
+    browser.run(f"{script} Karat.set({{a, b}})", keys)
+    rows = compare(few, "a", "d").tasks.set_index("task")["p_holm"]
+    texts = browser.texts("#compare table:first-of-type tbody tr")
+    for task, p in rows.dropna().items():
+        (text,) = [text for text in texts if text.startswith(task)]
+        assert ("< 0.001" if p < 0.001 else f"{p:.3f}") in text
+
+
 def test_a_selection_without_tests_names_the_command_that_makes_them(shown):
     shown.run("Karat.set({common: '1'})")
     shown.until("return Karat.ranking.ready")

@@ -12,7 +12,7 @@ from karat.stats.pairwise_ranks import (
     comparable_models,
     mean_ranks,
     pairwise_ranks,
-    rank_difference,
+    rank_differences,
 )
 from karat.stats.ranking import rank_intervals, rank_models
 
@@ -124,20 +124,21 @@ def test_the_variance_of_complete_data_needs_no_pairs(scores):
 
 def test_a_difference_of_complete_ranks_is_that_of_paired_tasks():
     ranks = ranked(np.random.default_rng(1).normal(size=(5, 9)))
-    found, paired = rank_difference(ranks, 1, 3), corrected_t(ranks[3] - ranks[1], 0.0)
-    assert (found.value, found.tasks) == (pytest.approx(paired.mean), 9)
-    half = scipy.special.stdtrit(8, 0.975) * found.error
-    assert found.value + half == pytest.approx(float(paired.high))
+    found, paired = rank_differences(ranks, 1), corrected_t(ranks[3] - ranks[1], 0.0)
+    assert (found.value[3], found.tasks[3]) == (pytest.approx(paired.mean), 9)
+    half = scipy.special.stdtrit(8, 0.975) * found.error[3]
+    assert found.value[3] + half == pytest.approx(float(paired.high))
+    assert (found.value[1], found.error[1], found.models) == (0.0, 0.0, 5)
 
 
 def test_a_difference_is_that_of_the_ranks_also_with_missing_cells():
     scores = np.random.default_rng(2).normal(size=(5, 9))
     scores[1, :4] = scores[3, 5] = NAN
     ranks = ranked(scores)
-    found, mean = rank_difference(ranks, 1, 3), mean_ranks(ranks)
-    assert found.value == mean[3] - mean[1] and found.tasks == 4 and found.error > 0
+    found, mean = rank_differences(ranks, 1), mean_ranks(ranks)
+    assert found.value[3] == mean[3] - mean[1] and found.tasks[3] == 4 and found.error[3] > 0
     scores[1, 4:] = NAN
-    assert np.isnan(rank_difference(ranked(scores), 1, 3).value)
+    assert np.isnan(rank_differences(ranked(scores), 1).value[3])
 
 
 # -- simulations with known truth -------------------------------------------------------------

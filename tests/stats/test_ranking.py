@@ -26,6 +26,7 @@ from karat.stats.ranking import (
     rank_bounds,
     rank_each,
     rank_intervals,
+    rank_leads,
     rank_models,
     ranked_on_few,
     sign_patterns,
@@ -321,6 +322,41 @@ def test_a_constant_difference_is_found_with_enough_tasks():
     assert (ranks[20] - ranks[0] == 1).all()
     p = step_down(ranks)
     assert p[0, 20] < 0.001 and (p[1:20, 1:20] >= 0.05).all()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_a_lead_in_ranks_agrees_with_the_letters(missing):
+    rng = np.random.default_rng(7)
+    separated = set()
+    for _ in range(10):
+        scores = rng.normal(size=(5, 9)) + np.array([1.0, 0.9, 0.5, 0.0, -1.0])[:, None]
+        takes = rng.random(scores.shape) >= missing
+        takes[0] = True
+        each = rank_each(list(scores.T[:, :, None]), takes)
+        found, p = rank_leads(each, 0), step_down(each)[0]
+        mean = rank_intervals(each)[0]
+        np.testing.assert_allclose(found.value, mean - mean[0])
+        assert np.isnan(found.low[0]) and np.array_equal(found.p, p, equal_nan=True)
+        tested = np.flatnonzero(~np.isnan(found.low))
+        apart = (found.low > 0) | (found.high < 0)
+        assert np.array_equal(apart[tested], p[tested] < 0.05)
+        separated |= set(apart[tested].tolist())
+        assert np.isnan(found.low[np.isnan(p)]).all()
+    assert separated == {True, False}
+
+
+def test_leads_of_a_leaderboard_hold_together():
+    rng, skill, held = np.random.default_rng(8), np.array([0.6, 0.3, 0.0, 0.0]), []
+    scores = rng.normal(size=(4, 20_000)) + skill[:, None]
+    expected = (5 - rankdata(scores, axis=0)).mean(axis=1)
+    for _ in range(150):
+        scores = rng.normal(size=(4, 12)) + skill[:, None]
+        each = 5 - rankdata(scores, axis=0)
+        first = int(each.mean(axis=1).argmin())
+        found, truth = rank_leads(each, first), expected - expected[first]
+        others = np.arange(4) != first
+        held.append(((found.low <= truth) & (truth <= found.high))[others].all())
+    assert np.mean(held) >= 0.93
 
 
 def test_the_order_of_models_changes_no_p():

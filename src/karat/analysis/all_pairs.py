@@ -47,8 +47,14 @@ from karat.stats.ranking import FEWEST_TASKS, letters_of, rank_each, ranked_on_f
 
 #: tests over tasks mean nothing for fewer of them
 FEWEST_BLOCKS = 2
-#: tests of all pairs, and their names
+#: why a test over tasks was not made
 TOO_FEW = "too few tasks"
+NEEDS_MORE = {
+    "max-t": TOO_FEW,
+    "wilcoxon": f"{TOO_FEW} for Wilcoxon's test, which needs {FEWEST_TASKS}; without --test "
+    "wilcoxon, two to five tasks are tested on their items and folds",
+}
+#: tests of all pairs, and their names
 TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
 COLUMNS = (
     *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
@@ -261,7 +267,7 @@ def separate(
     else:
         p = step_down(rank_tasks(values) if ranks is None else ranks)
     tested = (~np.isnan(p) & ~np.eye(len(p), dtype=bool)).any()
-    return Separation(p, TESTS[test]) if tested else Separation(p, why=TOO_FEW)
+    return Separation(p, TESTS[test]) if tested else Separation(p, why=NEEDS_MORE[test])
 
 
 def _wilcoxon_holm(table: np.ndarray) -> np.ndarray:

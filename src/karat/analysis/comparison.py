@@ -76,6 +76,7 @@ from karat.stats.paired_tests import (
     CONFIDENCE,
     EQUAL,
     Corrected,
+    agreeing,
     check_rope,
     cohens_d,
     corrected_t,
@@ -124,12 +125,21 @@ class Paired:
 
 @dataclass(frozen=True)
 class Pairing:
-    """The names of two models, their tasks, and notes on what was left out."""
+    """The names of two models, their tasks, and notes on what was left out.
+
+    ``models`` is the number of models among which the two were found by their names.
+    """
 
     first: str
     second: str
     tasks: list[Paired]
     notes: list[str]
+    models: int = 2
+
+    @property
+    def compared(self) -> list[int]:
+        """The places of the tasks on which both have a score."""
+        return [place for place, paired in enumerate(self.tasks) if paired.compared]
 
 
 def pair(
@@ -144,8 +154,8 @@ def pair(
             raise DefinitionError(f'on="{on}" needs run folders: a table has no predictions.')
         return _of_table(runs, str(first), str(second), metric)
     notes: list[str] = []
-    sides = find_two(runs, first, second, notes, pool)
-    return _RunPairing(sides, metric, on, notes).done()
+    sides, models = find_two(runs, first, second, notes, pool)
+    return replace(_RunPairing(sides, metric, on, notes).done(), models=models)
 
 
 def pair_with(
@@ -220,7 +230,7 @@ def _of_table(table: Any, first: str, second: str, metric: str | None) -> Pairin
         both = cells.folds[t][places] * (1 if cells.higher[t] else -1)
         states = (str(cells.states[places[0], t]), str(cells.states[places[1], t]))
         found.append(_paired(task, chosen[task], cells.higher[t], both, ratios[t], states))
-    return Pairing(first, second, found, notes)
+    return Pairing(first, second, found, notes, len(given.models))
 
 
 def _paired(
@@ -380,6 +390,11 @@ ONE_FOLD, NO_SPREAD = "one fold", "no spread over folds"
 ON_ITEMS = (
     "Tests on items hold for the models as fitted, on new items of this kind; with --seeds 3 they "
     "would include the noise of training."
+)
+#: where there are other models as well
+TWO_ALONE = (
+    "p and intervals are those of these two models alone; karat leaderboard corrects for all pairs "
+    "of the models."
 )
 OVER_FITS = "Tests over folds or seeds hold for the learners: they include the noise of training."
 COLUMNS = (
@@ -574,20 +589,24 @@ def compare(
         raise DataError(f"{found.first} and {found.second} have no task.")
     tests, reasons = _item_tests(found, on)
     notes = [*found.notes, *_left_out(found, tests), *reasons]
-    table = _table(found, rope, tests)
+    these = _test_these_tasks(found, tests)
+    table = _table(found, rope, tests, these)
     claims = set(table.loc[table["p"].notna(), "claim"])
     notes += [ON_ITEMS] * (AS_FITTED in claims) + [OVER_FITS] * (LEARNERS in claims)
     notes += unit_notes(
         {found.tasks[t].task: (e.clusters, e.items) for t, e in tests.items()}, cluster or ""
     )
-    overall = _overall(table, rope, test, _test_these_tasks(found, tests))
+    notes += [TWO_ALONE] * (found.models > 2)
+    overall = _overall(table, rope, test, these)
     return Comparison(found.first, found.second, table, overall, rope, notes)
 
 
 # -- task by task ---------------------------------------------------------------------------
 
 
-def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.DataFrame:
+def _table(
+    found: Pairing, rope: float, by_items: dict[int, ItemTest], these: TheseTasks | None
+) -> pd.DataFrame:
     tasks = found.tasks
     longest = max(1, *(len(p.first) for p in tasks))
     apart = np.full((len(tasks), longest), np.nan)
@@ -601,17 +620,17 @@ def _table(found: Pairing, rope: float, by_items: dict[int, ItemTest]) -> pd.Dat
     unit = _units(values, relative, [p.higher for p in tasks])
     chances = correlated_t(apart / unit[:, None], ratio, rope)
     decided = _deciding_tests(tested, by_items)
-    p, low, high, names = (decided[name] for name in ("p", "low", "high", "test"))
-    why = [_why(folds) if not name else "" for name, folds in zip(names, tested.folds, strict=True)]
-    corrected = holm(p)
+    corrected, low, high = (
+        _corrected(decided) if these is None else _of_these(these, found.compared, unit)
+    )
     same = subtract(values[:, 0], values[:, 1]) == 0
     gain = np.where(same, 0.0, tested.mean / unit)
     better = np.where(gain > 0, found.first, found.second).astype(object)
     better[~(corrected < ALPHA) | (gain == 0)] = ""
     columns = (
         *([p.task for p in tasks], [p.metric for p in tasks], [p.higher for p in tasks]),
-        *(values[:, 0], values[:, 1], tested.mean, low, high, p, corrected, better, names, why),
-        *(tested.p, tested.folds, decided["p_items"], decided["items"]),
+        *(values[:, 0], values[:, 1], tested.mean, low, high, decided["p"], corrected, better),
+        *(decided[name] for name in ("test", "why", "p_folds", "folds", "p_items", "items")),
         *(decided["clusters"], decided["claim"]),
         *(gain, relative, chances.better, chances.equal, chances.worse),
         cohens_d(apart / unit[:, None]),
@@ -630,15 +649,50 @@ def _units(values: np.ndarray, relative: Sequence[bool], higher: Sequence[bool])
 def _deciding_tests(tested: Corrected, by_items: Mapping[int, ItemTest]) -> pd.DataFrame:
     """Return p, interval and name of each task's test, and what it is about."""
     table = pd.DataFrame({"p": tested.p, "low": tested.low, "high": tested.high})
+    table["freedom"] = tested.folds - 1.0
     over_folds = table["p"].notna()
     table["test"] = np.where(over_folds, CORRECTED, "")
     table["p_items"], table["items"], table["clusters"] = np.nan, 0, 0
     table["claim"] = np.where(over_folds, LEARNERS, "")
     for t, test in by_items.items():
-        row = {name: getattr(test, name) for name in table if name != "p_items"}
+        row = {name: getattr(test, name) for name in table if name not in ("p_items", "freedom")}
+        row |= {"p_items": test.p, "freedom": test.difference.freedom}
         table.loc[t, list(row)] = list(row.values())
-        table.loc[t, "p_items"] = test.p
+    table["p_folds"], table["folds"] = tested.p, tested.folds
+    tests = zip(table["test"], tested.folds, strict=True)
+    table["why"] = ["" if test else _why(folds) for test, folds in tests]
     return table
+
+
+def _corrected(decided: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return p of each task, corrected for all tasks (Holm), and intervals that agree with it.
+
+    The intervals hold for all tasks together: those of Bonferroni, which contain 0 if and only if
+    the corrected p is at least 0.05.
+    """
+    corrected = holm(decided["p"])
+    low, high, freedom = (decided[name].to_numpy(float) for name in ("low", "high", "freedom"))
+    statements = max(int(decided["p"].notna().sum()), 1)
+    ends = [1 - (1 - CONFIDENCE) / 2 / number for number in (1, statements)]
+    with np.errstate(invalid="ignore"):
+        one, all_together = (scipy.special.stdtrit(freedom, end) for end in ends)
+        middle, half = (low + high) / 2, (high - low) / 2 * (all_together / one)
+    half = agreeing(middle, half, corrected)
+    return corrected, middle - half, middle + half
+
+
+def _of_these(
+    these: TheseTasks, compared: Sequence[int], unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return p and intervals of two to five tasks as the leaderboard has them; see ``_corrected``.
+
+    ``compared`` are the places of these tasks, ``unit`` is that of each task's gain.
+    """
+    numbers = np.full((3, len(unit)), np.nan)
+    numbers[:, compared] = [table[:, 0, 1] for table in (these.p_each, *these.bounds_each)]
+    p, low, high = numbers
+    ends = np.sort([low * unit, high * unit], axis=0)
+    return p, ends[0], ends[1]
 
 
 def _why(folds: int) -> str:
@@ -669,7 +723,7 @@ def _item_tests(found: Pairing, on: str) -> tuple[dict[int, ItemTest], list[str]
 
 def _test_these_tasks(found: Pairing, by_items: Mapping[int, ItemTest]) -> TheseTasks | None:
     """Return what two to five tasks show, as the leaderboard has it; None with fewer or more."""
-    compared = [t for t, paired in enumerate(found.tasks) if paired.compared]
+    compared = found.compared
     if not 1 < len(compared) < FEWEST:
         return None
     tests = [_task_separation(found.tasks[t], by_items.get(t)) for t in compared]

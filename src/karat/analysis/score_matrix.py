@@ -47,8 +47,17 @@ class RankedScores:
 
     def by_name(self) -> RankedScores:
         """Return the tasks sorted by name as the page does, so that their order changes no test."""
-        names = [task.encode("utf-16-be", "surrogatepass") for task in self.tasks]
-        return self.only(sorted(range(len(names)), key=names.__getitem__))
+        return self.only(name_order(self.tasks))
+
+
+def name_order(names: Sequence[str]) -> list[int]:
+    """Return the places of names in the order in which the page sorts them.
+
+    >>> name_order(["b", "a"])
+    [1, 0]
+    """
+    encoded = [name.encode("utf-16-be", "surrogatepass") for name in names]
+    return sorted(range(len(encoded)), key=encoded.__getitem__)
 
 
 #: two models share enough tasks if they share this many, or this part of the fewer tasks of the two

@@ -251,7 +251,7 @@ def these_tasks(
         mean=mean,
         p=_corrected(mean.p_two_sided(), pairs) if len(tests) > 1 else tests[0].p,
         p_same=_corrected(p_same, pairs),
-        bounds_each=each.bounds(statements),
+        bounds_each=_agreeing_bounds(each, statements, p_each),
         bounds=mean.bounds(pairs) if len(tests) > 1 else _agreeing_bounds(mean, pairs, tests[0].p),
         takes=takes,
         test=name,
@@ -261,12 +261,12 @@ def these_tasks(
 
 
 def _agreeing_bounds(
-    mean: PairDifferences, pairs: int, p: np.ndarray
+    pairs: PairDifferences, statements: int, p: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ends of intervals that contain 0 if and only if p of the task is at least 0.05."""
-    low, high = mean.bounds(pairs)
-    half = agreeing(mean.gain, (high - low) / 2, p)
-    return mean.gain - half, mean.gain + half
+    """Return ends of intervals that contain 0 if and only if p is at least 0.05."""
+    low, high = pairs.bounds(statements)
+    half = agreeing(pairs.gain, (high - low) / 2, p)
+    return pairs.gain - half, pairs.gain + half
 
 
 def _differences(test: Separation) -> np.ndarray:

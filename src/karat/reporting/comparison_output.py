@@ -149,10 +149,12 @@ def _legend(found: Comparison) -> Iterator[str]:
     if len(tests) > 1 or "corrected t" not in tests:
         names = " or ".join(sorted(tests))
         over = f"by the test of the task ({names})"
-    tasks = count(int(found.tasks["p"].notna().sum()), "task")
+    tasks = int(found.tasks["p"].notna().sum())
+    way = "Holm" if found.overall.tasks >= FEWEST_TASKS else "Bonferroni"
+    corrected = f" p and intervals are corrected for {tasks} tasks ({way})." if tasks > 1 else ""
     yield (
-        f"Difference: {found.first} minus {found.second}; in brackets the 95 % interval {over}. "
-        f"p is corrected for {tasks} (Holm)."
+        f"Difference: {found.first} minus {found.second}; in brackets the 95 % interval {over}."
+        f"{corrected}"
     )
     relative = found.tasks[found.tasks["relative"] & (found.tasks["folds"] > 0)]
     if found.overall.tasks > 1 and len(relative):

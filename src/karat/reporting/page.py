@@ -216,7 +216,8 @@ def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) ->
     for verdict in verdicts:
         verdict |= {name: shown.model_place(verdict[name]) for name in ("winner", "next")}
         verdict["top"] = [shown.model_place(name) for name in verdict["top"]]
-        verdict["these_tasks"] = _with_places(verdict["these_tasks"], shown)
+        for name in ("these_tasks", "over_tasks"):
+            verdict[name] = _with_places(verdict[name], shown)
     partial = {
         (shown.model_place(model), shown.task_place(task), *counts)
         for part in parts
@@ -231,13 +232,14 @@ def _answers(parts: list[pd.DataFrame], evidence: Evidence, shown: PageIndex) ->
 
 
 def _with_places(found: Mapping[str, Any], shown: PageIndex) -> dict[str, Any]:
-    """Return the differences over these tasks with places of models and tasks for their names."""
+    """Return the differences to the first model with places of models and tasks for their names."""
     if not found:
         return {}
     few = len(found["tasks"]) < FEWEST_TASKS  # many tasks would make the page large
     rows = []
     for row in found["models"][:MAX_MODELS]:
-        by_task = [{**on, "task": shown.task_place(on["task"])} for on in row["by_task"] if few]
+        each = row.get("by_task", ()) if few else ()
+        by_task = [{**on, "task": shown.task_place(on["task"])} for on in each]
         rows.append({**row, "model": shown.model_place(row["model"]), "by_task": by_task})
     return {**found, "reference": shown.model_place(found["reference"]), "models": rows}
 

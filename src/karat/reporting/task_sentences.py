@@ -14,6 +14,7 @@ import numpy as np
 from karat.analysis.item_tests import LEARNERS
 from karat.analysis.these_tasks import BETTER, EQUAL, OPEN, SAME, UNTESTED, WORSE
 from karat.core.formatting import count, short, signed
+from karat.stats.ranking import FEWEST_TASKS
 
 #: maximum number of names in a list, of models compared task by task, and of tasks with numbers
 MAX_NAMES, MAX_RIVALS, MAX_TASKS = 3, 3, 5
@@ -223,11 +224,12 @@ def _difference_on(row: Mapping[str, Any]) -> str:
 
 
 def holds_for(facts: Mapping[str, Any]) -> str:
-    """Return what the intervals over these tasks hold for.
+    """Return what the intervals over these tasks hold for; ranks are about other tasks as well.
 
     >>> holds_for({"tasks": ["t", "u"], "claim": "as fitted", "test": "t over items"})
     'Intervals hold for these 2 tasks and the models as fitted (t over items).'
     """
     claim = "new training data" if facts["claim"] == LEARNERS else "the models as fitted"
     tasks = f"these {len(facts['tasks'])} tasks" if len(facts["tasks"]) > 1 else "this task"
-    return f"Intervals hold for {tasks} and {claim} ({facts['test']})."
+    what = "Intervals" if len(facts["tasks"]) < FEWEST_TASKS else "Intervals of gains"
+    return f"{what} hold for {tasks} and {claim} ({facts['test']})."

@@ -11,14 +11,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from karat.analysis.checks import UNINFORMED, Finding, check_runs, rule_of
 from karat.analysis.item_tests import AS_FITTED
 from karat.analysis.leaderboard import THESE_TASKS, fold_ratios, split_groups
 from karat.analysis.robustness import robustness
-from karat.analysis.score_matrix import RankedScores, apply_missing_rule
-from karat.analysis.these_tasks import EQUAL_SCORES, OTHER_TASKS, WORSE
+from karat.analysis.score_matrix import RankedScores, apply_missing_rule, name_order
+from karat.analysis.these_tasks import (
+    BETTER,
+    EQUAL_SCORES,
+    OPEN,
+    OTHER_TASKS,
+    UNTESTED,
+    WORSE,
+)
 from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
 from karat.metrics.metric import is_ratio
@@ -33,12 +39,9 @@ from karat.reporting.task_sentences import (
     task_by_task,
 )
 from karat.results.load import Cells, Gathered, frozen_runs, gather_scores, make_cells, named_runs
-from karat.stats.paired_tests import CONFIDENCE, corrected_t
-from karat.stats.pairwise_ranks import rank_difference
-from karat.stats.ranking import rank_each
+from karat.stats.paired_tests import ALPHA, corrected_t
+from karat.stats.ranking import RankLeads, rank_each, rank_leads
 
-#: with fewer tasks than this, the margin of mean ranks has no interval
-FEW_TASKS = 6
 #: maximum number of weaknesses
 MAX_WEAK = 5
 #: code of the check for failed jobs
@@ -222,6 +225,12 @@ class _Case:
         """The number of compared folds of each task."""
         return [self.evidence.folds[task].shape[1] for task in self.tasks]
 
+    @cached_property
+    def leads(self) -> RankLeads:
+        """By how much the rank of the leader is better than that of each model."""
+        ranks = self.ranks.iloc[:, name_order(list(self.ranks))]
+        return rank_leads(ranks.to_numpy(), int(ranks.index.get_loc(self.ranked[0])))
+
     @property
     def separation(self) -> Mapping[str, Any]:
         """What tells the models apart, as the leaderboard has it."""
@@ -301,6 +310,7 @@ def _decide(case: _Case) -> dict[str, Any]:
         **{"reason": case.untested, "margin": margin, "lines": lines, "weak": _weak(case)},
         "next_step": _next_step(case, state),
         "these_tasks": _picture(case),
+        "over_tasks": _over_tasks(case),
     }
 
 
@@ -310,7 +320,7 @@ def _undecided(case: _Case) -> dict[str, Any]:
     text = f"{short(names[0])} is the only model." if alone else "No two models have a common task."
     facts: dict[str, Any] = {"kind": "ranking", "state": "alone" if alone else "none", "top": []}
     facts |= {"winner": None, "next": None, "reason": "", "margin": None, "weak": []}
-    facts["these_tasks"] = {}
+    facts |= {"these_tasks": {}, "over_tasks": {}}
     return {**facts, "lines": [_line("answer", text), *_cost(case)], "next_step": None}
 
 
@@ -361,6 +371,25 @@ def _picture(case: _Case) -> dict[str, Any]:
     return {**found, "models": rows} if found else {}
 
 
+def _over_tasks(case: _Case) -> dict[str, Any]:
+    """Return by how much the mean rank of each model is better than that of the leader.
+
+    Tested as the letters are; empty if no test over tasks was made.
+    """
+    if case.separation.get("by") != "tasks":
+        return {}
+    leads, rows = case.leads, []
+    for name in (str(model) for model in case.board.index if model in case.ranks.index):
+        place = case.ranks.index.get_loc(name)
+        value, low, high, p = (x[place] for x in (leads.value, leads.low, leads.high, leads.p))
+        verdict = OPEN if not p < ALPHA else WORSE if value > 0 else BETTER
+        verdict = "reference" if name == case.ranked[0] else UNTESTED if np.isnan(p) else verdict
+        row = {"model": name, "difference": -float(value), "low": -float(high)}
+        row |= {"high": -float(low), "p": float(p), "verdict": verdict}
+        rows.append({**row, "tasks": int(leads.tasks[place])})
+    return {"reference": case.ranked[0], "test": case.test, "tasks": case.tasks, "models": rows}
+
+
 def _compared(case: _Case, state: str) -> str:
     """Return the answer about two models: on how many tasks the first is better."""
     first, other = case.ranked
@@ -394,20 +423,17 @@ def _margin(case: _Case, first: str, other: str) -> dict[str, Any] | None:
         return _score_margin(case, first, other)
     if case.few_tasks:
         return _these_tasks_margin(case, other)
-    places = [case.ranks.index.get_loc(name) for name in (first, other)]
-    apart = rank_difference(case.ranks.to_numpy(), *places)
-    if not apart.tasks:
+    place, leads = case.ranks.index.get_loc(other), case.leads
+    tasks = int(leads.tasks[place])
+    if not tasks:
         return None
-    half = np.nan
-    if apart.tasks >= FEW_TASKS:
-        half = scipy.special.stdtrit(apart.tasks - 1, (1 + CONFIDENCE) / 2) * apart.error
-    low, high = (float(apart.value + by) for by in (-half, half))
-    facts = {"what": "mean rank", "value": apart.value, "low": low, "high": high}
+    value, low, high = (float(x[place]) for x in (leads.value, leads.low, leads.high))
+    facts = {"what": "mean rank", "value": value, "low": low, "high": high}
     # a task that one of them failed counts in the rank, but it is no common task, as in compare
     scores = case.evidence.scores.loc[[first, other], case.tasks]
     ranked = case.ranks.loc[[first, other]].notna().all()
     common = int((scores.notna().all() & ranked).sum())
-    return {**facts, "tasks": common, "failed": apart.tasks - common, "folds": None}
+    return {**facts, "tasks": common, "failed": tasks - common, "folds": None}
 
 
 def _these_tasks_margin(case: _Case, other: str) -> dict[str, Any] | None:
@@ -562,7 +588,7 @@ def _weak(case: _Case) -> list[str]:
         rank, tasks = fixed(float(case.board.at[name, "rank"]), 2), case.ranks.loc[name].count()
         found.append(
             f"{short(name)} has a better mean rank, {rank}, but on {tasks} of "
-            f"{count(len(case.tasks), 'task')} only."
+            f"{count(len(case.tasks), 'task')} only{_on_common_tasks(case, name)}."
         )
     if case.ranked[0] in UNINFORMED:
         found.append(f"{short(case.ranked[0])} knows nothing about the items: no model beats it.")
@@ -576,6 +602,17 @@ def _weak(case: _Case) -> list[str]:
     more = len(found) - MAX_WEAK
     rest = [f"{count(more, 'more finding')}, see the checks."] if more > 0 else []
     return [*found[:MAX_WEAK], *rest]
+
+
+def _on_common_tasks(case: _Case, name: str) -> str:
+    """Return what the tasks that a model shares with the leader show; empty if not tested."""
+    row = next((row for row in case.these_tasks.get("models", ()) if row["model"] == name), None)
+    if row is None or np.isnan(row["p"]):
+        return ""
+    said = {BETTER: "it is better than", WORSE: "it is worse than"}
+    what = said.get(row["verdict"], "no difference is shown to")
+    ends = f"{signed(row['difference'])}, {signed(row['low'])} to {signed(row['high'])}"
+    return f"; on these {what} {short(case.ranked[0])} ({ends})"
 
 
 def _relevant(case: _Case) -> Iterator[Finding]:

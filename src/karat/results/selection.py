@@ -306,8 +306,10 @@ def make_sides(runs: list[Run]) -> list[Side]:
 
 def find_two(
     runs: Any, first: Any, second: Any, notes: list[str], pool: str = "variant"
-) -> list[Side]:
+) -> tuple[list[Side], int]:
     """Return each of two models as one side, with all its runs, under unique names.
+
+    Also the number of models among which they were found by their names, at least two.
 
     Runs of a model that cannot be read are added to the notes; a run given by its folder must be
     readable.
@@ -332,7 +334,8 @@ def find_two(
             notes.append(f"{runs_of}: they are pooled, and of a repeated job the newest counts.")
         if seeds := {replicate_of(run.about) for run in groups[-1]} - {0}:
             notes.append(f"{name} was fitted with {len(seeds) + 1} seeds: scores are their mean.")
-    return [Side(run, run.folder.resolve().name, name) for run, name in _merged(groups, names)]
+    merged = _merged(groups, names)
+    return [Side(run, run.folder.resolve().name, name) for run, name in merged], place.models
 
 
 def _with_table(run: Run) -> Run:
@@ -488,7 +491,8 @@ class _Pool:
     """Runs to find models in; folders are read when a name is looked up.
 
     If all runs are given as ``Run``, a string is a model's name and never a folder, since names may
-    come from untrusted users. A ``Path`` is always a folder.
+    come from untrusted users. A ``Path`` is always a folder. ``models`` counts those among which a
+    name was looked up.
     """
 
     def __init__(self, given: Sequence[Any], notes: list[str], pool: str) -> None:
@@ -497,6 +501,7 @@ class _Pool:
         self.pool = pool
         self.closed = bool(given) and all(isinstance(run, Run) for run in given)
         self.opened: list[Run] | None = None
+        self.models = 2
 
     def find(self, name: Any) -> tuple[str, list[Run]]:
         """Return the name and the runs of a row, a model, a folder or a list of runs."""
@@ -524,6 +529,7 @@ class _Pool:
         if self.opened is None:
             self.opened = _readable_runs(self._open(name), self.notes)
         rows = name_models(self.opened, self.pool)
+        self.models = max(self.models, len(set(rows)))
         found = [run for run, row in zip(self.opened, rows, strict=True) if row == name]
         for run in () if found else self.opened:
             folder = run.folder.resolve().name

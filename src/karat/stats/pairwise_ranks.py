@@ -79,38 +79,42 @@ def pairwise_ranks(ranks: np.ndarray) -> PairwiseRanks:
 
 
 @dataclass(frozen=True)
-class RankDifference:
-    """By how much the rank of one model is better, its standard error, and the common tasks."""
+class RankDifferences:
+    """By how much the rank of one model is better than that of each, with errors and common tasks.
 
-    value: float
-    error: float
-    tasks: int
+    ``models`` is the number of models with a rank.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    tasks: np.ndarray
+    models: int
 
 
-def rank_difference(ranks: np.ndarray, first: int, other: int) -> RankDifference:
-    """Return by how much the first of two models has the better rank; ``ranks`` as above.
+def rank_differences(ranks: np.ndarray, first: int) -> RankDifferences:
+    """Return by how much a model's rank is better than that of each model; ``ranks`` as above.
 
     The error is that of a jackknife over the tasks of either model; if all models take the same
-    tasks, it is that of the mean of paired differences. NaN if a model has no rank.
+    tasks, it is that of the mean of paired differences. NaN if a model has no rank, the error also
+    with fewer than two common tasks.
 
-    >>> found = rank_difference(np.array([[1.0, 1, 1, 2], [2.0, 2, 2, 1]]), 0, 1)
-    >>> found.value, found.error, found.tasks  # mean of 1, 1, 1, -1; √(3 / (4 · 3))
-    (0.5, 0.5, 4)
+    >>> found = rank_differences(np.array([[1.0, 1, 1, 2], [2.0, 2, 2, 1]]), 0)
+    >>> found.value.tolist(), found.error.tolist()  # mean of 1, 1, 1, -1; √(3 / (4 · 3))
+    ([0.0, 0.5], [0.0, 0.5])
     """
     ranks = np.asarray(ranks, dtype=float)
     there = ~np.isnan(ranks)
-    common = int((there[first] & there[other]).sum())
-    chosen = comparable_models(there)
-    if not (chosen[first] and chosen[other]) or common < 2:
-        mean = mean_ranks(ranks)
-        return RankDifference(float(mean[other] - mean[first]), float("nan"), common)
-    own = ranks[chosen]
-    pairs = _Pairs(own[:, (~np.isnan(own)).sum(axis=0) > 1])
-    a, b = (int(chosen[:place].sum()) for place in (first, other))
-    mean, left_out = pairs.ranks(), pairs.left_out()
-    tasks = int((pairs.there[a] + pairs.there[b] > 0).sum())
-    squares = float(((left_out[b] - left_out[a]) ** 2).sum())
-    return RankDifference(float(mean[b] - mean[a]), (squares * (tasks - 1) / tasks) ** 0.5, common)
+    common, chosen = (there & there[first]).sum(axis=1), comparable_models(there)
+    mean, error = mean_ranks(ranks), np.full(len(ranks), np.nan)
+    if chosen[first]:
+        own = ranks[chosen]
+        pairs = _Pairs(own[:, (~np.isnan(own)).sum(axis=0) > 1])
+        place, left_out = int(chosen[:first].sum()), pairs.left_out()
+        tasks = (pairs.there + pairs.there[place] > 0).sum(axis=1)
+        squares = ((left_out - left_out[place]) ** 2).sum(axis=1)
+        error[chosen] = np.sqrt(squares * (tasks - 1) / tasks)
+        error[common < 2] = np.nan
+    return RankDifferences(mean - mean[first], error, common, int(chosen.sum()))
 
 
 def _spread_out(

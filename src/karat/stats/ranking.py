@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from karat.stats.paired_tests import ALPHA, CONFIDENCE, average_ranks
-from karat.stats.pairwise_ranks import pairwise_ranks
+from karat.stats.paired_tests import ALPHA, CONFIDENCE, agreeing, average_ranks
+from karat.stats.pairwise_ranks import pairwise_ranks, rank_differences
 from karat.stats.threads import single_thread
 
 #: pairs that share fewer tasks are not tested: with five, no sign pattern is rarer than 5 %
@@ -116,6 +116,46 @@ def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     last = np.count_nonzero(found.tasks)
     mean = found.rank
     return mean, np.clip(mean - half, 1, last), np.clip(mean + half, 1, last)
+
+
+@dataclass(frozen=True)
+class RankLeads:
+    """By how much the rank of one model is better than that of each, with 95 % intervals and p.
+
+    ``tasks`` are the common tasks. Interval and p are NaN where the two are not tested; the model
+    itself has no interval.
+    """
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+    tasks: np.ndarray
+
+
+def rank_leads(ranks: np.ndarray, first: int) -> RankLeads:
+    """Return by how much a model's rank is better than that of each, as the letters test it.
+
+    ``ranks`` are models × tasks, see ``step_down``, whose p this is. The t intervals of a jackknife
+    have one more task with the variance of random ranks, as those of ``rank_intervals``, and are
+    corrected for all pairs (Bonferroni). They contain 0 if and only if p is at least 0.05.
+
+    >>> found = rank_leads(np.array([[1.0] * 8, [2.0] * 8]), 0)
+    >>> [float(x[1].round(3)) for x in (found.value, found.low, found.high, found.p)]
+    [1.0, 0.704, 1.296, 0.008]
+    """
+    found = rank_differences(ranks, first)
+    with single_thread():
+        p = step_down(ranks)
+    tested = max(int(np.isfinite(p[np.triu_indices(len(p), 1)]).sum()), 1)
+    tasks = found.tasks.astype(float)
+    random = found.models * (found.models + 1) / 6
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(((tasks - 1) * found.error**2 + random / tasks) / tasks)
+        half = scipy.special.stdtrit(tasks - 1, 1 - ALPHA / 2 / tested) * error
+    half = agreeing(found.value, half, p[first])
+    half[np.isnan(p[first])] = half[first] = np.nan
+    return RankLeads(found.value, found.value - half, found.value + half, p[first], found.tasks)
 
 
 def rank_bounds(ranks: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -589,8 +589,9 @@ def _answer(found: Cheapest) -> str:
     if found.model is None:
         closest = rows.sort_values("difference", ascending=False).iloc[0]
         if found.outcome == "none":
-            more = f" {closest['model']} comes closest ({_numbers(closest)})."
-            return f"No cheaper model is equivalent to {within}.{more}"
+            alone = "the only one" if len(rows) == 1 else "the best of them"
+            more = f"{closest['model']}, {alone}, is worse ({_numbers(closest)})"
+            return f"No cheaper model is equivalent to {within}: {more}."
         open_ = rows[rows["verdict"] == UNDECIDED].sort_values("difference", ascending=False)
         return f"{_undecided(open_, found)}."
     row = rows[rows["model"] == found.model].iloc[0]
@@ -684,7 +685,8 @@ def _legend(
     tests = sorted({test for each in against.values() for test in each.test.split(", ") if test})
     if tests:
         yield (
-            f"Difference: mean over tasks, with its 95 % interval ({', '.join(tests)}). "
+            "Difference: mean over tasks, with the 95 % interval of the two models alone "
+            f"({', '.join(tests)}). "
             f"Equivalent: within {margin:g} by two one-sided tests at 5 %, corrected for all "
             "cheaper models (Holm)."
         )

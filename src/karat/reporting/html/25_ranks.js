@@ -171,6 +171,41 @@
       });
     }
 
+    /** Return tasks × models: by how much a rank is lower without the task; 0 if not taken. */
+    *leftOut(means) {
+      const found = [];
+      for (const { who, ranks } of this.tasks) {
+        const moved = new Float64Array(this.models);
+        who.forEach((m, i) => {
+          if (this.complete) moved[m] = (ranks[i] - means[m]) / (this.own[m] - 1);
+          else moved[m] = this.movedBy(m, who, ranks, ranks[i]);
+        });
+        found.push(moved);
+        yield;
+      }
+      return found;
+    }
+
+    /** Return by how much the rank of a model is lower without a task. */
+    movedBy(m, who, ranks, rank) {
+      let moved = 0;
+      who.forEach((other, j) => {
+        const pair = m * this.models + other;
+        const common = this.common[pair];
+        if (other === m || common < 2) return;
+        const lost = ranks[j] < rank ? 1 : ranks[j] === rank ? 0.5 : 0;
+        moved += (lost - this.lost[pair] / common) / (common - 1);
+      });
+      return moved;
+    }
+
+    /** Return the number of common tasks of two models, and of those that either takes. */
+    countOf(a, b) {
+      const either = this.own[a] + this.own[b];
+      const common = this.complete ? this.own[a] : this.common[a * this.models + b];
+      return { common, either: either - common };
+    }
+
     /** Return the variance of each rank, of a jackknife and of random ranks together. */
     *variances(means) {
       const squares = new Float64Array(this.models);
@@ -508,8 +543,44 @@
     return { low: blank, high: blank, tie: yield* letters(means, p, places), top, p };
   }
 
+  /**
+   * Return by how much the mean rank of each model is better than that of the first one; see
+   * rank_leads of karat.stats.ranking. The intervals agree with p, corrected for all pairs.
+   */
+  function* leads(shares, means, p, first) {
+    const moved = yield* shares.leftOut(means);
+    const models = shares.size();
+    const random = (models * (models + 1)) / 6;
+    const pairs = p.reduce((sum, row, a) => {
+      return sum + row.filter((value, b) => b > a && !Number.isNaN(value)).length;
+    }, 0);
+    return means.map((mean, m) => {
+      const difference = means[first] - mean;
+      const blank = { model: m, difference, low: null, high: null, p: null };
+      const { common: tasks, either } = shares.countOf(first, m);
+      if (m === first) return { ...blank, tasks, verdict: "reference" };
+      if (mean === null || Number.isNaN(p[first][m]))
+        return { ...blank, difference: mean === null ? null : difference, tasks, verdict: "not tested" };
+      const squares = moved.reduce((sum, row) => sum + (row[m] - row[first]) ** 2, 0);
+      const jackknife = (squares * (either - 1)) / either;
+      const error = Math.sqrt(((tasks - 1) * jackknife + random / tasks) / tasks);
+      const half = Karat.student.exceeded(ALPHA / 2 / Math.max(pairs, 1), tasks - 1) * error;
+      const ends = [difference - half, difference + half];
+      const [low, high] = Karat.student.agreeing(ends, p[first][m]);
+      const verdict = !(p[first][m] < ALPHA) ? "open" : difference < 0 ? "worse" : "better";
+      return { model: m, difference, low, high, p: p[first][m], tasks, verdict };
+    });
+  }
+
+  /** Return the model that the others are compared with: the best one with enough tasks. */
+  function reference(means, few, places) {
+    const key = (m) => (few[m] ? 1e9 : 0) + (means[m] ?? 1e9);
+    const order = means.map((_, m) => m);
+    return order.sort((a, b) => key(a) - key(b) || places[a] - places[b])[0];
+  }
+
   /** Return intervals, letters, which models may be the best, and p, from ranks on tasks. */
-  function* compare({ tasks, each, mean: means, names, places, pairs: shares }) {
+  function* compare({ tasks, each, mean: means, names, places, few: onFew, pairs: shares }) {
     const table = rankTable(tasks, each, names, means.length);
     const ends = yield* intervals(shares, means);
     const paired = new Paired(table);
@@ -522,6 +593,7 @@
       tie: yield* letters(means, p, places),
       top: yield* topSet(paired, pairs, means),
       p,
+      leads: yield* leads(shares, means, p, reference(means, onFew, places)),
     };
   }
 

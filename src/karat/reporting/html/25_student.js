@@ -3,7 +3,10 @@
   "use strict";
   const Karat = (window.Karat ??= {});
   const TINY = 1e-300;
+  const ALPHA = 0.05;
   const STEPS = 20_000;
+  /** with so many degrees of freedom, t is normal to six digits */
+  const NORMAL = 1e6;
   /** coefficients of Lanczos for the logarithm of the gamma function */
   const LANCZOS = [
     0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
@@ -68,5 +71,18 @@
     return (low + high) / 2;
   }
 
-  Karat.student = { above, exceeded };
+  /** Return the value that a normal variable exceeds with a chance below one half. */
+  const normal = (chance) => exceeded(chance, NORMAL);
+
+  /** Return an interval that contains 0 if and only if p is at least 0.05; as in Python. */
+  function agreeing([low, high], p) {
+    const middle = (low + high) / 2;
+    const [size, half] = [Math.abs(middle), (high - low) / 2];
+    if (!(size > 0) || Number.isNaN(p) || p < ALPHA === half < size) return [low, high];
+    const z = normal(Math.min(Math.max(p, 1e-12), 0.5) / 2);
+    const other = (size * normal(ALPHA / 2)) / z;
+    return [middle - other, middle + other];
+  }
+
+  Karat.student = { above, exceeded, agreeing };
 })();

@@ -13,6 +13,7 @@
   const LEARNERS = "learners";
   const UNTESTED = { gain: NaN, error: NaN, freedom: NaN, step: NaN };
 
+  const { agreeing } = Karat.student;
   const turned = (pair) => ({ ...pair, gain: -pair.gain });
 
   /** Return p of the one-sided test that a gain is at most a bound. */
@@ -121,7 +122,7 @@
       const pair = at(one, other);
       const raised = (pair.p > LEAST_P ? pair.p : 0) * this.tasks.length;
       const p = Math.max(twoSided(pair) * Math.max(this.statements, 1), raised);
-      const [low, high] = bounds(pair, this.statements);
+      const [low, high] = agreeing(bounds(pair, this.statements), Math.min(1, p));
       const row = { task: t, difference: pair.gain, low, high, p: Math.min(1, p) };
       return { ...row, verdict: verdictOf(row) };
     }
@@ -132,11 +133,11 @@
         const blank = { model, difference: 0, low: NaN, high: NaN, p: NaN, verdict: "reference" };
         if (model === reference) return { ...blank, tasks: 0, tested: 0, by_task: [] };
         const mean = this.mean(model, reference);
-        const [low, high] = bounds(mean, this.pairs);
+        const p = this.p[model][reference];
+        const [low, high] = agreeing(bounds(mean, this.pairs), p);
         const by_task = this.tasks.flatMap((task) => this.onTask(task, model, reference) ?? []);
         const tested = { tasks: by_task.length, tested: mean.tested, by_task };
         const verdict = this.verdict(model, reference);
-        const p = this.p[model][reference];
         return { model, difference: mean.gain, low, high, p, verdict, ...tested };
       });
     }

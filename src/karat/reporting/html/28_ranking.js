@@ -189,6 +189,7 @@
     stop = Karat.slices(steps, (found) => {
       Object.assign(ranking, found, { ready: true });
       ranking.facts = differencesOf(ranking);
+      ranking.overTasks = overTasks(ranking);
       Karat.emit("intervals");
     });
   }
@@ -199,6 +200,14 @@
     const order = Karat.order();
     const reference = order.find((m) => mean[m] !== null && !few[m]) ?? order[0];
     return Karat.differencesTo(reference, these, order);
+  }
+
+  /** Return the differences of mean ranks to the first model, as the verdict of the bundle has them. */
+  function overTasks({ leads, compared, mean }) {
+    if (!leads) return null;
+    const rows = Karat.order().filter((m) => mean[m] !== null);
+    const first = leads.find(({ verdict }) => verdict === "reference").model;
+    return { reference: first, tasks: { length: compared }, models: rows.map((m) => leads[m]) };
   }
 
   /** Return models in the order of the ranking: of equal ranks few tasks last, then no rank. */

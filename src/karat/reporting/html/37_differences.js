@@ -9,37 +9,63 @@
   const FAR = 6;
   /** from this width on, the numbers have a column */
   const WIDE = 620;
+  /** the axis of mean ranks reaches at least twice as far on either side */
+  const LEAST_RANK = 0.25;
   const NUMBERS = 172;
+  /** characters and size of a name */
+  const [LONGEST, NAME_SIZE] = [22, 14];
+
+  const several = (facts) => (facts?.models?.length > 1 ? facts : null);
 
   /** Return what these tasks show about the group that is shown, or the selection; or null. */
-  const found = () => {
+  const onThese = () => {
     const { own, facts } = Karat.ranking;
-    const shown = own ? Karat.data.verdict[Karat.data.group]?.these_tasks : facts;
-    return shown?.models?.length > 1 ? shown : null;
+    return several(own ? Karat.data.verdict[Karat.data.group]?.these_tasks : facts);
   };
+
+  /** Return the differences of mean ranks, which the letters are about; null without a test of them. */
+  const overTasks = () => {
+    const { own, overTasks: selected } = Karat.ranking;
+    return several(own ? Karat.data.verdict[Karat.data.group]?.over_tasks : selected);
+  };
+
+  /** Return what is drawn: the statement about other tasks like these if there is one. */
+  const found = () => overTasks() ?? onThese();
 
   /** Return the bundle that the numbers of models and tasks are about. */
   const source = () => (Karat.ranking.own ? Karat.given : Karat.data);
 
   const nameOf = (m) => source().models[m]?.name ?? "";
 
+  /** Return a difference of mean ranks. */
+  function rankText(value) {
+    const text = value.toFixed(2);
+    return Number(text) > 0 ? `+${text}` : Number(text) ? text : "0.00";
+  }
+
   const taskOf = (t) => Karat.short(source().tasks[t]?.name, 40);
 
-  const { signed } = Karat;
-
-  /** Return a difference with its interval. */
-  function written({ difference, low, high }) {
+  /** Return a difference with its interval: of scores, or of mean ranks. */
+  function written({ difference, low, high }, { margin } = found()) {
+    const signed = margin ? Karat.signed : rankText;
     if (difference === null) return "–";
     if (low === null) return signed(difference);
     return `${signed(difference)} [${signed(low)}, ${signed(high)}]`;
   }
 
   /** Return what is shown about a model against the first one. */
-  function wordOf({ verdict, tasks }) {
-    const { margin, tasks: all } = found();
+  function wordOf({ verdict, tasks }, { margin, tasks: all } = found()) {
+    if (verdict === "not tested" && !margin) return `on ${Karat.count(tasks, "task")} only`;
     const words = { open: "cannot tell", same: `same within ${margin}`, equal: "equal scores" };
     const fewer = verdict !== "reference" && tasks < all.length;
     return `${words[verdict] ?? verdict}${fewer ? `, ${Karat.count(tasks, "task")}` : ""}`;
+  }
+
+  /** Return a name that is cut to a width. */
+  function fitted(name, width) {
+    let length = LONGEST;
+    while (length > 6 && Karat.width(Karat.short(name, length), NAME_SIZE) > width) length -= 1;
+    return Karat.short(name, length);
   }
 
   /** Return the ends of the axis, and which models are off it. */
@@ -47,12 +73,14 @@
     const known = models.filter(({ low }) => low !== null);
     const size = ({ low, high }) => Math.max(-low, high);
     const close = known.filter(({ verdict }) => verdict !== "worse").map(size);
-    const reach = close.length ? FAR * Math.max(2.5 * margin, ...close) : Infinity;
+    const least = 2 * (margin ?? LEAST_RANK);
+    const reach = margin && close.length ? FAR * Math.max(1.25 * least, ...close) : Infinity;
     const inside = known.filter(({ difference }) => difference >= -reach);
-    const least = Math.min(-2 * margin, ...inside.map(({ low }) => low));
-    const most = Math.max(2 * margin, ...inside.map(({ high }) => high));
-    const air = (most - least) * 0.05;
-    const x = Karat.linear([least - air, most + air], ends);
+    const points = models.flatMap(({ difference, low }) => (low === null ? (difference ?? []) : []));
+    const from = Math.min(-least, ...inside.map(({ low }) => low), ...points);
+    const to = Math.max(least, ...inside.map(({ high }) => high), ...points);
+    const air = (to - from) * 0.05;
+    const x = Karat.linear([from - air, to + air], ends);
     return { x, off: ({ difference }) => difference < -reach };
   }
 
@@ -69,8 +97,8 @@
 
   /** Return the text at the pointer: the mean, and the difference on each task. */
   function tipOf(row) {
-    const lines = row.by_task.map((on) => {
-      return `${taskOf(on.task)}: ${written(on)}${on.verdict === "open" ? "" : `, ${on.verdict}`}`;
+    const lines = (row.by_task ?? []).map((on) => {
+      return `${taskOf(on.task)}: ${written(on, onThese())}${on.verdict === "open" ? "" : `, ${on.verdict}`}`;
     });
     const p = row.p === null ? "" : `, ${Karat.equals(row.p)}`;
     return [`${Karat.short(nameOf(row.model), 60)}: ${written(row)}${p}`, ...lines].join("\n");
@@ -81,10 +109,12 @@
     const group = svg("g", { "data-tip": row.verdict === "reference" ? null : tipOf(row) });
     const ground = { x: 0, y, width, height: ROW };
     group.append(svg("rect", { class: row.verdict === "reference" ? "picked" : "unpicked", ...ground }));
-    const name = Karat.short(nameOf(row.model), 22);
+    const name = fitted(nameOf(row.model), left - 12);
+    group.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
+    const { margin } = found();
+    if (margin)
+      group.append(svg("rect", { class: "margin", x: x(-margin), y, width: x(margin) - x(-margin), height: ROW }));
     group.append(
-      svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }),
-      svg("rect", { class: "margin", x: x(-found().margin), y, width: x(found().margin) - x(-found().margin), height: ROW }),
       svg("line", { class: "axis", x1: x(0), x2: x(0), y1: y, y2: y + ROW }),
       Karat.label(6, middle - 3, name, { class: "name", style: "font-weight:600;font-size:13px" }),
       Karat.label(6, middle + 13, wordOf(row)),
@@ -114,7 +144,7 @@
     const facts = found();
     if (!facts) return el("div");
     const names = facts.models.flatMap((row) => [
-      Karat.width(Karat.short(nameOf(row.model), 22), 14),
+      Karat.width(Karat.short(nameOf(row.model), LONGEST), NAME_SIZE),
       Karat.width(wordOf(row)),
     ]);
     const left = Math.min(width * 0.4, Math.max(...names) + 18);
@@ -140,25 +170,54 @@
     return [HEAD, ...models.map((row) => [nameOf(row.model), ...HEAD.slice(1).map((key) => row[key])])];
   }
 
-  /** Return the numbers as a table: the mean, and a column for each of a few tasks. */
+  /** Return the columns of the mean ranks: a head, and a text of each row. */
+  function rankColumns(facts) {
+    if (!facts) return [];
+    return [
+      ["rank [95 %]", (row) => written(row, facts)],
+      ["p, all pairs", (row) => (row.p === null ? "–" : Karat.p(row.p))],
+      ["verdict", (row) => wordOf(row, facts)],
+    ];
+  }
+
+  /** Return the columns of these tasks: their mean, and one for each of a few tasks. */
+  function taskColumns(facts) {
+    if (!facts) return [];
+    const rows = new Map(facts.models.map((row) => [row.model, row]));
+    const tasks = [...new Set(facts.models.flatMap(({ by_task }) => by_task.map(({ task }) => task)))];
+    const what = overTasks() ? "gain" : "difference";
+    const of = (text) => (row) => (rows.has(row.model) ? text(rows.get(row.model)) : "–");
+    const onTask = (t) => (row) => {
+      const on = row.by_task.find(({ task }) => task === t);
+      return on ? `${written(on, facts)} ${on.verdict}` : "–";
+    };
+    return [
+      [`${what} [95 %]`, of((row) => written(row, facts))],
+      ["p, all pairs", of((row) => (row.p === null ? "–" : Karat.p(row.p)))],
+      [overTasks() ? "on these tasks" : "verdict", of((row) => wordOf(row, facts))],
+      ...tasks.map((t) => [taskOf(t), of(onTask(t))]),
+    ];
+  }
+
+  /** Return the numbers as a table. */
   function numbers() {
-    const { models } = found();
-    const rows = models.filter(({ verdict }) => verdict !== "reference");
-    const tasks = [...new Set(rows.flatMap(({ by_task }) => by_task.map(({ task }) => task)))];
-    const names = tasks.map(taskOf);
-    const lines = rows.map((row) => [
-      nameOf(row.model),
-      written(row),
-      row.p === null ? "–" : Karat.p(row.p),
-      wordOf(row),
-      ...tasks.map((t) => {
-        const on = row.by_task.find(({ task }) => task === t);
-        return on ? `${written(on)} ${on.verdict}` : "–";
-      }),
-    ]);
-    const head = ["model", "difference [95 %]", "p, all pairs", "verdict", ...names];
-    const table = Karat.plainTable("Differences to the first model", head, lines);
-    return el("details", { class: "numbers" }, el("summary", { text: "Numbers, also of each task" }), table);
+    const rows = found().models.filter(({ verdict }) => verdict !== "reference");
+    const columns = [...rankColumns(overTasks()), ...taskColumns(onThese())];
+    const lines = rows.map((row) => [nameOf(row.model), ...columns.map(([, text]) => text(row))]);
+    const head = ["model", ...columns.map(([name]) => name)];
+    const gains = `mean gain on these ${onThese()?.tasks.length} tasks alone`;
+    const both = overTasks() && onThese() ? `: of mean ranks, and ${gains}` : "";
+    const table = Karat.plainTable(`Differences to the first model${both}`, head, lines);
+    const what = overTasks() ? "Numbers, also of these tasks alone" : "Numbers, also of each task";
+    return el("details", { class: "numbers" }, el("summary", { text: what }), table);
+  }
+
+  /** Return the title of the picture. */
+  function titleOf({ reference, margin }) {
+    const first = Karat.short(nameOf(reference), 40);
+    const ends = "95 % intervals for all pairs together";
+    if (!margin) return `Difference of mean ranks to ${first}, with ${ends}: tasks like these`;
+    return `Difference to ${first} on common tasks, with ${ends}; the band is ±${margin}`;
   }
 
   /** Return the picture with its numbers, hidden if there is nothing to draw. */
@@ -170,8 +229,7 @@
       const facts = found();
       node.hidden = !facts;
       if (!facts) return;
-      const first = Karat.short(nameOf(facts.reference), 40);
-      picture.title.textContent = `Difference to ${first} on common tasks, with 95 % intervals for all pairs together; the band is ±${facts.margin}`;
+      picture.title.textContent = titleOf(facts);
       home.replaceChildren(numbers());
       picture.redraw();
     };

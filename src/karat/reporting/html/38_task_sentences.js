@@ -4,6 +4,7 @@
   const Karat = (window.Karat ??= {});
   const [MAX_NAMES, MAX_RIVALS, MAX_TASKS] = [3, 3, 5];
   const EQUAL_SCORES = 1e-6;
+  const FEWEST = 6;
 
   const model = (m) => Karat.short(Karat.model(m));
   const task = (t) => Karat.short(Karat.task(t));
@@ -185,7 +186,8 @@
     const whom = claim === "learners" ? "new training data" : "the models as fitted";
     const which = tasks.length > 1 ? `these ${tasks.length} tasks` : "this task";
     const other = "Whether this holds on other tasks like these needs at least 6 tasks.";
-    return `Intervals hold for ${which} and ${whom} (${test}).${few ? ` ${other}` : ""}`;
+    const what = tasks.length < FEWEST ? "Intervals" : "Intervals of gains";
+    return `${what} hold for ${which} and ${whom} (${test}).${few ? ` ${other}` : ""}`;
   }
 
   Karat.taskSentences = { headline, lossesText, taskByTask, marginText, limitText, rivalsOf };

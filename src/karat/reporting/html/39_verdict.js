@@ -128,6 +128,16 @@
     return Karat.ranking.tie[m]?.match(LETTERS) ?? [];
   }
 
+  /** Return what the tasks that a model shares with the first one show; empty if not tested. */
+  function onCommonTasks(m, first) {
+    const row = Karat.ranking.facts?.models.find(({ model }) => model === m);
+    if (!row || row.p === null) return "";
+    const words = { better: "it is better than", worse: "it is worse than" };
+    const ends = [row.difference, row.low, row.high].map(Karat.signed);
+    const what = words[row.verdict] ?? "no difference is shown to";
+    return `; on these ${what} ${Karat.short(Karat.model(first))} (${ends[0]}, ${ends[1]} to ${ends[2]})`;
+  }
+
   /** Return the leader on the selected tasks, and the models that do not differ from it. */
   function selected() {
     const { mean, low, high, few, ready, compared } = Karat.ranking;
@@ -142,7 +152,8 @@
     const parts = [strong(first), ` leads with a mean rank of ${mean[first].toFixed(2)}${over}`];
     for (const m of Karat.order().filter((m) => mean[m] !== null && few[m] && mean[m] < mean[first])) {
       const on = Karat.count(Karat.ranking.taken[m], "task");
-      parts.push(strong(m), ` has a better mean rank, ${mean[m].toFixed(2)}, but on ${on} only. `);
+      const shown = onCommonTasks(m, first);
+      parts.push(strong(m), ` has a better mean rank, ${mean[m].toFixed(2)}, but on ${on} only${shown}. `);
     }
     if (!ready) return parts;
     const { these, facts: differences } = Karat.ranking;

@@ -100,8 +100,10 @@
   /** Return the letters of a model's groups, each in a place of its own. */
   function tieCell(m) {
     const letters = Karat.ranking.tie[m] ?? "";
-    if (Karat.ranking.few[m] && !letters)
-      return el("span", { class: "few", text: "too few tasks" });
+    if (Karat.ranking.few[m] && !letters) {
+      const text = `${Karat.count(Karat.ranking.taken[m], "task")} only`;
+      return el("span", { class: "few", title: "too few tasks for a letter", text });
+    }
     if (!letters && Karat.ranking.ready && Karat.ranking.mean[m] !== null)
       return el("span", { class: "few", text: "not tested" });
     if (board.letters > 8) return el("span", { class: "tie", text: letters });

@@ -41,9 +41,16 @@
       const sign = Karat.data.tasks[t].higher[k] ? 1 : -1;
       return [{ t, k, x, y, better: sign * (x - y), ...testOf(t, k, a, b) }];
     });
-    const corrected = Karat.ranks.holm(rows.map((row) => row.p));
-    corrected.forEach((p, i) => (rows[i].holm = p));
+    const few = new Map(fewOf(rows, [a, b])?.by_task.map(({ task, p }) => [task, p]));
+    const holm = Karat.ranks.holm(rows.map((row) => row.p));
+    holm.forEach((p, i) => (rows[i].corrected = few.get(rows[i].t) ?? p));
     return rows;
+  }
+
+  /** Return what two to five tasks show about two models by themselves, or null. */
+  function fewOf(rows, [a, b]) {
+    if (rows.length < 2 || rows.length >= FEWEST) return null;
+    return Karat.meanDifference(Karat.ranking, a, b);
   }
 
   /** Return p of a pair on a task and the name of the test, or why there is none. */
@@ -81,7 +88,7 @@
     sheet.append(svg("line", { class: "axis", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }));
     for (const row of rowsOf([a, b])) {
       const winner = row.better === 0 ? "none" : Karat.color(row.better > 0 ? a : b);
-      const sure = row.holm !== null && row.holm < 0.05;
+      const sure = row.corrected !== null && row.corrected < 0.05;
       const scores = `${Karat.number(row.x)} against ${Karat.number(row.y)}`;
       const facts = [Karat.short(Karat.task(row.t), 60), Karat.metric(row.t, row.k), scores];
       const tip = [...facts, ...(row.p === null ? [] : [Karat.equals(row.p)])].join("\n");
@@ -103,7 +110,7 @@
     const rows = rowsOf([a, b]);
     const won = rows.filter((row) => row.better > 0).length;
     const lost = rows.filter((row) => row.better < 0).length;
-    const sure = rows.filter((row) => row.holm !== null && row.holm < 0.05).length;
+    const sure = rows.filter((row) => row.corrected !== null && row.corrected < 0.05).length;
     const p = Karat.ranking.own ? Karat.data.tests.pairs?.p?.[a]?.[b] : null;
     const parts = [
       `${Karat.count(rows.length, "common task")}:`,
@@ -112,24 +119,23 @@
     ];
     if (rows.some((row) => row.p !== null))
       parts.push(
-        `${sure} significant at the 5 % level (Holm correction).`,
+        `${sure} significant at the 5 % level, corrected for all tasks.`,
       );
     const mean = meanOf(rows, [a, b]);
     if (mean) parts.push(mean);
     const { procedure, why } = Karat.data.tests;
     if (p !== null && p !== undefined)
-      parts.push(`Corrected for all pairs of models: ${Karat.equals(p)} (${procedure}).`);
+      parts.push(`Corrected for all pairs, as the letters are: ${Karat.equals(p)} (${procedure}).`);
     else if (Karat.ranking.own && why) parts.push(`All pairs of models: not tested, ${why}.`);
     return parts.join(" ");
   }
 
   /** Return the mean gain of the first over two to five tasks, as karat compare has it. */
   function meanOf(rows, [a, b]) {
-    if (rows.length < 2 || rows.length >= FEWEST) return "";
-    const mean = Karat.meanDifference(Karat.ranking, a, b);
+    const mean = fewOf(rows, [a, b]);
     if (!mean || mean.low === null) return "";
     const ends = `[${Karat.signed(mean.low)}, ${Karat.signed(mean.high)}]`;
-    const over = `over these ${Karat.count(mean.tested, "task")}, ${Karat.equals(mean.p)}.`;
+    const over = `over these ${Karat.count(mean.tested, "task")}, ${Karat.equals(mean.p)} for the two alone.`;
     return `Mean gain of ${Karat.short(Karat.model(a), 40)} ${Karat.signed(mean.difference)} ${ends} ${over}`;
   }
 
@@ -155,7 +161,7 @@
       Karat.short(Karat.model(b), 24),
       "A better by",
       "p",
-      "p (Holm)",
+      "p, all tasks",
       "test",
     ];
     const rows = rowsOf([a, b]).map((row) => [
@@ -165,7 +171,7 @@
       row.y,
       row.better,
       row.p,
-      row.holm,
+      row.corrected,
       row.test,
       row.t,
     ]);
@@ -227,7 +233,7 @@
       row.y,
       row.better,
       row.p,
-      row.holm,
+      row.corrected,
       row.test,
     ]);
     return [
@@ -238,7 +244,7 @@
         Karat.data.models[b].name,
         "a better by",
         "p",
-        "p (Holm)",
+        "p, all tasks",
         "test",
       ],
       ...rows,
