@@ -207,7 +207,7 @@ def run_benchmark(
         "dataset_name": dataset_name,
         "task": data.kind,
         "results_dir": results_dir,
-        "severities": severities,
+        "severities": list(severities),
     }
 
 

@@ -40,6 +40,8 @@ CONFUSION_COLUMNS = (*TACO_COLUMNS[:5], "truth", "prediction", "count")
 #: TACO's names of metrics, where they differ
 METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
 OURS = {theirs: ours for ours, theirs in METRICS.items()}
+#: the metric of a metrics file; scripts for TACO's files expect one row per view and model
+MAIN = {"classification": ("AUC", "auc_ovr"), "regression": ("RMSE",)}
 LOOKS = f"a CSV file with the columns {', '.join(TACO_COLUMNS)}"
 PLOT_FORMATS = ("png", "svg")
 KINDS = {"classes": "classification", "numbers": "regression"}
@@ -78,7 +80,11 @@ def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         stem = "_".join(map(safe_name, parts))
         part = part.assign(dataset=dataset, task=kind, metric=part["metric"].replace(METRICS))
         means = part.groupby(list(TACO_COLUMNS[:-1]), sort=False, as_index=False)["value"].mean()
-        yield f"metrics_{stem}.csv", _named(means, kind)[list(TACO_COLUMNS)]
+        is_main = means["metric"] == _main_metric(means["metric"], kind)
+        named = _named(means, kind)[list(TACO_COLUMNS)]
+        yield f"metrics_{stem}.csv", named[is_main].reset_index(drop=True)
+        if not is_main.all():
+            yield f"other_metrics_{stem}.csv", named[~is_main].reset_index(drop=True)
         counts = list(_counts(found, task)) if kind == "classification" else []
         if counts:
             table = pd.DataFrame(counts, columns=[*VIEW, *CONFUSION_COLUMNS[4:]])
@@ -86,6 +92,12 @@ def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
             grouped = table.assign(dataset=dataset, task=kind).groupby(keys, sort=False)
             sums = grouped["count"].sum().reset_index()
             yield f"confusion_{stem}.csv", _named(sums, kind)[list(CONFUSION_COLUMNS)]
+
+
+def _main_metric(metrics: pd.Series, kind: str) -> str:
+    """Return TACO's metric of a kind of task, or the first one if it has another."""
+    present = metrics.unique().tolist()
+    return next((name for name in MAIN[kind] if name in present), str(present[0]))
 
 
 def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | Path) -> list[Path]:
@@ -197,6 +209,8 @@ def _add(found: ModelResults, line: tuple[Row, float | None, View], log: ImportL
     if found.tasks.setdefault(task, about)["kind"] != about["kind"]:
         task = f"{task} ({about['kind']})"  # one dataset with two tasks
         found.tasks.setdefault(task, about)
+    if row.text("metric") in MAIN.get(about["kind"], ()):
+        found.tasks[task]["metric"] = metric  # whatever the order of the files
     # the values are means over folds and draws, imported as one fold and one draw
     found.put(found.job(task), metric, value, view)
 
