@@ -83,10 +83,11 @@ def quick(here, monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_corruption_has_the_documented_signature(name):
     parameters = inspect.signature(CORRUPTION_FUNCS[name]).parameters
-    assert list(parameters) == ["X", "y", "severity", "rng"]
+    current = ["inplace", "col_idx", "precomputed_stds"]
+    assert list(parameters) == ["X", "y", "severity", "rng", *current]
     assert parameters["rng"].default is None
     assert CORRUPTION_FUNCS[name].__name__ == name and CORRUPTION_FUNCS[name].__doc__
-    assert list(CORRUPTION_FUNCS) == NAMES and taco.__all__ == sorted(taco.__all__)
+    assert tuple(CORRUPTION_FUNCS) == tuple(NAMES) and taco.__all__ == sorted(taco.__all__)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -662,7 +663,8 @@ def test_about(load, name):
 def test_missing_file_names_where_to_put_it(folder, name):
     with pytest.raises(Unavailable) as error:
         Catalog().dataset(f"taco_{name}")()
-    assert f"$KARAT_DATA/{FILES[name][0]}" in str(error.value)
+    assert f"put it at {folder}/{FILES[name][0]}. Tried" in str(error.value)
+    assert "get it from https://" in str(error.value)
 
 
 @pytest.mark.parametrize("name", TABLE_NAMES)

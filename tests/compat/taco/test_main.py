@@ -95,7 +95,9 @@ def test_selected_datasets(call, arguments):
 def test_exit_code_2_if_nothing_runs(call, arguments):
     code, out, err = call(*arguments, "--quick", "--only", "ieee")
     assert code == 2 and not out and "ieee: skipped" in err
-    assert "$KARAT_DATA/ieee_cis_fraud.csv" in err and "Traceback" not in err
+    folder = Path(arguments[1] if arguments[0] == "--data_dir" else "data").absolute()
+    assert f"put it at {folder}/ieee_cis_fraud.csv" in err and "Traceback" not in err
+    assert "get it from https://www.kaggle.com/c/ieee-fraud-detection" in err
 
 
 def test_invalid_file_is_skipped_with_its_path(call, here):
