@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 import karat
-from karat.compat.convert import export_results, read_scores
+from karat.compat.convert import export_results, import_results, read_scores
 from karat.compat.taco.result_files import (
     CONFUSION_COLUMNS,
     TACO_COLUMNS,
@@ -255,6 +255,15 @@ def test_one_line_per_view_model_and_metric(tables):
         ["sign_flip", 1.0],
         ["sign_flip+noise_gaussian", "0.5+0.25"],
     ]
+
+
+def test_imported_files_of_both_kinds_are_one_task(runs, tmp_path):
+    written = export_results(runs, "taco", tmp_path)
+    files = [path for path in reversed(written) if path.name.startswith(("metrics", "other"))]
+    for run in import_results(files, system="taco", output=tmp_path / "in").runs:
+        firsts = {task["name"]: task["metrics"][0] for task in run.about["tasks"]}
+        assert firsts == {"halves": "auc", "thirds": "auc_ovr", "line": "rmse"}
+        assert {"acc", "recall", "r2"} <= set(run.scores()["metric"])
 
 
 def test_values_are_means_over_folds_and_draws(runs, tables):

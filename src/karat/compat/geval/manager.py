@@ -108,6 +108,7 @@ class FrameworkManager:
         gold_directory_path: str | Path | None = None,
         datasets: str | Iterable[str] = "_all",
         missing_related: str = "tied",
+        svm_gamma: str = "scale",
         vector_file: str = "",
         define: Sequence[str | Path] = (),
         constraint: str = "default",
@@ -122,7 +123,8 @@ class FrameworkManager:
         with the layout of GEval's data; by default, missing gold standards are downloaded.
         ``datasets`` are the gold standards to evaluate; those that cannot be read are left out
         with a warning. ``missing_related`` ranks related entities without a vector last: "tied",
-        or in a "random" order, as GEval's document defines it.
+        or in a "random" order, as GEval's document defines it. ``svm_gamma`` is "scale", or "auto"
+        as in the results that GEval recorded with scikit-learn before 0.22.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
