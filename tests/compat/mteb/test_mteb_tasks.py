@@ -238,7 +238,7 @@ def repeated(seed):
     data = searched(seed, candidates=False)
     corpus = data["corpus"]
     rows = [dict(row) for row in corpus]
-    copies = [{**row, "id": f"{sign}{row['id']}"} for row in rows[::2] for sign in "az"]
+    copies = [{**row, "id": f"{sign}{row['id']}"} for row in rows[::2] for sign in "-z"]
     names = list(rows[0])
     every = [*rows, *copies]
     data["corpus"] = table(**{name: [row[name] for row in every] for name in names})

@@ -41,7 +41,7 @@ META = "model_meta.json"
 OURS = {**MTEB, "f1": "f1_macro"}
 MAIN = "main_score"
 #: the metric of the main score, if several have its value or there is no main score
-ORDER = ("ndcg@10", "map", "v_measure", "spearman", "pr_auc", "acc", "f1_macro", "max_ap")
+ORDER = ("ndcg@10", "map", "v_measure", "spearman", "max_ap", "pr_auc", "acc", "f1_macro")
 #: names in bitext mining, recognized by the task or by precision and recall
 BITEXT = "BitextMining"
 MATCHED = {"f1": "f1_weighted", "precision": "", "recall": ""}
