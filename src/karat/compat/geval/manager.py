@@ -177,6 +177,8 @@ class _Evaluation:
     values: pd.DataFrame | None = None
     failed: bool = False
     left_out: list[str] = field(default_factory=list)
+    #: gold standards without any vector, whose missing entities are written all the same
+    uncovered: list[Coverage] = field(default_factory=list)
     managed: ManagerRun = field(init=False)
 
     def run(self) -> None:
@@ -193,12 +195,14 @@ class _Evaluation:
         self._check_size()
         found = [self._covered(*each, encoder) for each in loaded]
         covered = [each for each in found if each is not None]
-        if not covered and not managers:
-            message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
-            raise DataError("\n  ".join([message, *self.problems]))
+        if not covered and not managers and not self.uncovered:
+            raise self._nothing_to_evaluate("")
         self.folder = _new_folder(
             root, self.params.result_name or f"result_{self.begun:%Y-%m-%d_%H-%M-%S}"
         )
+        missing = [coverage.write(self.folder).name for coverage in self.uncovered]
+        if not covered and not managers:
+            raise self._nothing_to_evaluate(f" Missing entities: {self.folder / missing[0]}")
         self.managed = ManagerRun(self.params, self.folder, encoder)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
@@ -210,6 +214,10 @@ class _Evaluation:
         self.managed.run(managers)
         self.problems += self.managed.problems
         self._write(runs, covered, planned, store)
+
+    def _nothing_to_evaluate(self, more: str) -> DataError:
+        message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
+        return DataError("\n  ".join([message, *self.problems]) + more)
 
     def missing_gold(self) -> str:
         """Return a message that names the gold standards that could not be read."""
@@ -291,6 +299,7 @@ class _Evaluation:
                 f"{gold.task}, {gold.name}: left out: none of its {len(coverage.items)} entities "
                 f"has a vector."
             )
+            self.uncovered.append(coverage)
             return None
         return coverage
 
