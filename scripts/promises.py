@@ -16,7 +16,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parent.parent
-SYSTEMS = ("tabeb", "taco", "ulysses", "amlb", "geval")
+SYSTEMS = ("tabeb", "taco", "ulysses", "amlb", "geval", "mteb")
 
 
 def promises_file(system: str) -> Path:
@@ -30,7 +30,7 @@ def has_promises(system: str) -> bool:
 
 
 def read_promises(system: str) -> dict[str, Any]:
-    """Return the promises of a system: ``migration``, ``setups`` and ``rows``."""
+    """Return the promises of a system: ``rows``, and if any ``setups`` and ``migration``."""
     return YAML(typ="safe").load(promises_file(system))
 
 
@@ -93,8 +93,9 @@ def migration_lines(migration: dict[str, Any]) -> Iterator[str]:
 
 def rendered(page: str, promises: dict[str, Any]) -> str:
     """Return a page with its migration example and its tables replaced."""
-    parts = {"migration": migration_lines(promises["migration"])}
-    parts["table"] = table_lines(promises["rows"])
+    parts = {"table": table_lines(promises["rows"])}
+    if "migration" in promises:
+        parts["migration"] = migration_lines(promises["migration"])
     for name, lines in parts.items():
         begin, end = f"<!-- promises: {name} -->", f"<!-- end of promises: {name} -->"
         if page.count(begin) != 1 or page.count(end) != 1:

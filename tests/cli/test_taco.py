@@ -253,7 +253,7 @@ def test_export_without_matplotlib_keeps_the_tables(here, cli, runs, monkeypatch
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = cli("export", runs, "--as", "taco", "-o", "files", "--plots", "png")
     assert result.code == 2 and 'pip install "karat[plots]"' in result.err
-    assert len(result.out.split()) == len(list(Path("files").iterdir())) == 2
+    assert len(result.out.split()) == len(list(Path("files").iterdir())) == 3
 
 
 def test_errors_of_export_are_one_message(here, cli, runs):

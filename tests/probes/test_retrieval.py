@@ -833,13 +833,30 @@ def test_any_tiles_of_a_search_give_what_sorting_gives(given, span, height, dens
             patch.setattr(retrieval, name, value)
         vectors = Vectors(matrix.astype(dtype), np.arange(len(matrix)))
         got = Nearest("apart").answer(data, vectors)
+        first = Nearest("apart", ties="first").answer(data, vectors)
     unit = unit_rows(matrix, np.float64)
     for query, several in enumerate(answers):
         scores = unit[len(answers) :] @ unit[query]
         rows = [row for row, pair in enumerate(pairs) if pair[0] == query]
         wanted = np.array(several) - len(answers)
         assert sorted(got.rank[rows]) == sorted(answer_ranks(scores, wanted))
+        order = np.lexsort((np.arange(len(scores)), -scores.round(9)))
+        assert first.rank[rows].tolist() == (np.argsort(order)[wanted] + 1).tolist()
         assert set(got.predictions[rows]) == {f"e{len(answers) + retrieval.nearest(scores)}"}
+
+
+def test_of_equal_scores_the_first_item_is_first_if_asked():
+    matrix = np.array([[1.0, 0.0], [0.6, 0.8], [0.6, 0.8], [0.8, 0.6], [0.6, 0.8]])
+    vectors, data = Vectors(matrix, np.arange(5)), lookups([(0, 2)], 5)
+    ranks = {ties: Nearest("apart", ties).answer(data, vectors).rank for ties in TIES}
+    assert ranks["against"] == [4.0] and ranks["first"] == [3.0]
+    bits = lookups([(0, 1), (0, 4)], 5)
+    assert Nearest("apart", "first").answer(bits, vectors).rank.tolist() == [2.0, 4.0]
+    with pytest.raises(DefinitionError, match='ties must be "against" or "first", got "last"'):
+        Nearest(ties="last")
+
+
+TIES = ("against", "first")
 
 
 def test_candidates_that_tie_with_every_query():

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -52,16 +52,19 @@ from karat.errors import DefinitionError
 Rng: TypeAlias = np.random.Generator
 Table: TypeAlias = pd.DataFrame
 Target: TypeAlias = pd.Series | None
+Spreads: TypeAlias = Mapping[Any, float] | None
 _ITEMS = ("table", "text", "entity", "column", "frame")
 
 
 @corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))
-def rare_class_dilution(X: Any, y: pd.Series, severity: float, rng: Rng) -> Corrupted:
-    """Drop this share of the rows of the rarest class.
+def rare_class_dilution(
+    X: Any, y: pd.Series, severity: float, rng: Rng, *, label: Any = None
+) -> Corrupted:
+    """Drop this share of the rows of the class ``label``, by default the rarest one.
 
     Among equally rare classes it is the last in text order: 1 of 0 and 1.
     """
-    rare = np.flatnonzero(rarest(y))
+    rare = np.flatnonzero(rarest(y) if label is None else (y == label).to_numpy())
     rest = np.delete(np.arange(len(X)), rare[affected_places(len(rare), severity, rng)])
     return X.iloc[rest], y.iloc[rest]
 
@@ -167,15 +170,25 @@ def _by_rank(ranks: np.ndarray, severity: float, rng: Rng) -> np.ndarray:
 
 
 @corrupts("noise_gaussian", needs=("numbers",), range=(0.0, math.inf))
-def noise_gaussian(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
-    """Add noise of ``severity`` standard deviations to every number."""
-    return _shaken(X, severity, rng, lambda stream, size: stream.standard_normal(size)), y
+def noise_gaussian(
+    X: Table, y: Target, severity: float, rng: Rng, *, spreads: Spreads = None
+) -> Corrupted:
+    """Add noise of ``severity`` standard deviations to every number.
+
+    ``spreads`` are the standard deviations by column; by default those of X.
+    """
+    return _shaken(X, severity, rng, lambda g, size: g.standard_normal(size), spreads), y
 
 
 @corrupts("noise_uniform", needs=("numbers",), range=(0.0, math.inf))
-def noise_uniform(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
-    """Add noise of at most ``severity`` standard deviations, up or down, to every number."""
-    return _shaken(X, severity, rng, lambda stream, size: stream.uniform(-1.0, 1.0, size)), y
+def noise_uniform(
+    X: Table, y: Target, severity: float, rng: Rng, *, spreads: Spreads = None
+) -> Corrupted:
+    """Add noise of at most ``severity`` standard deviations, up or down, to every number.
+
+    ``spreads`` are the standard deviations by column; by default those of X.
+    """
+    return _shaken(X, severity, rng, lambda g, size: g.uniform(-1.0, 1.0, size), spreads), y
 
 
 @corrupts("outliers", needs=("numbers",))
@@ -211,14 +224,18 @@ def sign_flip(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     return _each(X, severity, rng, lambda values, i, at, whole: -values[at]), y
 
 
-def _shaken(X: Table, severity: float, rng: Rng, draw: Callable[[Rng, int], Any]) -> Table:
+def _shaken(
+    X: Table, severity: float, rng: Rng, draw: Callable[[Rng, int], Any], spreads: Spreads
+) -> Table:
     changed = {}
     # one stream per column, so that its noise does not depend on the other columns
     for i, stream in enumerate(column_generators(rng, X.shape[1])):
         if kind(X.iloc[:, i]) != NUMBER:
             continue
         values = floats(X.iloc[:, i])
-        size, at = severity * spread(values), np.isfinite(values)
+        deviation = (spreads or {}).get(X.columns[i])
+        size = severity * (spread(values) if deviation is None else float(deviation))
+        at = np.isfinite(values)
         if size > 0:
             with np.errstate(over="ignore"):
                 noisy = values[at] + size * draw(stream, len(X))[at]

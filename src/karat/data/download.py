@@ -142,10 +142,14 @@ def without_password(address: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def _data_folders() -> list[Path]:
+    given = os.environ.get("KARAT_DATA", "")
+    return [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
+
+
 def find_in_folders(source: Source) -> Path:
     """Return a folder source's path in the first KARAT_DATA folder that contains it."""
-    given = os.environ.get("KARAT_DATA", "")
-    folders = [Path(folder).expanduser() for folder in given.split(os.pathsep) if folder]
+    folders = _data_folders()
     if not folders:
         raise DataError("KARAT_DATA is not set")
     for folder in folders:
@@ -611,7 +615,7 @@ def fetch_first(
                 return _download(source, {"name": name, **(about or {})}), source
             except DataError as error:
                 reasons[source] = str(error)
-    raise Unavailable(_unavailable(name, reasons))
+    raise Unavailable(_unavailable(name, reasons, (about or {}).get("homepage", "")))
 
 
 def is_local(sources: Iterable[Mapping[str, Any]]) -> bool:
@@ -631,10 +635,13 @@ def _find_local(sources: Iterable[Source]) -> tuple[tuple[Path, Source] | None, 
     return None, reasons
 
 
-def _unavailable(name: str, reasons: Mapping[Source, str]) -> str:
+def _unavailable(name: str, reasons: Mapping[Source, str], homepage: str) -> str:
     """Return one line with what to do, then one line per source with why it failed."""
-    actions = [f"put it at $KARAT_DATA/{s.place}" for s in reasons if s.kind == "folder"][:1]
-    if remote := [source for source in reasons if source.remote]:
+    folder = next(iter(_data_folders()), "$KARAT_DATA")
+    remote = [source for source in reasons if source.remote]
+    get = f"get it from {homepage} and " if homepage and not remote else ""
+    actions = [f"{get}put it at {folder}/{s.place}" for s in reasons if s.kind == "folder"][:1]
+    if remote:
         action = "unset KARAT_OFFLINE" if offline() else "connect to the network"
         where = {"url": without_password(remote[0].place), "index": f"package {remote[0].place}"}
         actions.append(f"{action} and run again to download it ({where[remote[0].kind]})")

@@ -85,7 +85,9 @@ class Kernel:
         #: machines whose solution does not depend on the limit ``C``, with their targets
         self._settled: list[tuple[Any, np.ndarray]] = []
         X = np.asarray(X, dtype=np.float64)
-        self.gamma = 1 / (X.shape[1] * float(X.var()) or 1.0) if gamma == "scale" else float(gamma)
+        if gamma == "scale":
+            gamma = 1 / (X.shape[1] * float(X.var()) or 1.0)
+        self.gamma = 1 / X.shape[1] if gamma == "auto" else float(gamma)
         #: centering does not change distances, and loses fewer digits
         self.center = X.mean(axis=0)
         self.rows = self._scaled(X)

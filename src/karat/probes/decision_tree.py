@@ -258,7 +258,7 @@ class ModelTree:
             calm = kids[0] < 0 or np.sqrt(max(0.0, tree.impurity[node])) < CALM * self._spread
             below = [] if calm else [*(tested[kid] for kid in kids), tree.feature[[node]]]
             tested[node] = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *below]))
-            line = _line(X[rows][:, tested[node]], y[rows], tested[node], equal)
+            line = _line(X[np.ix_(rows, tested[node])], y[rows], tested[node], equal)
             self.lines_[node] = line
             self._is_leaf[node], subtree[node] = True, (line.error, line.parameters)
             if not calm:
@@ -271,40 +271,51 @@ class ModelTree:
 
 def _line(X: np.ndarray, y: np.ndarray, terms: np.ndarray, equal: float) -> Line:
     """Return the least-squares model without the terms that do not reduce the adjusted error."""
-    center, mean = X.mean(axis=0), float(y.mean())
-    chosen = _select_columns(X - center, y - mean, equal)
-    weights = np.linalg.lstsq(X[:, chosen] - center[chosen], y - mean, rcond=None)[0]
+    mean = float(y.mean())
+    if not len(terms):
+        return Line(terms, np.empty(0), mean, _mean_error(y - mean))
+    center = X.mean(axis=0)
+    chosen, weights, rest = _select_columns(X - center, y - mean, equal)
     offset = mean - float(center[chosen] @ weights)
-    rest = y - mean - (X[:, chosen] - center[chosen]) @ weights
     return Line(terms[chosen], weights, offset, _mean_error(rest))
 
 
-def _select_columns(X: np.ndarray, y: np.ndarray, equal: float) -> np.ndarray:
-    """Remove the weakest columns, one by one, while the adjusted error does not rise."""
-    from scipy.linalg import qr, solve_triangular
+def _select_columns(
+    X: np.ndarray, y: np.ndarray, equal: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Remove the weakest columns, one by one, while the adjusted error does not rise.
 
-    if not X.shape[1]:
-        return np.arange(0)
-    q, r, order = qr(X, mode="economic", pivoting=True)
+    Return the columns left, their weights, and what these do not explain of ``y``.
+    """
+    from scipy.linalg import qr_multiply, solve_triangular
+
+    projected, r, order = qr_multiply(X, y, pivoting=True)
     size = np.abs(r.diagonal())
     rank = int((size > RANK * size[0]).sum())
     inverse = solve_triangular(r[:rank, :rank], np.eye(rank))
-    spread, weights = inverse @ inverse.T, inverse @ (q[:, :rank].T @ y)
-    chosen, rest = order[:rank], y - q[:, :rank] @ (q[:, :rank].T @ y)
+    spread, weights = inverse @ inverse.T, inverse @ projected[:rank]
+    columns = X[:, order[:rank]]  # copied once; the weights of removed ones are 0
+    left, rest = np.ones(rank, dtype=bool), y - columns @ weights
     error = adjusted(_mean_error(rest), len(y), rank + 1)
-    while len(chosen):
-        weak = int(np.argmin(weights**2 / spread.diagonal()))
+    strength = np.full(rank, np.inf)
+    for parameters in range(rank, 0, -1):
+        np.divide(weights**2, spread.diagonal(), out=strength, where=left)
+        weak = int(np.argmin(strength))
         # without this column, the weights of the others change by what they share with it
-        change = spread[:, weak] * (weights[weak] / spread[weak, weak])
-        without = rest + X[:, chosen] @ change
-        fewer = adjusted(_mean_error(without), len(y), len(chosen))
+        shared = spread[:, weak].copy()
+        change = shared * (weights[weak] / shared[weak])
+        without = rest + columns @ change
+        fewer = adjusted(_mean_error(without), len(y), parameters)
         if fewer > error + equal:
             break
-        spread = spread - np.outer(spread[:, weak], spread[weak]) / spread[weak, weak]
-        left = np.delete(np.arange(len(chosen)), weak)
-        spread, weights, chosen = spread[np.ix_(left, left)], (weights - change)[left], chosen[left]
+        spread -= np.outer(shared, shared / shared[weak])
+        weights = weights - change
+        left[weak], weights[weak], strength[weak] = False, 0.0, np.inf
+        spread[weak], spread[:, weak] = 0.0, 0.0
         rest, error = without, fewer
-    return np.sort(chosen)
+    kept = np.flatnonzero(left)
+    kept = kept[np.argsort(order[kept])]
+    return order[kept], weights[kept], rest
 
 
 def adjusted(error: float, rows: int, parameters: int) -> float:

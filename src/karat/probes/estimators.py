@@ -304,14 +304,17 @@ def svm(
 ) -> RbfMachine:
     """Support vectors with the RBF kernel: classes one against one, or numbers.
 
-    ``gamma: scale`` is 1 / (dimensions × variance of all values). The head predicts labels without
-    probabilities. A numeric target is standardized, as ``C`` and ``epsilon`` assume unit variance.
+    ``gamma: scale`` is 1 / (dimensions × variance of all values), ``auto`` is 1 / dimensions. The
+    head predicts labels without probabilities. A numeric target is standardized, as ``C`` and
+    ``epsilon`` assume unit variance.
     """
     for name, value in (("C", C), ("epsilon", epsilon)):
         if not _is_positive(value):
             raise DefinitionError(f"head svm: {name} must be a number > 0, got {value!r}.")
-    if gamma != "scale" and not _is_positive(gamma):
-        raise DefinitionError(f'head svm: gamma must be "scale" or a number > 0, got {gamma!r}.')
+    if gamma not in ("scale", "auto") and not _is_positive(gamma):
+        raise DefinitionError(
+            f'head svm: gamma must be "scale", "auto" or a number > 0, got {gamma!r}.'
+        )
     from karat.models.predictors import RbfLabels, RbfRegressor
 
     machine: RbfMachine = RbfLabels(C, gamma)

@@ -200,6 +200,8 @@ BLOCK = 2**22
 MOST = 64
 #: scores this close count as equal: the product of equal vectors differs in its last bits
 NEAREST_TIE = 1e-12
+#: digits to which equal scores are equal
+_DIGITS = 11
 #: up to this many answers per query, counting is faster than sorting all candidates
 FEW = 8
 
@@ -212,16 +214,19 @@ class Nearest:
     candidates; with ``queries: apart`` no query is a candidate, including those of the train side
     and of questions without vectors. The columns of a query's own table are never candidates. A
     document that is split into passages has the score of its best passage. Ties count against the
-    encoder.
+    encoder; with ``ties: first``, the item that is first in the data is ranked first.
 
     Vectors of one bit are ranked by their Hamming distance. If they are rescored, the nearest items
     are ranked again, by the cosine of the query's 32-bit vector to their vectors of one bit.
     """
 
-    def __init__(self, queries: str = "among") -> None:
+    def __init__(self, queries: str = "among", ties: str = "against") -> None:
         if queries not in ("among", "apart"):
             raise DefinitionError(f'probe: queries must be "among" or "apart", got "{queries}".')
+        if ties not in ("against", "first"):
+            raise DefinitionError(f'probe: ties must be "against" or "first", got "{ties}".')
         self.queries = queries
+        self.ties = ties
         self.asked_ = np.empty(0, dtype=np.intp)
         self.notes: list[str] = []
 
@@ -259,7 +264,8 @@ class Nearest:
         wanted = _positions(test, np.asarray(test.target))
         out = self._left_out(test, ~known, wanted)
         asked, rows = _by_query(test, wanted)
-        ranker = index(_Candidates.of(np.flatnonzero(~out), test.documents))
+        candidates = _Candidates.of(np.flatnonzero(~out), test.documents)
+        ranker = index(replace(candidates, first_wins=self.ties == "first"))
         found = ranker.settle(asked, [wanted[each] for each in rows])
         if not found.candidates.all():
             query = test.items.index[asked[np.argmin(found.candidates)]]
@@ -308,12 +314,14 @@ class _Candidates:
     """The items to score, and the candidates: the items themselves, or their documents.
 
     All are positions in the dataset. The items of candidate i begin at ``starts[i]``; None if every
-    candidate is one item.
+    candidate is one item. Of equal scores, all others are ahead of an answer, or with
+    ``first_wins`` those before it.
     """
 
     items: np.ndarray
     documents: np.ndarray
     starts: np.ndarray | None = None
+    first_wins: bool = False
 
     @classmethod
     def of(cls, items: np.ndarray, documents: np.ndarray | None) -> _Candidates:
@@ -373,8 +381,8 @@ class _Ranker:
     def settle(self, queries: np.ndarray, answers: list[np.ndarray]) -> _Settled:
         """Rank the answers of each query among all candidates.
 
-        The rank of an answer that is not a candidate is infinite. Ties count against the answers;
-        among candidates that tie at the top, the lowest is first.
+        The rank of an answer that is not a candidate is infinite. Ties count as the candidates
+        say; among candidates that tie at the top, the lowest is first.
         """
         raise NotImplementedError
 
@@ -419,7 +427,7 @@ class _Searched(_Ranker):
             others.append(np.isfinite(row).sum())
             found = np.full(len(wanted), np.inf)
             own, places = self.candidates.places(wanted)
-            order, numbers = rank_answers(row, places)
+            order, numbers = rank_answers(row, places, self.candidates.first_wins)
             found[own[order]] = numbers
             ranks.append(found)
         return np.array(first), np.array(others), np.concatenate(ranks)
@@ -477,6 +485,8 @@ class _Cosines(_Ranker):
         column = np.argsort(turn)
         rows = column[row[own]]
         order = np.lexsort((-exact, rows))
+        if self.candidates.first_wins:
+            order = np.lexsort((place, -exact.round(_DIGITS), rows))
         own, place, exact, rows = own[order], place[order], exact[order], rows[order]
         number = np.arange(len(own)) - np.searchsorted(rows, rows) + 1
         left_out = column[hidden[0]], hidden[1]
@@ -558,7 +568,8 @@ class _TiledSearch:
         answers: tuple[np.ndarray, np.ndarray],
         lines: np.ndarray,
     ) -> None:
-        self.cosines, self.queries, self.lines, self.rows = cosines, queries, lines, answers[0]
+        self.cosines, self.queries, self.lines = cosines, queries, lines
+        self.rows, self.places = answers
         units = cosines.vectors.units(queries, query=True)
         #: largest error of a product: of its sum, of the length, and of rounding factors and lines
         self.slack = (1.5 * units.shape[1] + 10) * _ROUNDING
@@ -656,7 +667,7 @@ class _TiledSearch:
     def _decide(self, tile: _Tile, lines: np.ndarray, rows: np.ndarray, places: np.ndarray) -> None:
         """Count those candidates of a tile that reach a line in 64 bits, many at once."""
         if len(lines) > HEIGHT:
-            self._add(lines, self._exact(tile, rows, places))
+            self._add(lines, tile.begin + places, self._exact(tile, rows, places))
         elif len(lines):
             self.unclear.append((lines, tile.begin + places))
             if sum(len(each) for each, _ in self.unclear) > HEIGHT:
@@ -666,11 +677,16 @@ class _TiledSearch:
         """Count the candidates that wait for a comparison in 64 bits."""
         if self.unclear:
             lines, places = map(np.concatenate, zip(*self.unclear, strict=True))
-            self._add(lines, self.cosines.exact(self.queries[self.rows[lines]], places))
+            scores = self.cosines.exact(self.queries[self.rows[lines]], places)
+            self._add(lines, places, scores)
             self.unclear = []
 
-    def _add(self, lines: np.ndarray, scores: np.ndarray) -> None:
-        np.add.at(self.ahead, lines, scores >= self.lines[lines])
+    def _add(self, lines: np.ndarray, places: np.ndarray, scores: np.ndarray) -> None:
+        ahead = scores >= self.lines[lines]
+        if self.cosines.candidates.first_wins:
+            higher = scores > self.lines[lines] + 2 * NEAREST_TIE
+            ahead &= higher | (places < self.places[lines])
+        np.add.at(self.ahead, lines, ahead)
 
     def _exact(self, tile: _Tile, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return scores of a tile in 64 bits; all of some queries if many are wanted."""
@@ -841,8 +857,21 @@ def nearest(scores: np.ndarray) -> int:
     return int(np.argmax(scores >= scores.max() - NEAREST_TIE))
 
 
-def rank_answers(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the order of a query's answers by score, and their ranks in that order."""
+def rank_answers(
+    scores: np.ndarray, wanted: np.ndarray, first_wins: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order of a query's answers by score, and their ranks in that order.
+
+    Ties count against them, or with ``first_wins`` the first candidate is ahead.
+
+    >>> rank_answers(np.array([0.5, 0.9, 0.5, 0.5]), np.array([2]))[1].tolist()
+    [4.0]
+    >>> rank_answers(np.array([0.5, 0.9, 0.5, 0.5]), np.array([2]), first_wins=True)[1].tolist()
+    [3.0]
+    """
+    if first_wins:
+        order = np.lexsort((wanted, -scores[wanted].round(_DIGITS)))
+        return order, _ranks_in_order(scores, wanted[order])
     order = np.argsort(-scores[wanted], kind="stable")
     answers = scores[wanted[order]]
     scores[wanted] = -np.inf
@@ -855,6 +884,18 @@ def rank_answers(scores: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np
         ahead = (len(scores) - np.searchsorted(scores, lines[::-1])[::-1]).astype(float)
     ahead[np.isneginf(answers)] = np.inf
     return order, ahead + np.arange(1, len(wanted) + 1)
+
+
+def _ranks_in_order(scores: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the ranks of answers, best first; of equal scores the first candidate is ahead."""
+    answers, places = scores[wanted], np.arange(len(scores))
+    scores[wanted] = -np.inf
+    ahead = np.empty(len(wanted))
+    for number, (place, score) in enumerate(zip(wanted, answers, strict=True)):
+        higher = scores > score + NEAREST_TIE
+        tied = (scores >= score - NEAREST_TIE) & (places < place)
+        ahead[number] = np.count_nonzero(higher | tied) if score > -np.inf else np.inf
+    return ahead + np.arange(1, len(wanted) + 1)
 
 
 def _by_query(test: Dataset, wanted: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -78,6 +78,26 @@ def test_published_scores_to_the_third_digit(encoder, key, tmp_path):
         assert ours == pytest.approx(published, abs=half), (name, ours)
 
 
+#: the mean accuracies that GEval recorded in 2019, by C, when gamma of its SVM was 1 / dimensions
+RECORDED = {"Cities": {"1.0": 0.6945, "10.0": 0.7810, "100": 0.7756}}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_scores_of_machines_need_the_gamma_of_their_time(encoder, name, tmp_path):
+    (found,) = [g for g in GOLD_STANDARDS if (g.task, g.name) == ("Classification", name)]
+    with original_data():
+        data = Coverage.of(found, load_gold(found, None), encoder).covered()
+    means = {}
+    for gamma in ("auto", "scale"):
+        asked = Parameters(encoder.path, protocol="legacy", svm_gamma=gamma).checked()
+        wanted = {f"C={cost}": score for cost, score in RECORDED[name].items()}
+        tasks = [t.task for t in trials(found, data, asked) if t.trial.configuration in wanted]
+        (run,) = karat.evaluate({"rdf2vec": encoder}, tasks, output=tmp_path, workers=0)
+        scores = run.scores().groupby("task", sort=False)["value"].mean()
+        means[gamma] = np.abs(scores.to_numpy() - list(wanted.values())).max()
+    assert means["auto"] < 0.006 < 0.02 < means["scale"]
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     tasks = ["Classification", "Regression", "SemanticAnalogies", "Clustering"]

@@ -446,3 +446,15 @@ def test_gold_standard_too_small_for_ten_folds_is_skipped(place):
     found = run(place, "small.txt", tasks=["Class", "EntRel"], protocol="legacy", out="small")
     assert "10 folds" in (found / "log.txt").read_text()
     assert (found / "entityRelatedness_KORE_results.csv").is_file()
+
+
+def test_missing_entities_of_a_gold_standard_without_any_vector_are_written(place):
+    lost = [name for name in vectors() if "Main" in name or "Rel" in name]
+    write_text(place / "some.txt", {k: v for k, v in vectors().items() if k not in lost})
+    found = run(place, "some.txt", tasks=["EntRel", "Clu"], out="some")
+    table = read(found, "entityRelatedness_KORE_ignoredData.csv")
+    assert len(table) == 3 + 12 and not list(found.glob("*KORE_results.csv"))
+    with pytest.raises(DataError, match="Missing entities: .*KORE_ignoredData.csv"):
+        run(place, "some.txt", tasks=["EntRel"], out="none")
+    (other,) = (place / "none").glob("*/entityRelatedness_KORE_ignoredData.csv")
+    assert other.read_text() == (found / other.name).read_text()

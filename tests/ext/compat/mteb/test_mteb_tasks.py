@@ -233,6 +233,29 @@ def test_retrieval(mteb, tmp_path, main):
     agree(kind, tmp_path, tolerance=6e-6)  # mteb rounds to five digits
 
 
+def repeated(seed):
+    """Return data in which most documents are there several times, under other ids."""
+    data = searched(seed, candidates=False)
+    corpus = data["corpus"]
+    rows = [dict(row) for row in corpus]
+    copies = [{**row, "id": f"{sign}{row['id']}"} for row in rows[::2] for sign in "-z"]
+    names = list(rows[0])
+    every = [*rows, *copies]
+    data["corpus"] = table(**{name: [row[name] for row in every] for name in names})
+    return data
+
+
+@pytest.mark.parametrize("main", ["ndcg_at_10", "mrr_at_10", "map_at_10", "recall_at_5"])
+def test_documents_of_equal_scores_are_ranked_as_there(mteb, tmp_path, main):
+    from mteb.abstasks import AbsTaskRetrieval
+
+    kind = task_of(
+        *(AbsTaskRetrieval, "Retrieval", main),
+        lambda: {"default": {"test": repeated(4)}},
+    )
+    agree(kind, tmp_path, tolerance=6e-6)
+
+
 def test_a_query_does_not_find_itself(mteb, tmp_path):
     from mteb.abstasks import AbsTaskRetrieval
 

@@ -10,7 +10,7 @@ import pytest
 import karat
 from karat.errors import DataError
 from karat.ext.compat.convert import export_results
-from karat.ext.compat.mteb.result_files import is_results_folder, open_results
+from karat.ext.compat.mteb.result_files import declared_metrics, is_results_folder, open_results
 
 from ..test_convert import LATER, put, scores
 
@@ -79,13 +79,63 @@ def test_layouts(tmp_path):
 
 
 def test_main_score_without_a_karat_metric(tmp_path):
+    content = json.loads(json.dumps(LATER)) | {"task_name": "Ours"}
+    content["scores"]["test"][0] |= {"main_score": 0.9}
+    path = put(tmp_path / "own" / "Ours.json", content)
+    (run,) = karat.import_results(path, tmp_path / "out").runs
+    assert run.model == "own" and firsts(run) == {"Ours": "main_score"}
+    assert karat.leaderboard(run).loc["own", "Ours"] == 0.9
+    assert run.about["tasks"][0]["higher_is_better"]["main_score"] is True
+
+
+def test_the_declared_metric_of_a_task_is_one_column(tmp_path):
+    """Main scores of pairs equal several metrics, and have other names in earlier versions."""
+    several = [
+        {"max_ap": 0.7, "cosine_ap": 0.7},
+        {"max_ap": 0.8, "cosine_ap": 0.75},
+        {"cos_sim": {"ap": 0.6}, "max": {"ap": 0.65}},
+        {},
+    ]
+    for number, scores_of in enumerate(several):
+        main = [0.7, 0.8, 0.65, 0.7][number]
+        own = {"hf_subset": "default", **scores_of, "main_score": main}
+        content = {"task_name": "SprintDuplicateQuestions", "scores": {"test": [own]}}
+        put(tmp_path / "results" / f"m{number}" / "abcdef0" / "x.json", content)
+    imported = karat.import_results(tmp_path / "results", tmp_path / "out").runs
+    for runs in (imported, open_results(tmp_path)):
+        assert [firsts(run) for run in runs] == [{"SprintDuplicateQuestions": "max_ap"}] * 4
+        board = karat.leaderboard(runs)
+        column = board["SprintDuplicateQuestions"]
+        assert sorted(column) == pytest.approx([0.65, 0.7, 0.7, 0.8])
+
+
+def test_f1_of_classes_and_of_bitext_by_the_task(tmp_path):
+    own = {"accuracy": 0.5, "f1": 0.4, "precision": 0.3, "recall": 0.2, "main_score": 0.4}
+    task = next(n for n, (m, k) in declared_metrics().items() if (m, k) == ("f1", ""))
+    for name, wanted in {task: "f1_macro", "Tatoeba": "f1_weighted"}.items():
+        path = put(tmp_path / name / "x.json", {"task_name": name, "scores": {"test": [own]}})
+        (run,) = karat.import_results(path, tmp_path / "out").runs
+        assert firsts(run) == {name: wanted} and scores(run)[name, wanted] == 0.4
+
+
+def test_a_main_score_that_is_another_metric_is_noted(tmp_path):
     content = json.loads(json.dumps(LATER))
     content["scores"]["test"][0] |= {"main_score": 0.9}
-    path = put(tmp_path / "own" / "Banking77Classification.json", content)
-    (run,) = karat.import_results(path, tmp_path / "out").runs
-    assert run.model == "own" and firsts(run) == {"Banking77Classification": "main_score"}
-    assert karat.leaderboard(run).loc["own", "Banking77Classification"] == 0.9
-    assert run.about["tasks"][0]["higher_is_better"]["main_score"] is True
+    done = karat.import_results(put(tmp_path / "m" / "x.json", content), tmp_path / "out")
+    (run,) = done.runs
+    assert karat.leaderboard(run).loc["m", "Banking77Classification"] == 0.75
+    assert any("1 main scores are not the metric" in note for note in done.notes)
+
+
+def test_the_table_has_the_main_metrics_of_mteb():
+    table = declared_metrics()
+    assert len(table) > 1800
+    assert table["STSBenchmark"] == ("cosine_spearman", "")
+    assert table["ArguAna"] == ("ndcg_at_10", "") and table["Tatoeba"] == ("f1", "BitextMining")
+    mteb = pytest.importorskip("mteb")
+    known = {name: table[name][0] for name in ("CDSC-E", "AskUbuntuDupQuestions", "ArguAna")}
+    tasks = {name: mteb.get_task(name).metadata.main_score for name in known}
+    assert tasks == known
 
 
 def test_nested_measures(tmp_path):

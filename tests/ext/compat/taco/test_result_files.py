@@ -18,7 +18,7 @@ from sklearn.metrics import confusion_matrix
 
 import karat
 from karat.errors import DataError, DefinitionError, MissingExtra
-from karat.ext.compat.convert import export_results, read_scores
+from karat.ext.compat.convert import export_results, import_results, read_scores
 from karat.ext.compat.taco.result_files import (
     CONFUSION_COLUMNS,
     TACO_COLUMNS,
@@ -219,24 +219,32 @@ def test_files_and_columns(runs, tmp_path):
     written = export_results(runs, "taco", tmp_path / "new" / "folder")
     assert [path.name for path in written] == [
         "metrics_halves_classification.csv",
+        "other_metrics_halves_classification.csv",
         "confusion_halves_classification.csv",
         "metrics_thirds_classification.csv",
+        "other_metrics_thirds_classification.csv",
         "confusion_thirds_classification.csv",
         "metrics_line_regression.csv",
+        "other_metrics_line_regression.csv",
     ]  # TACO has no clustering, and regression has no confusion matrix
     assert read(written[0])[0] == list(TACO_COLUMNS)
-    assert read(written[1])[0] == list(CONFUSION_COLUMNS)
+    assert read(written[1])[0] == list(TACO_COLUMNS)
+    assert read(written[2])[0] == list(CONFUSION_COLUMNS)
     first = read(written[0])[1]
     assert first[:6] == ["halves", "classification", "clean", "0.0", "rows-tfidf", "AUC"]
-    assert {line[5] for line in read(written[0])[1:]} == {"AUC", "accuracy", "recall"}
-    assert {line[5] for line in read(written[2])[1:]} == {"auc_ovr", "accuracy"}
-    assert {line[5] for line in read(written[4])[1:]} == {"RMSE", "r2"}
+    metrics = [{line[5] for line in read(path)[1:]} for path in written if "metrics" in path.name]
+    assert metrics == [
+        *({"AUC"}, {"accuracy", "recall"}),
+        *({"auc_ovr"}, {"accuracy"}),
+        *({"RMSE"}, {"r2"}),
+    ]
 
 
 def test_one_line_per_view_model_and_metric(tables):
     frame = tables["metrics_halves_classification.csv"]
     assert not frame.duplicated(list(TACO_COLUMNS[:-1])).any()
-    assert len(frame) == 2 * 3 * (1 + 5)
+    assert len(frame) == 2 * (1 + 5)
+    assert len(tables["other_metrics_halves_classification.csv"]) == 2 * 2 * (1 + 5)
     views = frame[["corruption", "severity"]].drop_duplicates().to_numpy().tolist()
     assert views == [
         ["clean", 0.0],
@@ -246,6 +254,15 @@ def test_one_line_per_view_model_and_metric(tables):
         ["sign_flip", 1.0],
         ["sign_flip+noise_gaussian", "0.5+0.25"],
     ]
+
+
+def test_imported_files_of_both_kinds_are_one_task(runs, tmp_path):
+    written = export_results(runs, "taco", tmp_path)
+    files = [path for path in reversed(written) if path.name.startswith(("metrics", "other"))]
+    for run in import_results(files, system="taco", output=tmp_path / "in").runs:
+        firsts = {task["name"]: task["metrics"][0] for task in run.about["tasks"]}
+        assert firsts == {"halves": "auc", "thirds": "auc_ovr", "line": "rmse"}
+        assert {"acc", "recall", "r2"} <= set(run.scores()["metric"])
 
 
 def test_values_are_means_over_folds_and_draws(runs, tables):
@@ -317,9 +334,8 @@ def test_missing_value_is_an_empty_cell(tmp_path):
         "rare", data, metrics=["auc", "acc"], corruptions={"rare_class_dilution": [1]}
     )
     (run,) = karat.evaluate("dummy", task, output=tmp_path)
-    (lines,) = [
-        read(path) for path in export_results(run, "taco", tmp_path) if "metrics" in path.name
-    ]
+    files = [path for path in export_results(run, "taco", tmp_path) if "metrics" in path.name]
+    lines = [line for path in files for line in read(path)]
     assert [line[5:] for line in lines if line[2] == "rare_class_dilution"] == [
         ["AUC", ""],
         ["accuracy", "1.0"],
@@ -350,7 +366,7 @@ def test_unsafe_names(two_classes, tmp_path, name):
     model = {f"{name}!": LogisticRegression()}
     (run,) = karat.evaluate(model, two_classes(name=name, data=name), output=tmp_path / "runs")
     written = export_results(run, "taco", tmp_path / "files")
-    assert len(written) == 2
+    assert [path.name.split("_")[0] for path in written][::2] == ["metrics", "confusion"]
     for path in written:
         assert path.parent == tmp_path / "files" and path.is_file()
         assert not set(path.name) & set("<>/ ")
@@ -361,7 +377,7 @@ def test_unsafe_names(two_classes, tmp_path, name):
 def test_similar_names_have_different_files_exports(two_classes, tmp_path):
     tasks = [two_classes(name=name, data=name) for name in ("a b", "a/b")]
     runs = karat.evaluate("dummy", tasks, output=tmp_path)
-    assert len({path.name for path in export_results(runs, "taco", tmp_path / "files")}) == 4
+    assert len({path.name for path in export_results(runs, "taco", tmp_path / "files")}) == 6
 
 
 def test_two_tasks_on_one_dataset(two_classes, tmp_path):
@@ -370,8 +386,10 @@ def test_two_tasks_on_one_dataset(two_classes, tmp_path):
     names = [path.name for path in export_results(runs, "taco", tmp_path / "files")]
     assert names == [
         "metrics_halves_one_classification.csv",
+        "other_metrics_halves_one_classification.csv",
         "confusion_halves_one_classification.csv",
         "metrics_halves_two_classification.csv",
+        "other_metrics_halves_two_classification.csv",
         "confusion_halves_two_classification.csv",
     ]
 

@@ -237,7 +237,8 @@ def test_no_files_and_no_global_state_remain(senteval, tmp_path, monkeypatch):
 
 def test_missing_file_is_searched_in_karat_data(senteval, monkeypatch):
     senteval.single("T1A")
-    with pytest.raises(Unavailable, match="offcombr2.csv"):
+    wanted = f"put the file into data_dir_path, as {senteval.path}.*offcombr2.csv"
+    with pytest.raises(Unavailable, match=wanted):
         alone(senteval.model(), senteval, tasks=["T1A", "T1B"]).evaluate(
             kwargs_train=senteval.quick
         )
@@ -348,6 +349,22 @@ def test_vectorizer_needs_the_lazy_class(senteval):
     senteval.single("T1A")
     with pytest.raises(ContractError, match="UlyssesSentEvalLazy"):
         alone(TfidfVectorizer(), senteval, tasks="T1A").evaluate(kwargs_train=senteval.quick)
+
+
+def test_a_sentence_model_in_the_lazy_class_gets_the_hint(senteval):
+    senteval.write("T1A", {"text": ["a", "b"] * 20, "label": [0, 1] * 20})
+    with pytest.raises(
+        ContractError, match=r"no method fit or transform; .* use UlyssesSentEval\."
+    ):
+        lazy(Golden(), senteval, tasks="T1A").evaluate(kwargs_train={"n_repeats": 1})
+
+
+def test_a_cache_folder_that_cannot_be_written_is_named(senteval, tmp_path):
+    (tmp_path / "file").write_text("")
+    senteval.write("T1A", {"text": [f"row {i}" for i in range(40)], "label": [0, 1] * 20})
+    given = {"cache_embed_key": "m", "cache_dir": tmp_path / "file"}
+    with pytest.raises(DataError, match="cannot write .*file.*cache_dir"):
+        alone(Golden(), senteval, tasks="T1A", **given).evaluate(kwargs_train={"n_repeats": 1})
 
 
 @pytest.mark.parametrize(

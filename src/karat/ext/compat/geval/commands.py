@@ -54,6 +54,7 @@ def _switch(name: str, text: str) -> Any:
     "--missing_related NAME",
     "Rank related entities without a vector last, tied or in random order.  [default: tied]",
 )
+@option("--svm_gamma NAME", "Gamma of the SVM, scale or auto (recorded results).  [default: scale]")
 @option("--result_name NAME", "Name of the folder of this run.  [default: result_ and the time]")
 @option("--workers N", "Number of processes.  [default: all cores with --parallel, or none]")
 @option("-c, --constraint NAME", "Limits of every job (karat list constraints).")

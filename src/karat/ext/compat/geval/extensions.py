@@ -217,6 +217,15 @@ def vector_table(names: Sequence[str], vectors: np.ndarray) -> pd.DataFrame:
     return table
 
 
+def default_analogy_function(a: Any, b: Any, c: Any) -> np.ndarray:
+    """Return the vector that is to c as b is to a: b - a + c.
+
+    >>> default_analogy_function([1, 0], [1, 1], [2, 0]).tolist()
+    [2, 1]
+    """
+    return np.asarray(b) - np.asarray(a) + np.asarray(c)
+
+
 # -- tasks, models, evaluations -------------------------------------------------------------
 
 

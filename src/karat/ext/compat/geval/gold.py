@@ -61,6 +61,8 @@ GOLD = {
 PROTOCOLS = ("corrected", "legacy")
 #: how missing related entities are ranked: last and tied, or last in a random order
 TAILS = ("tied", "random")
+#: gamma of the SVM: scikit-learn's default, and that of its versions before 0.22
+GAMMAS = ("scale", "auto")
 ALL = "_all"
 #: other spellings used by GEval's documentation or code
 SPELLINGS = {
@@ -98,6 +100,7 @@ class Parameters(Mapping[str, Any]):
     gold_directory_path: str | Path | None = None
     datasets: str | Iterable[str] = ALL
     missing_related: str = "tied"
+    svm_gamma: str = "scale"
     define: Sequence[str | Path] = ()
     constraint: str = "default"
     workers: int | None = None
@@ -331,6 +334,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "gold_directory_path": _folder,
     "datasets": gold_names,
     "missing_related": _one_of(TAILS),
+    "svm_gamma": _one_of(GAMMAS),
     "workers": _whole,
     "result_name": _component,
 }
@@ -597,9 +601,8 @@ def _place(sources: Iterable[Mapping[str, Any]]) -> str:
 def trials(gold: Gold, data: Dataset, params: Parameters) -> Iterator[GoldTrial]:
     """Yield all models and configurations for a gold standard."""
     trained = {"Classification": _classifiers, "Regression": _regressors}.get(gold.task)
-    legacy = params.protocol == "legacy"
     count = len(data.classes)
-    for setup in trained(legacy) if trained else _stateless(gold.task, params, count):
+    for setup in trained(params) if trained else _stateless(gold.task, params, count):
         trial = Trial(gold.task, gold.name, setup.model, setup.configuration)
         options = _task_options(gold.task, setup, params)
         task = Task(name=trial.full_name, dataset=data, kind=gold.task, **options)
@@ -610,8 +613,10 @@ def _trained(head: Any, legacy: bool) -> dict[str, Any]:
     return {"use": "trained", "head": head, "scale": "plain" if legacy else "standard"}
 
 
-def _classifiers(legacy: bool) -> list[Setup]:
-    machines = [{"use": "svm", "C": cost} for cost in COSTS]
+def _classifiers(params: Parameters) -> list[Setup]:
+    legacy = params.protocol == "legacy"
+    gamma = {} if params.svm_gamma == "scale" else {"gamma": params.svm_gamma}
+    machines = [{"use": "svm", "C": cost, **gamma} for cost in COSTS]
     tree = {"use": "decision-tree", "criterion": "gini" if legacy else "entropy"}
     knn = {"use": "knn", "n_neighbors": 3}
     rows: list[tuple[str, str, Any]] = [("NB", "", "naive-bayes"), ("KNN", "K=3", knn)]
@@ -630,7 +635,8 @@ def _classifiers(legacy: bool) -> list[Setup]:
     ]
 
 
-def _regressors(legacy: bool) -> list[Setup]:
+def _regressors(params: Parameters) -> list[Setup]:
+    legacy = params.protocol == "legacy"
     knn = {"use": "knn", "n_neighbors": 3}
     tree = ("M5", "", "decision-tree") if legacy else ("ModelTree", "", "model-tree")
     rows: list[tuple[str, str, Any]] = [("LR", "", "linear-regression"), ("KNN", "K=3", knn), tree]

@@ -108,6 +108,7 @@ class FrameworkManager:
         gold_directory_path: str | Path | None = None,
         datasets: str | Iterable[str] = "_all",
         missing_related: str = "tied",
+        svm_gamma: str = "scale",
         vector_file: str = "",
         define: Sequence[str | Path] = (),
         constraint: str = "default",
@@ -122,7 +123,8 @@ class FrameworkManager:
         with the layout of GEval's data; by default, missing gold standards are downloaded.
         ``datasets`` are the gold standards to evaluate; those that cannot be read are left out
         with a warning. ``missing_related`` ranks related entities without a vector last: "tied",
-        or in a "random" order, as GEval's document defines it.
+        or in a "random" order, as GEval's document defines it. ``svm_gamma`` is "scale", or "auto"
+        as in the results that GEval recorded with scikit-learn before 0.22.
         ``similarity_metric`` is the name of a scikit-learn metric or a function of two vectors that
         returns a similarity. ``tasks`` may have own tasks, gold standards (``"Class:my_gold"``) and
         task managers, ``vector_file_format`` may be a data manager, and ``define`` are files that
@@ -175,6 +177,8 @@ class _Evaluation:
     values: pd.DataFrame | None = None
     failed: bool = False
     left_out: list[str] = field(default_factory=list)
+    #: gold standards without any vector, whose missing entities are written all the same
+    uncovered: list[Coverage] = field(default_factory=list)
     managed: ManagerRun = field(init=False)
 
     def run(self) -> None:
@@ -191,12 +195,14 @@ class _Evaluation:
         self._check_size()
         found = [self._covered(*each, encoder) for each in loaded]
         covered = [each for each in found if each is not None]
-        if not covered and not managers:
-            message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
-            raise DataError("\n  ".join([message, *self.problems]))
+        if not covered and not managers and not self.uncovered:
+            raise self._nothing_to_evaluate("")
         self.folder = _new_folder(
             root, self.params.result_name or f"result_{self.begun:%Y-%m-%d_%H-%M-%S}"
         )
+        missing = [coverage.write(self.folder).name for coverage in self.uncovered]
+        if not covered and not managers:
+            raise self._nothing_to_evaluate(f" Missing entities: {self.folder / missing[0]}")
         self.managed = ManagerRun(self.params, self.folder, encoder)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
@@ -208,6 +214,10 @@ class _Evaluation:
         self.managed.run(managers)
         self.problems += self.managed.problems
         self._write(runs, covered, planned, store)
+
+    def _nothing_to_evaluate(self, more: str) -> DataError:
+        message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
+        return DataError("\n  ".join([message, *self.problems]) + more)
 
     def missing_gold(self) -> str:
         """Return a message that names the gold standards that could not be read."""
@@ -289,6 +299,7 @@ class _Evaluation:
                 f"{gold.task}, {gold.name}: left out: none of its {len(coverage.items)} entities "
                 f"has a vector."
             )
+            self.uncovered.append(coverage)
             return None
         return coverage
 

@@ -223,7 +223,7 @@ _PROTOCOLS = {
     "PairClassification": _pairs,
 }
 _PROBES = {
-    "Retrieval": {"use": "nearest", "queries": "apart"},
+    "Retrieval": {"use": "nearest", "queries": "apart", "ties": "first"},
     "Reranking": {"use": "candidates"},
     "STS": {"use": "similarity", "unknown": "mean"},
     "Summarization": {"use": "similarity", "bags": "max", "unknown": "mean"},

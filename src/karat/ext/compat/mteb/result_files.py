@@ -41,8 +41,9 @@ META = "model_meta.json"
 OURS = {**MTEB, "f1": "f1_macro"}
 MAIN = "main_score"
 #: the metric of the main score, if several have its value or there is no main score
-ORDER = ("ndcg@10", "map", "v_measure", "spearman", "pr_auc", "acc", "f1_macro", "max_ap")
-#: names in bitext mining, recognized by precision and recall
+ORDER = ("ndcg@10", "map", "v_measure", "spearman", "max_ap", "pr_auc", "acc", "f1_macro")
+#: names in bitext mining, recognized by the task or by precision and recall
+BITEXT = "BitextMining"
 MATCHED = {"f1": "f1_weighted", "precision": "", "recall": ""}
 #: measures in which earlier versions nest scores; only those of cosine are imported
 MEASURES = {name: name for name in ("cosine", "dot", "euclidean", "manhattan", "max", "similarity")}
@@ -97,22 +98,26 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
     content: Mapping[str, Any] = sample.content
     name = str(content.get("task_name") or content.get("mteb_dataset_name"))
     unknown: set[str] = set()
-    count = 0
+    count, differing = 0, 0
     for split, subset, scores in _entries(sample.path, content):
         # other subsets and splits than the default are separate tasks
         task = part_name(name, subset, split)
         if task in found.tasks:
             log.note(f"{sample.path.name}: duplicate task {task}; the last one is used.")
             found.jobs.pop((task, 0), None)
-        renamed, skipped = _renamed(scores)
+        renamed, skipped = _renamed(scores, _is_bitext(name, scores))
         unknown |= skipped
         main: Any = scores.get(MAIN)
-        first = _first(renamed, main)
+        first = _first(name, renamed, main)
         found.tasks[task] = {"dataset": name, "metric": first, "kind": ""}
         job = found.job(task)
         if first == MAIN:
             found.higher[MAIN] = True  # MTEB ranks by it, highest first
-            renamed = {MAIN: main if _is_number(main) else None, **renamed}
+        value = renamed.get(first)
+        if value is None:
+            renamed = {**renamed, first: main if _is_number(main) else None}
+        elif _is_number(main):
+            differing += not math.isclose(value, main, rel_tol=1e-6, abs_tol=1e-9)
         for metric, value in renamed.items():
             found.put(job, metric, value)
         seconds: Any = scores.get("evaluation_time", content.get("evaluation_time"))
@@ -121,6 +126,10 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
         count += 1
     if not count:
         raise DataError(f"{sample.path} has no scores of {name}.")
+    if differing:
+        log.note(
+            f"{sample.path.name}: {differing} main scores are not the metric of {name}; it is used."
+        )
     return unknown
 
 
@@ -159,11 +168,17 @@ def _flat(scores: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _renamed(scores: Mapping[str, Any]) -> tuple[dict[str, float | None], set[str]]:
+def _is_bitext(task: str, scores: Mapping[str, Any]) -> bool:
+    """Return whether scores are those of bitext mining: by the task, or by their names."""
+    if task in declared_metrics():
+        return declared_metrics()[task][1] == BITEXT
+    return scores.keys() >= MATCHED.keys() and "f1_weighted" not in scores
+
+
+def _renamed(scores: Mapping[str, Any], matched: bool) -> tuple[dict[str, float | None], set[str]]:
     """Return scores under Karat's names, and the names of metrics that Karat does not have."""
     renamed: dict[str, float | None] = {}
     skipped = set()
-    matched = scores.keys() >= MATCHED.keys()
     # scores of cosine take precedence over scores without a measure
     for name in sorted(scores, key=lambda each: not each.startswith("cosine_")):
         value = scores[name]
@@ -185,8 +200,26 @@ def _our_name(name: str, matched: bool) -> str:
     return "" if name.startswith(OTHERS) or direction(ours) is None else ours
 
 
-def _first(scores: Mapping[str, float | None], main: Any) -> str:
-    """Return the metric that equals the main score, or the first one without a main score."""
+@lru_cache(maxsize=1)
+def declared_metrics() -> dict[str, tuple[str, str]]:
+    """Return the main metric that mteb declares for each of its tasks, and its type if bitext."""
+    table = json.loads(Path(__file__).with_name("main_metrics.json").read_text(encoding="utf-8"))
+    parts = {key: key.partition(" ") for key in table}
+    return {
+        name: (parts[key][0], parts[key][2])
+        for key, names in table.items()
+        for name in names.split()
+    }
+
+
+def _first(task: str, scores: Mapping[str, float | None], main: Any) -> str:
+    """Return the declared main metric of a task, so that all models have the same one.
+
+    That of a task that mteb does not have is the one that equals the main score.
+    """
+    declared = declared_metrics().get(task)
+    if declared is not None:
+        return _our_name(declared[0], declared[1] == BITEXT) or MAIN
     order = [*(name for name in ORDER if name in scores), *scores]
     if not _is_number(main):
         return next(iter(order), MAIN)
@@ -290,12 +323,14 @@ def _add_main_scores(found: ModelResults, path: str, log: ImportLog) -> None:
 def _add_main_score(
     found: ModelResults, task: str, dataset: str, scores: Mapping[str, Any]
 ) -> None:
-    main = scores.get(MAIN)
-    if _is_number(main):  # only metrics of this value can be the first one
-        equal = {name: value for name, value in scores.items() if value == main}
-        scores = {**dict.fromkeys(MATCHED.keys() & scores.keys()), **equal}
-    renamed, _ = _renamed(scores)
-    first = _first(renamed, main)
+    main, matched = scores.get(MAIN), _is_bitext(dataset, scores)
+    declared = declared_metrics().get(dataset)
+    if declared is not None and _is_number(scores.get(declared[0])):
+        scores = {declared[0]: scores[declared[0]]}
+    elif _is_number(main):  # only metrics of this value can be the first one
+        scores = {name: value for name, value in scores.items() if value == main}
+    renamed, _ = _renamed(scores, matched)
+    first = _first(dataset, renamed, main)
     found.tasks[task] = {"dataset": dataset, "metric": first, "kind": _kind(first)}
     if first not in found.higher:
         found.higher[first] = direction(first) is not False

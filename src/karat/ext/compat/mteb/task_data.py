@@ -307,6 +307,8 @@ def _retrieval(part: MtebData) -> Dataset:
             f"{part.name}: its queries have candidates, which only reranking tasks may."
         )
     queries, documents, judged = _search_data(rows)
+    # of equal scores, mteb ranks the document with the highest id first, and the probe the first
+    documents = dict(sorted(documents.items(), reverse=True))
     items: dict[str, Any] = {**queries, **documents, NOTHING: None}
     asked, wanted, gains = [], [], []
     for query, relevant in judged.items():

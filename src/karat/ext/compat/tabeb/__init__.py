@@ -4,6 +4,7 @@
 ``tabeb.interface`` likewise; all names can also be imported from here.
 """
 
+from karat.ext.compat.tabeb.encoder_classes import CARTEEncoder, RandomEncoder, SkrubEncoder
 from karat.ext.compat.tabeb.encoders import TabEBBaseEncoder
 from karat.ext.compat.tabeb.interface import display, get_leaderboard, get_model
 from karat.ext.compat.tabeb.tasks import (
@@ -17,6 +18,9 @@ from karat.ext.compat.tabeb.tasks import (
 )
 
 __all__ = [
+    "CARTEEncoder",
+    "RandomEncoder",
+    "SkrubEncoder",
     "TabEBAnomalyDetectionTask",
     "TabEBBaseEncoder",
     "TabEBBaseTask",

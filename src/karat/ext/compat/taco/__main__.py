@@ -9,13 +9,11 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from karat.config.catalog import Catalog, load_user_table
 from karat.core.dataset import Dataset
@@ -24,16 +22,15 @@ from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError
 from karat.execution.resources import restore_environment
 from karat.execution.runner import Stopped, choose_progress
-from karat.execution.splits import split
 from karat.execution.workers import Template, available_cores
 from karat.ext.compat.taco.benchmark import (
     MIN_FREQUENCY,
     MODELS,
     PAIRS,
-    SEED,
     SEVERITIES,
     Setting,
     benchmark,
+    held_out,
 )
 
 #: TACO's datasets and the task of each
@@ -129,7 +126,7 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
     done = 0
     for name, load in loaders:
         try:
-            data = _held_out(load(), name)
+            data = held_out(load(), name)
             click.echo(f"{name}: {data.kind}, {len(data)} rows")
             results = benchmark(data, setting, choose_progress())
         except Stopped:
@@ -144,14 +141,6 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
         for path in results.files:
             click.echo(f"  {path}")
     return 0 if done else 2
-
-
-def _held_out(data: Dataset, name: str) -> Dataset:
-    """Return the data with 20 % test rows, the same as in the suite ``taco``."""
-    (fold,) = split(data, {"use": "holdout", "test": 0.2}, SEED)
-    part = np.full(len(data), "train", dtype=object)
-    part[fold.test] = "test"
-    return replace(data, name=name, part=part)
 
 
 @contextmanager

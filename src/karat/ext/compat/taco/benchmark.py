@@ -19,13 +19,15 @@ from karat.config.catalog import Catalog, change_models
 from karat.core.columns import infer_kind, refuse_fractions, target_values
 from karat.core.dataset import Dataset
 from karat.core.files import safe_name
-from karat.core.registry import corruptions, reader
+from karat.core.registry import reader
 from karat.core.task import Task
 from karat.data.load_dataset import DataSpec, Files, check_integer
 from karat.data.readers.table_files import OPTIONS, ask_rows, one_file, read_frame, without_target
 from karat.errors import DataError, DefinitionError, KaratWarning, MissingExtra, did_you_mean
 from karat.execution.evaluation import evaluate
 from karat.execution.runner import Progress
+from karat.execution.splits import split
+from karat.ext.compat.taco.corruption_functions import NAMES
 from karat.ext.compat.taco.result_files import (
     MODEL_NAMES,
     taco_tables,
@@ -33,14 +35,6 @@ from karat.ext.compat.taco.result_files import (
 )
 from karat.results.run import Run
 
-Rng = np.random.Generator | int | None
-Corruption = Callable[..., tuple[pd.DataFrame, pd.Series]]
-
-#: in the order of TACO's table
-NAMES = (
-    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
-    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
-)
 #: not defined for regression
 FOR_CLASSES = ("missingness_mnar", "rare_class_dilution")
 SEVERITIES = (0.1, 0.2, 0.4)
@@ -50,22 +44,6 @@ MODELS = {kind: tuple(names) for kind, names in MODEL_NAMES.items()}
 PAIRS = ("middle", "all", "none")
 #: the share below which Karat's models merge levels of a category
 MIN_FREQUENCY = 0.005
-
-
-def _function(name: str) -> Corruption:
-    def corrupt(
-        X: pd.DataFrame | np.ndarray, y: Any, severity: float, rng: Rng = None
-    ) -> tuple[pd.DataFrame, pd.Series]:
-        changed: tuple[pd.DataFrame, pd.Series] = corruptions.get(name)(X, y, severity, rng)
-        return changed
-
-    corrupt.__name__ = corrupt.__qualname__ = name
-    corrupt.__doc__ = corruptions.get(name).__doc__
-    return corrupt
-
-
-#: the input is not modified; the default seed is 42
-CORRUPTION_FUNCS: dict[str, Corruption] = {name: _function(name) for name in NAMES}
 
 
 _SIDES = ("train", "test")
@@ -205,7 +183,7 @@ def run_benchmark(
         "dataset_name": dataset_name,
         "task": data.kind,
         "results_dir": results_dir,
-        "severities": severities,
+        "severities": list(severities),
     }
 
 
@@ -261,6 +239,14 @@ def run_regression_suite(
     options = (draws, pairs, keep_predictions, min_frequency, missing_category, models)
     setting = Setting(Path(results_dir), tuple(severities), random_state, *options)
     return _warned(benchmark(data, setting))
+
+
+def held_out(data: Dataset, name: str, seed: int = SEED) -> Dataset:
+    """Return the data with 20 % test rows, the same as in the suite ``taco``."""
+    (fold,) = split(data, {"use": "holdout", "test": 0.2}, seed)
+    part = np.full(len(data), "train", dtype=object)
+    part[fold.test] = "test"
+    return replace(data, name=name, part=part)
 
 
 @dataclass(frozen=True)

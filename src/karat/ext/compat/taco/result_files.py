@@ -26,6 +26,8 @@ CONFUSION_COLUMNS = (*TACO_COLUMNS[:5], "truth", "prediction", "count")
 #: TACO's names of metrics, where they differ
 METRICS = {"auc": "AUC", "acc": "accuracy", "rmse": "RMSE"}
 OURS = {theirs: ours for ours, theirs in METRICS.items()}
+#: the metric of a metrics file; scripts for TACO's files expect one row per view and model
+MAIN = {"classification": ("AUC", "auc_ovr"), "regression": ("RMSE",)}
 LOOKS = f"a CSV file with the columns {', '.join(TACO_COLUMNS)}"
 PLOT_FORMATS = ("png", "svg")
 KINDS = {"classes": "classification", "numbers": "regression"}
@@ -64,7 +66,11 @@ def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
         stem = "_".join(map(safe_name, parts))
         part = part.assign(dataset=dataset, task=kind, metric=part["metric"].replace(METRICS))
         means = part.groupby(list(TACO_COLUMNS[:-1]), sort=False, as_index=False)["value"].mean()
-        yield f"metrics_{stem}.csv", _named(means, kind)[list(TACO_COLUMNS)]
+        is_main = means["metric"] == _main_metric(means["metric"], kind)
+        named = _named(means, kind)[list(TACO_COLUMNS)]
+        yield f"metrics_{stem}.csv", named[is_main].reset_index(drop=True)
+        if not is_main.all():
+            yield f"other_metrics_{stem}.csv", named[~is_main].reset_index(drop=True)
         counts = list(_counts(found, task)) if kind == "classification" else []
         if counts:
             table = pd.DataFrame(counts, columns=[*VIEW, *CONFUSION_COLUMNS[4:]])
@@ -72,6 +78,12 @@ def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
             grouped = table.assign(dataset=dataset, task=kind).groupby(keys, sort=False)
             sums = grouped["count"].sum().reset_index()
             yield f"confusion_{stem}.csv", _named(sums, kind)[list(CONFUSION_COLUMNS)]
+
+
+def _main_metric(metrics: pd.Series, kind: str) -> str:
+    """Return TACO's metric of a kind of task, or the first one if it has another."""
+    present = metrics.unique().tolist()
+    return next((name for name in MAIN[kind] if name in present), str(present[0]))
 
 
 def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | Path) -> list[Path]:
@@ -185,28 +197,37 @@ def _add(found: ModelResults, line: tuple[Row, float | None, View], log: ImportL
     if found.tasks.setdefault(task, about)["kind"] != about["kind"]:
         task = f"{task} ({about['kind']})"  # one dataset with two tasks
         found.tasks.setdefault(task, about)
+    if row.text("metric") in MAIN.get(about["kind"], ()):
+        found.tasks[task]["metric"] = metric  # whatever the order of the files
     # the values are means over folds and draws, imported as one fold and one draw
     found.put(found.job(task), metric, value, view)
 
 
 def _taco_view(row: Row) -> View:
     """Return the view of ``clean`` at 0.0, ``a`` at 0.2, or ``a+b`` at ``0.2+0.1``."""
-    corruption, severity = row.text("corruption"), row.text("severity")
+    try:
+        return parse_view(row.text("corruption"), row.text("severity"))
+    except ValueError as error:
+        raise row.wrong("severity", str(error)) from None
+
+
+def parse_view(corruption: str, severity: str) -> View:
+    """Return the view of TACO's two columns, or raise a ValueError that says what is expected."""
     names, parts = corruption.split("+"), severity.split("+")
     clean = corruption in ("", "clean")
     if clean and not severity:
         return CLEAN
     if not all(map(NUMBER.fullmatch, parts)):
-        raise row.wrong("severity", "a number")
+        raise ValueError("a number")
     doses = [float(part) for part in parts]
     if clean and any(doses):
-        raise row.wrong("severity", "0 without corruption")
+        raise ValueError("0 without corruption")
     if not all(0 <= dose < math.inf for dose in doses):
-        raise row.wrong("severity", "a finite number >= 0")
+        raise ValueError("a finite number >= 0")
     if clean:
         return CLEAN
     if len(doses) == 1 or len(set(doses)) == 1:
         return View(corruption, doses[0])
     if len(doses) != len(names):
-        raise row.wrong("severity", f"one number for each of {corruption}")
+        raise ValueError(f"one number for each of {corruption}")
     return View("+".join(f"{n}@{d:g}" for n, d in zip(names, doses, strict=True)), 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,17 @@ import pandas as pd
 from karat.analysis.robustness import curves
 from karat.core.files import safe_name
 from karat.core.formatting import rounded
+from karat.corruptions.view import CLEAN
 from karat.errors import DefinitionError
-from karat.ext.compat.taco.result_files import METRICS, PLOT_FORMATS, view_in_file
+from karat.ext.compat.taco.result_files import (
+    MAIN,
+    METRICS,
+    OURS,
+    PLOT_FORMATS,
+    VIEW,
+    parse_view,
+    view_in_file,
+)
 from karat.ext.plots.figures import (
     COLORS,
     WIDTH,
@@ -25,6 +34,7 @@ from karat.ext.plots.figures import (
     settings,
 )
 from karat.reporting.formats import metric_label
+from karat.results.importing import direction
 
 
 def plot_runs(
@@ -38,14 +48,51 @@ def plot_runs(
     """
     if shape not in PLOT_FORMATS:
         raise DefinitionError(f'invalid plot format "{shape}": expected "png" or "svg".')
+    return _save_plots(curves(runs, metric=metric), folder, shape)
+
+
+def plot_table(table: pd.DataFrame, folder: str | Path, *, bars: bool = False) -> list[Path]:
+    """Write the curves of a metrics table, or the bars of its clean scores.
+
+    A table with several metrics is drawn in its first one.
+    """
+    metric = str(table["metric"].iloc[0])
+    own = table[table["metric"] == metric].reset_index(drop=True)
+    views = [
+        parse_view(*pair) for pair in zip(own["corruption"], own["severity"].map(str), strict=True)
+    ]
+    known = direction(OURS.get(metric, metric))
+    up = metric not in MAIN["regression"] if known is None else known
+    part = pd.DataFrame(
+        {
+            "task": own["dataset"].map(str),
+            "model": own["model"].map(str),
+            "metric": OURS.get(metric, metric),
+            "higher_is_better": up,
+            "corruption": ["" if view is CLEAN else view.corruption for view in views],
+            "severity": [view.severity for view in views],
+            "mean": own["value"].astype(float),
+            "std": np.nan,
+        }
+    )
+    if bars:
+        return _save_plots(part[part["corruption"] == ""], folder, "png", kinds=("bar",))
+    clean = part[part["corruption"] == ""].drop(columns=VIEW)
+    pairs = part.loc[part["corruption"] != "", ["task", "corruption"]].drop_duplicates()
+    both = pd.concat([clean.merge(pairs.assign(severity=0.0), on="task"), part], ignore_index=True)
+    return _save_plots(both[both["corruption"] != ""], folder, "png", kinds=("curve",))
+
+
+def _save_plots(
+    part: pd.DataFrame, folder: str | Path, shape: str, kinds: Sequence[str] = ("bar", "curve")
+) -> list[Path]:
     written = []
     with settings():
-        found = curves(runs, metric=metric)
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for (task, name), part in found.groupby(["task", "metric"], sort=False):
+        for (task, name), own in part.groupby(["task", "metric"], sort=False):
             theirs = METRICS.get(str(name), str(name))
-            label = metric_label(theirs, bool(part["higher_is_better"].iloc[0]))
-            for what, figure in _figures(part, safe_name(theirs)):
+            label = metric_label(theirs, bool(own["higher_is_better"].iloc[0]))
+            for what, figure in _figures(own, safe_name(theirs), kinds):
                 # without y, matplotlib would look for ticks above the axes
                 figure.axes[0].set_title(f"{cut_name(task)}   {label}", fontsize=11, y=1.0)
                 path = Path(folder) / f"{safe_name(str(task))}_{what}.{shape}"
@@ -54,9 +101,12 @@ def plot_runs(
     return written
 
 
-def _figures(part: pd.DataFrame, metric: str) -> Iterator[tuple[str, Any]]:
+def _figures(part: pd.DataFrame, metric: str, kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Yield the figures of a task with the last part of their file names."""
-    yield f"clean_{metric}_bar", _bars(part)
+    if "bar" in kinds:
+        yield f"clean_{metric}_bar", _bars(part)
+    if "curve" not in kinds:
+        return
     models = [str(model) for model in part["model"].unique()]  # the same color in all plots
     composed = part["corruption"].str.contains("+", regex=False)
     for table in (part[~composed].assign(label=""), _compositions(part[composed])):

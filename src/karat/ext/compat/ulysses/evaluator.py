@@ -36,6 +36,7 @@ from karat.errors import (
     DefinitionError,
     KaratError,
     KaratWarning,
+    Unavailable,
     did_you_mean,
 )
 from karat.execution.evaluation import evaluate
@@ -251,7 +252,12 @@ def load_texts(task: str, folder: Path) -> Texts:
         local = {**definition, "sources": None, "path": str(own.absolute())}
         data = load_dataset(task, local)
     else:
-        data = replace(loader(), name=task)
+        try:
+            data = replace(loader(), name=task)
+        except Unavailable as error:
+            raise Unavailable(
+                f"{task}: put the file into data_dir_path, as {own}. Otherwise: {error}"
+            ) from error
         _copy_download(task, definition["sources"], own)
     columns = [data.items.iloc[data.mentions(name).rows].tolist() for name in data.fields]
     second = columns[1] if columns[1:] else None
@@ -599,7 +605,13 @@ class UlyssesSentEval:
             if cached is not None:
                 return cached
         rows = self.embed(texts.a, texts.b, task, "all", **given)
-        return store(path, as_rows(rows, len(texts.a), f"{type(self).__name__}.embed"))
+        matrix = as_rows(rows, len(texts.a), f"{type(self).__name__}.embed")
+        try:
+            return store(path, matrix)
+        except OSError as error:
+            raise DataError(
+                f"cannot write {path}: {error.strerror}; choose another cache_dir."
+            ) from error
 
     def _run(
         self, texts: Texts, training: Training, arguments: Arguments, ignore_cached: bool
@@ -644,6 +656,20 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
     def __init__(self, sentence_model: Any, **kwargs: Any) -> None:
         super().__init__(sentence_model, **{**kwargs, "lazy_embedding": True})
 
+    def _check_vectorizer(self) -> None:
+        missing = [
+            name
+            for name in ("fit", "transform")
+            if not callable(getattr(self.sentence_model, name, None))
+        ]
+        if missing:
+            model = self.sentence_model
+            named = repr(model) if isinstance(model, str) else type(model).__name__
+            raise ContractError(
+                f"{named} has no method {' or '.join(missing)}; for a sentence model that encodes "
+                f"texts without being fitted use UlyssesSentEval."
+            )
+
     def embed(
         self, X_a: list[str], X_b: list[str] | None, task: str, data_split: str, **kwargs: Any
     ) -> Any:
@@ -658,6 +684,7 @@ class UlyssesSentEvalLazy(UlyssesSentEval):
             raise WrongArgument('data_split must be "train", "eval" or "test", got "all".')
         if data_split == "train":
             texts = _columns_of(X_a, X_b, task_rule(task).separator)
+            self._check_vectorizer()
             self.fitted_ = clone(self.sentence_model, safe=False)
             self.fitted_.fit([text for column in texts for text in column])
         if not hasattr(self, "fitted_"):
