@@ -134,7 +134,11 @@ def item_values(metric: str, p: np.ndarray, target: np.ndarray, folds: int) -> n
         return ((p > 0.5) == (target > 0.5)).astype(float)
     if metric == "rmse":
         return -((p - target) ** 2)
-    block = _block_of(len(p), max(2, -(-UNITS // folds)))
+    return jackknife(metric, p, target, _block_of(len(p), max(2, -(-UNITS // folds))))
+
+
+def jackknife(metric: str, p: np.ndarray, target: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return the pseudo-value of each block of items."""
     count = int(block.max()) + 1
     rest = np.vstack([~np.eye(count, dtype=bool), np.ones(count, dtype=bool)])
     *without, whole = OF_BLOCKS[metric](p, target, block, rest)

@@ -58,6 +58,7 @@ from karat.reporting.formats import (
     Cell,
     Column,
     Table,
+    command_text,
     eliminated_notes,
     format_rank,
     make_tables,
@@ -68,7 +69,6 @@ from karat.reporting.formats import (
 from karat.reporting.leaderboard_output import robustness_table
 from karat.reporting.verdict import (
     Evidence,
-    command_text,
     find_robustness,
     make_evidence,
     make_verdict,
