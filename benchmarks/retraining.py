@@ -373,7 +373,7 @@ def settings(which: str, models: int, design: Design) -> Iterator[tuple[str, Set
             yield "tree", Setting(plain_tree, CLASSIFIED, 2, rows, which)
     elif which == "power":
         if models == 2 and design.folds > 1:
-            for effect in (0.7, 1.0):
+            for effect in (0.7, 0.85, 1.0):
                 yield "logistic", Setting(logistic, CLASSIFIED, 2, 1000, which, effect)
         for effect in (0.3, 0.4) if models == 2 or design.repeats == 1 else ():
             yield "stable ridge", Setting(stable, ("rmse",), models, 1000, which, effect)
