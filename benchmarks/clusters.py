@@ -16,13 +16,15 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from retraining import jackknife
+from retraining import score as score_arrays
 from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
 from karat.analysis.cluster_check import strongest_cluster
 from karat.analysis.item_tests import Fits, Separation, separate_pairs
-from karat.analysis.item_values import contributions, is_accuracy
-from karat.analysis.score_intervals import cluster_half_width, half_widths
+from karat.analysis.item_values import SEED, UNITS, contributions, is_accuracy
+from karat.analysis.score_intervals import cluster_interval, half_widths
 from karat.analysis.slices import Slice, estimate_slices
 from karat.analysis.stored_items import ItemValues
 from karat.core.predictions import Predictions
@@ -43,8 +45,6 @@ METRICS = {"accuracy": "acc", "RMSE": "rmse", "AUC": "auc", "macro-F1": "f1_macr
 OF_ITEMS = ("acc", "rmse")
 #: folds, and whether the items of a group are in one fold
 LAYOUTS = {"hold-out": (1, True), "5 folds, whole": (5, True), "5 folds, divided": (5, False)}
-#: design effects of metrics that take long
-OF_BLOCKS = {"hold-out": (1, 10), "5 folds, whole": (10,), "5 folds, divided": (10,)}
 MODELS = 5
 MARGIN = 0.02
 LEVEL = 0.05
@@ -133,6 +133,32 @@ def _clusters(design: Design) -> list[np.ndarray]:
     return [design.labels[design.fold_of == fold] for fold in range(design.folds)]
 
 
+def fold_score(metric: str, fold: Predictions) -> float:
+    """Return the score of a fold."""
+    if metric in OF_ITEMS:
+        return float(score(metric, fold)[0] or 0.0)
+    return score_arrays(metric, *_numbers(fold))
+
+
+def _numbers(fold: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    """Return answers and truths as numbers."""
+    return fold.predictions.astype(float), fold.target.astype(float)
+
+
+def block_contributions(
+    metric: str, folds: Sequence[Predictions], clusters: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return what ``contributions`` returns for AUC and macro-F1, which it computes slowly."""
+    shared = len(folds) > 1 and bool(set(clusters[0]) & set(clusters[1]))
+    found = []
+    for fold, labels in zip(folds, clusters, strict=True):
+        every, codes = np.unique(labels, return_inverse=True)
+        count = min(len(every), UNITS if shared else max(2, -(-UNITS // len(folds))))
+        block = (np.random.default_rng(SEED).permutation(len(every)) % count)[codes]
+        found.append(jackknife(metric, *_numbers(fold), block))
+    return np.mean(found, axis=0) if shared else np.concatenate(found)
+
+
 @dataclass(frozen=True)
 class Scored:
     """Some models' scores by fold, and what each unit adds to them: groups, or items."""
@@ -148,8 +174,9 @@ class Scored:
         """Return those of answers; ``by`` is whether groups are the unit."""
         folds = [_folds(each, design) for each in answers]
         clusters = _clusters(design) if by else None
-        values = np.array([contributions(metric, own, clusters) for own in folds])
-        scores = np.array([[score(metric, fold)[0] for fold in own] for own in folds], dtype=float)
+        added = contributions if metric in OF_ITEMS else block_contributions
+        values = np.array([added(metric, own, clusters) for own in folds])
+        scores = np.array([[fold_score(metric, fold) for fold in own] for own in folds])
         return cls(design, metric, values, scores, by)
 
     def separate(self, models: int = MODELS) -> Separation:
@@ -169,14 +196,12 @@ class Scored:
         fits = Fits(sign * self.scores[:models], [0] * design.folds, ratio)
         return separate_pairs(items, fits, self.metric)
 
-    def away(self, truth: float) -> dict[str, float]:
-        """Return how far the first model's score is from the truth, in half intervals."""
+    def covers(self, truth: float) -> dict[str, bool]:
+        """Return which intervals of the first model's score contain the truth."""
         mean = float(self.scores[0].mean())
-        half = {
-            "folds": float(half_widths(self.scores[:1])[0]),
-            "groups": cluster_half_width(self.values[0], mean, self.metric),
-        }
-        return {name: abs(mean - truth) / width for name, width in half.items()}
+        half = float(half_widths(self.scores[:1])[0])
+        low, high = cluster_interval(self.values[0], mean, self.metric)
+        return {"folds": abs(mean - truth) <= half, "groups": low <= truth <= high}
 
 
 def separate(answers: Sequence[Predictions], design: Design, metric: str, by: bool) -> Separation:
@@ -201,7 +226,7 @@ def separations(runs: int) -> Iterator[dict[str, object]]:
     """
     for name, metric in METRICS.items():
         for layout, (folds, whole) in LAYOUTS.items():
-            for effect in DESIGN_EFFECTS if metric in OF_ITEMS else OF_BLOCKS[layout]:
+            for effect in DESIGN_EFFECTS:
                 design = Design(effect, folds=folds, whole=whole)
                 facts = {"metric": name, "groups": layout, "design effect": effect}
                 yield {**facts, **_rates(design, metric, runs)}
@@ -219,11 +244,11 @@ def _rates(design: Design, metric: str, runs: int) -> dict[str, float]:
             row["two by items"] = items.p[0, 1] < LEVEL
         two, five = groups.separate(2), groups.separate().p[np.triu_indices(MODELS, 1)]
         row |= {"two": two.p[0, 1] < LEVEL, "five": (five < LEVEL).any()}
-        away = groups.away(truth)
+        covers = groups.covers(truth)
         # as score_intervals chooses: folds show how much whole groups vary
-        shown = away["folds" if design.folds > 1 and design.whole else "groups"]
-        row |= {"difference": covered(two), "score": shown <= 1}
-        rows.append(row | {"score by folds": away["folds"] <= 1 if design.folds > 1 else np.nan})
+        shown = covers["folds" if design.folds > 1 and design.whole else "groups"]
+        row |= {"difference": covered(two), "score": shown}
+        rows.append(row | {"score by folds": covers["folds"] if design.folds > 1 else np.nan})
     return {"two by items": np.nan, **pd.DataFrame(rows).astype(float).mean().to_dict()}
 
 

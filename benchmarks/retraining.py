@@ -125,24 +125,37 @@ def _f1(p: np.ndarray, target: np.ndarray, block: np.ndarray, rest: np.ndarray) 
     return np.asarray(np.nanmean(each, axis=0))
 
 
-def item_values(
-    metric: str, p: np.ndarray, target: np.ndarray, folds: int
-) -> tuple[np.ndarray, float]:
-    """Return what the items of one of so many folds add to the score, and the score.
+def item_values(metric: str, p: np.ndarray, target: np.ndarray, folds: int) -> np.ndarray:
+    """Return what the items of one of so many folds add to the score; higher is better.
 
-    Higher is better. AUC and macro-F1 have the pseudo-values of a jackknife over blocks of items.
+    AUC and macro-F1 have the pseudo-values of a jackknife over blocks of items.
     """
     if metric == "acc":
-        right = ((p > 0.5) == (target > 0.5)).astype(float)
-        return right, float(right.mean())
+        return ((p > 0.5) == (target > 0.5)).astype(float)
     if metric == "rmse":
-        errors = (p - target) ** 2
-        return -errors, -float(np.sqrt(errors.mean()))
-    block = _block_of(len(p), max(2, -(-UNITS // folds)))
+        return -((p - target) ** 2)
+    return jackknife(metric, p, target, _block_of(len(p), max(2, -(-UNITS // folds))))
+
+
+def jackknife(metric: str, p: np.ndarray, target: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return the pseudo-value of each block of items."""
     count = int(block.max()) + 1
     rest = np.vstack([~np.eye(count, dtype=bool), np.ones(count, dtype=bool)])
-    *without, whole = {"auc": _area, "f1_macro": _f1}[metric](p, target, block, rest)
-    return count * whole - (count - 1) * np.array(without), float(whole)
+    *without, whole = OF_BLOCKS[metric](p, target, block, rest)
+    return np.asarray(count * whole - (count - 1) * np.array(without))
+
+
+def score(metric: str, p: np.ndarray, target: np.ndarray) -> float:
+    """Return the score of a fold; higher is better."""
+    if metric in OF_BLOCKS:
+        every = np.ones((1, 1), dtype=bool)
+        return float(OF_BLOCKS[metric](p, target, np.zeros(len(p), dtype=int), every)[0])
+    mean = float(item_values(metric, p, target, 1).mean())
+    return -float(np.sqrt(-mean)) if metric == "rmse" else mean
+
+
+#: metrics that are no mean over items
+OF_BLOCKS = {"auc": _area, "f1_macro": _f1}
 
 
 # -- boards ---------------------------------------------------------------------------------
@@ -233,10 +246,9 @@ def simulate(rng: np.random.Generator, setting: Setting, design: Design) -> dict
             p = setting.learner((X[~test], target[~test]), X[test], seed)
             p = p if setting.is_regression else np.clip(p, 0.0, 1.0)
             for metric in setting.metrics:
-                values, made[metric][(*place, at)] = item_values(
-                    metric, p, target[test], design.folds
-                )
-                rows[metric].append(values)
+                made[metric][(*place, at)] = score(metric, p, target[test])
+                if repeat == 0:
+                    rows[metric].append(item_values(metric, p, target[test], design.folds))
         if repeat == 0:
             for metric, parts in rows.items():
                 items[metric].append(np.reshape(parts, (*shape, -1)))
@@ -361,7 +373,7 @@ def settings(which: str, models: int, design: Design) -> Iterator[tuple[str, Set
             yield "tree", Setting(plain_tree, CLASSIFIED, 2, rows, which)
     elif which == "power":
         if models == 2 and design.folds > 1:
-            for effect in (0.7, 1.0):
+            for effect in (0.7, 0.85, 1.0):
                 yield "logistic", Setting(logistic, CLASSIFIED, 2, 1000, which, effect)
         for effect in (0.3, 0.4) if models == 2 or design.repeats == 1 else ():
             yield "stable ridge", Setting(stable, ("rmse",), models, 1000, which, effect)

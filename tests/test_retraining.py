@@ -42,7 +42,7 @@ def test_item_values_of_arrays_are_those_of_predictions(simulated, metric):
     named = np.where(np.stack([p > 0.5, target > 0.5]), "b", "a")
     kinds = {"answers": "classes", "truths": "classes", "classes": ("a", "b")}
     fold = Predictions(*named, probabilities=np.column_stack([1 - p, p]), **kinds)
-    values, whole = simulated.item_values(metric, p, target, 5)
+    values, whole = simulated.item_values(metric, p, target, 5), simulated.score(metric, p, target)
     expected = contributions(metric, [fold] * 5)[: len(values)]
     assert values == pytest.approx(expected) and whole == pytest.approx(score(metric, fold)[0])
 
@@ -50,7 +50,10 @@ def test_item_values_of_arrays_are_those_of_predictions(simulated, metric):
 def test_errors_of_arrays_are_those_of_predictions(simulated):
     rng = np.random.default_rng(1)
     target, answers = rng.normal(size=(2, 80))
-    values, whole = simulated.item_values("rmse", answers, target, 1)
+    values, whole = (
+        simulated.item_values("rmse", answers, target, 1),
+        simulated.score("rmse", answers, target),
+    )
     fold = Predictions(answers, target)
     assert values == pytest.approx(contributions("rmse", [fold]))
     assert whole == pytest.approx(-score("rmse", fold)[0])

@@ -16,6 +16,7 @@ from karat.analysis.checks import Facts
 from karat.analysis.comparison import COLUMNS, Comparison, compare, gain_interval, pair
 from karat.analysis.leaderboard import fold_ratios, leaderboard
 from karat.errors import DataError, DefinitionError
+from karat.reporting.comparison_output import all_pairs_table
 from karat.results.load import gather_scores
 from karat.results.run import Run
 from karat.stats.paired_tests import holm
@@ -515,6 +516,16 @@ def test_one_task_is_tested_on_its_items_by_default(answered):
     assert result["p"] == result["p_items"] == rows["p"] and np.isnan(result["p_folds"])
     assert result["items"] == len(answered[0].predictions("forty"))
     assert found.overall.untested == 0 and any("fitted" in note for note in found.notes)
+    assert "on forty, as fitted (" in found.sentence
+
+
+def test_one_fit_is_as_fitted_in_all_pairs_too(answered):
+    found = karat.compare_all(answered)
+    assert found.to_dict()["claim"] == "as fitted"
+    assert "1 pairs differ significantly, as fitted (" in found.sentence
+    shown = all_pairs_table(found)
+    assert "tie, as fitted" in [column.name for column in shown.columns]
+    assert any("--seeds 3" in note for note in shown.notes)
 
 
 def test_one_fold_without_predictions_is_not_tested(tmp_path):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import karat
-from karat.analysis.score_intervals import cluster_half_width, half_widths
+from karat.analysis.score_intervals import cluster_interval, half_widths
 from karat.results.load import gather_scores
 
 from ..cluster_data import Says, run_users, users_table
@@ -21,7 +21,32 @@ def test_half_widths_by_hand():
     )
     units = np.array([-1.0, -4.0, -7.0])  # squared errors of clusters, a mean of 4
     expected = stats.t.ppf(0.975, 2) * 3 / np.sqrt(3) / (2 * 2)
-    assert cluster_half_width(units, 2.0, "rmse") == pytest.approx(expected)
+    ends = cluster_interval(units, 2.0, "rmse")
+    assert ends == pytest.approx((2 - expected, 2 + expected))
+    assert cluster_interval(np.array([0.5] * 6), 0.5, "acc") == (0.5, 0.5)
+
+
+def without_skewness(units: np.ndarray) -> list[float]:
+    """Return the bounds of the mean at which Hall's transformation has the t quantiles."""
+    count, middle, spread = len(units), units.mean(), units.std(ddof=1)
+    skewness = np.clip(((units - middle) ** 3).mean() / spread**3, -2, 2)
+
+    def away(mean, quantile):
+        w = (middle - mean) / spread
+        cubic = w + skewness * w**2 / 3 + skewness**2 * w**3 / 27 + skewness / (6 * count)
+        return np.sqrt(count) * cubic - quantile
+
+    ends = stats.t.ppf([0.975, 0.025], count - 1)
+    return [optimize.brentq(away, middle - 50 * spread, middle + 50 * spread, q) for q in ends]
+
+
+def test_intervals_over_skewed_clusters_solve_the_transformation():
+    units = np.random.default_rng(0).exponential(size=30)
+    low, high = without_skewness(units)
+    assert cluster_interval(units, units.mean(), "acc") == pytest.approx((low, high))
+    assert high - units.mean() > 1.2 * (units.mean() - low)
+    # errors are negative gains: the largest are above the score
+    assert cluster_interval(-units, units.mean(), "mae") == pytest.approx((low, high))
 
 
 def test_a_column_gives_a_single_fold_an_interval(tmp_path):
@@ -30,10 +55,8 @@ def test_a_column_gives_a_single_fold_an_interval(tmp_path):
     assert plain["score"] == pytest.approx(21 / 24) and np.isnan(plain["score_low"])
     found = karat.leaderboard(runs, by="task", cluster="user").loc[("users", "a")]
     # 21 of 24 users are all right, 3 all wrong
-    spread = np.std([1] * 21 + [0] * 3, ddof=1)
-    half = stats.t.ppf(0.975, 23) * spread / np.sqrt(24)
-    assert found["score_low"] == pytest.approx(21 / 24 - half)
-    assert found["score_high"] == 1.0  # the limit of accuracy
+    assert found["score_low"] == pytest.approx(21 / 24 - over_users(3, 24))
+    assert found["score"] < found["score_high"] < 1.0  # a t interval would go beyond
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -64,6 +87,6 @@ def test_declared_groups_give_a_single_fold_an_interval(tmp_path):
 
 
 def over_users(wrong: int, users: int) -> float:
-    """Return half of the interval over users, of whom some are all wrong."""
-    spread = np.std([1] * (users - wrong) + [0] * wrong, ddof=1)
-    return float(stats.t.ppf(0.975, users - 1) * spread / np.sqrt(users))
+    """Return the lower half of the interval over users, of whom some are all wrong."""
+    units = np.array([1.0] * (users - wrong) + [0.0] * wrong)
+    return float(units.mean() - without_skewness(units)[0])

@@ -115,6 +115,14 @@ def test_run_prints_the_leaderboard_and_the_folders(cli, here):
     assert len(Run.open(run).records()) == 10
 
 
+def test_after_a_single_fit_the_next_command_has_more_seeds(cli, here):
+    Path("many.csv").write_text("x,y\n" + "".join(f"{i},{'ab'[i > 30]}\n" for i in range(60)))
+    given = ("run", "many.csv", "--target", "y", "-m", "random-forest", "-m", "dummy", "-w", 0)
+    one = cli(*given, "--only-fold", 0).err
+    assert "next    karat run many.csv" in one and "-w 0 --only-fold 0 --resume --seeds 3 " in one
+    assert "--seeds 3" not in cli(*given).err
+
+
 def test_inspect_says_how_a_file_is_read(cli, here):
     Path("eu.csv").write_text("x;day;y\n1,5;2024-01-31;no\n;2024-02-01;churned\n")
     with pytest.warns(UserWarning) as caught:

@@ -329,6 +329,25 @@ def test_a_forked_worker_reports_how_it_ended(template):
     assert ending.wait() == 1 and b"EOFError" in ending.stderr.read()
 
 
+COPIES = """
+from karat.execution.workers import Template
+Template.copy_this_process(preload=False)
+"""
+
+
+def test_a_worker_of_a_copied_process_says_why_it_ended(python):
+    code = "worker = Template._current.fork(); worker.stdin.close(); print(worker.stderr.read())"
+    assert "EOFError" in python("-c", COPIES + code).stdout
+
+
+def test_a_process_with_components_of_users_is_not_copied(python):
+    """Another component of that name could not be registered in any later worker."""
+    registers = "import karat; karat.encoder('mine')(type('Mine', (), {}))"
+    for first, copied in (("", True), (registers, False)):
+        done = python("-c", f"{first}{COPIES}print(Template._current is not None)")
+        assert done.stdout.split() == [str(copied)], done.stderr
+
+
 def test_workers_end_with_the_template(template, until):
     workers = [template.fork() for _ in range(2)]
     template.process.kill()

@@ -407,4 +407,4 @@ def test_formats_of_a_gate(cli, gated, there):
 )
 def test_invalid_gates(cli, gated, arguments, word):
     result = cli("gate", *arguments)
-    assert result.code == 2 and word in result.err
+    assert result.code == 2 and word in result.err and "<Run" not in result.err

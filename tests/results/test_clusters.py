@@ -103,6 +103,8 @@ def test_a_column_is_checked_before_anything_is_tested(users):
         check_cluster_column("same", tasks)
     with pytest.raises(DefinitionError, match='"y" has 2 values in t: at least 6'):
         check_labels("y", {"t": pd.DataFrame({"y": ["a", "b"] * 9})})
+    with pytest.raises(DefinitionError, match="the items have no column of texts. There are: y"):
+        check_labels("near-duplicates", {"t": pd.DataFrame({"y": ["a", "b"] * 9})})
 
 
 def test_a_column_of_some_tasks_leaves_a_note_on_the_others():

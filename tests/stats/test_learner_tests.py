@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -130,3 +132,12 @@ def test_stable_learners_keep_most_of_the_power(difference, share):
     rng = np.random.default_rng(6)
     power, by_items = separated(rng.normal(difference, np.sqrt(5), (8000, 5)))
     assert power >= share * by_items
+
+
+def test_equal_models_among_others_give_no_warning():
+    """A pair without noise of items has no ratio of the two variances."""
+    noise = FitNoise(np.array([1.0, 2.0, 3.0]), np.full(3, 4.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = moderated(noise, np.array([0.0, 1.0, 1.0]), models=3)
+    assert found.variance.tolist() == [1.0, 2.25, 2.75]

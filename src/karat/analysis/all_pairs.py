@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.item_tests import Separation
+from karat.analysis.item_tests import AS_FITTED, Separation
 from karat.analysis.leaderboard import TaskTests, connected, enough_tasks, find_these_tasks
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
 from karat.core.formatting import count, records, write_tables
@@ -84,6 +84,9 @@ class ManyModels:
         Names of the test of all models, and of that of the pairs, empty if none was tested.
     letters
         The letters of each model's cliques, empty if it was not tested.
+    claim
+        What the test of the pairs of few tasks is about: ``"learners"``, or the models ``"as
+        fitted"``; empty for a test over many tasks.
     """
 
     statistic: float
@@ -98,6 +101,7 @@ class ManyModels:
     omnibus: str = FRIEDMAN
     test: str = WILCOXON
     letters: tuple[str, ...] = ()
+    claim: str = ""
 
 
 @displayed("sentence", "pairs", "notes")
@@ -145,7 +149,8 @@ class AllPairs:
         if not tested.any():
             return f"No pair of models was tested: {self.why}."
         several = int((self.pairs["p"] < ALPHA).sum())
-        differ = f"{several} of {int(tested.sum())} pairs differ significantly ({self.many.test})"
+        differ = f"{several} of {int(tested.sum())} pairs differ significantly"
+        differ += f", {AS_FITTED}" * (self.many.claim == AS_FITTED) + f" ({self.many.test})"
         untested = int((~tested).sum())
         if untested:
             differ += f"; {count(untested, 'pair')} not tested"
@@ -168,6 +173,7 @@ class AllPairs:
             "friedman": None if np.isnan(many.p) else {**friedman, "tasks": many.tasks},
             "verdict": self.sentence,
             "procedure": self.many.test,
+            "claim": self.many.claim,
             "not_tested": self.why,
             "cliques": self.cliques,
             "pairs": records(self.pairs),
@@ -245,6 +251,7 @@ def compare_models(
         omnibus=omnibus_name(table),
         test=separation.test,
         letters=tuple(letters),
+        claim=separation.claim,
     )
 
 

@@ -898,11 +898,12 @@ def _conclusion_of_task(found: Comparison, row: pd.Series) -> str:
     if row["why"]:
         values = f"{rounded(row['first'])} and {rounded(row['second'])}"
         return f"{both} were not tested on {row['task']}: {row['why']} ({row['metric']} {values})."
+    where = row["task"] + f", {AS_FITTED}" * (row["claim"] == AS_FITTED)
     if not row["better"]:
-        return f"{both} do not differ significantly on {row['task']} ({tests})."
+        return f"{both} do not differ significantly on {where} ({tests})."
     worse = found.second if row["better"] == found.first else found.first
     return (
-        f"{row['better']} is better than {worse} on {row['task']} "
+        f"{row['better']} is better than {worse} on {where} "
         f"({row['metric']} {signed(row['difference'])}, {tests})."
     )
 

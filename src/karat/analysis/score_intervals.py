@@ -21,6 +21,8 @@ from karat.results.clusters import item_clusters
 from karat.results.load import Cells, Gathered
 from karat.stats.paired_tests import CONFIDENCE, corrected_t, mean_of
 
+#: values with less skewness are symmetric; more counts as this much, since few values show it badly
+SYMMETRIC, LARGEST = 1e-6, 2.0
 #: reading predictions may fail in these ways
 UNREADABLE = (KaratError, OSError, ValueError, KeyError, TypeError)
 
@@ -38,18 +40,37 @@ def half_widths(folds: np.ndarray) -> np.ndarray:
     return np.where(equal, 0.0, tested.high - tested.mean)
 
 
-def cluster_half_width(units: np.ndarray, mean: float, metric: str) -> float:
-    """Return half of the 95 % interval of a mean score, over clusters of items.
+def cluster_interval(units: np.ndarray, mean: float, metric: str) -> tuple[float, float]:
+    """Return the bounds of the 95 % interval of a mean score, over clusters of items.
 
-    ``units`` is what each cluster adds to the score, as ``contributions`` returns it.
+    ``units`` is what each cluster adds to the score, higher is better, as ``contributions`` returns
+    it. Clusters are few and often skewed, such as a few with large errors: the t interval is that
+    of a cubic transformation without skewness (Hall 1992).
 
-    >>> round(cluster_half_width(np.array([0.8, 0.9]), 0.85, "acc"), 3)
-    0.635
+    >>> np.round(cluster_interval(np.array([0.8, 0.9]), 0.85, "acc"), 3).tolist()
+    [0.215, 1.485]
+    >>> np.round(cluster_interval(np.array([-1.0, -1, -1, -9]), 1.7, "rmse"), 1).tolist()
+    [0.3, 9.2]
     """
-    error = float(units.std(ddof=1)) / np.sqrt(len(units))
+    low, high = _shifts(units)
+    if not get_metric(metric).higher_is_better:
+        low, high = -high, -low
     if metric == "rmse":  # a mean square is the square of the score
-        error /= max(2 * abs(mean), np.finfo(float).tiny)
-    return float(scipy.special.stdtrit(len(units) - 1, (1 + CONFIDENCE) / 2) * error)
+        low, high = (shift / max(2 * abs(mean), np.finfo(float).tiny) for shift in (low, high))
+    return mean + low, mean + high
+
+
+def _shifts(units: np.ndarray) -> tuple[float, float]:
+    """Return how far the bounds of the mean of values are from it."""
+    count, spread = len(units), float(units.std(ddof=1))
+    half = scipy.special.stdtrit(count - 1, (1 + CONFIDENCE) / 2) / np.sqrt(count)
+    skewness = float(((units - units.mean()) ** 3).mean() / spread**3) if spread else 0.0
+    if abs(skewness) < SYMMETRIC:
+        return -spread * half, spread * half
+    skewness = float(np.clip(skewness, -LARGEST, LARGEST))
+    ends = np.array([half, -half]) - skewness / (6 * count)
+    low, high = -spread * 3 / skewness * (np.cbrt(1 + skewness * ends) - 1)
+    return float(low), float(high)
 
 
 def score_intervals(given: Gathered, cells: Cells, metrics: Sequence[str]) -> np.ndarray:
@@ -63,12 +84,13 @@ def score_intervals(given: Gathered, cells: Cells, metrics: Sequence[str]) -> np
     for t, metric in enumerate(metrics):
         mean = mean_of(cells.folds[t]) * (1 if cells.higher[t] else -1)
         half = half_widths(cells.folds[t])
+        low, high = mean - half, mean + half
         task = cells.tasks[t]
         units = cluster_values(given, task, metric) if task in clustered else {}
         for m, name in enumerate(cells.models):
             if name in units:
-                half[m] = cluster_half_width(units[name], mean[m], metric)
-        found[:, t] = mean - half, mean + half
+                low[m], high[m] = cluster_interval(units[name], float(mean[m]), metric)
+        found[:, t] = low, high
     return found
 
 

@@ -317,6 +317,11 @@ def user_components() -> dict[str, dict[str, Any]]:
     return {parts.kind: parts.own() for parts in ALL}
 
 
+def has_user_components() -> bool:
+    """Return whether users have registered any component in this process."""
+    return any(user_components().values())
+
+
 def register_user_components(given: Mapping[str, Mapping[str, Any]]) -> None:
     """Register components of another process."""
     for parts in ALL:

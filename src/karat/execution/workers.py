@@ -35,7 +35,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from karat.core.registry import load_object, register_user_components, user_components
+from karat.core.registry import (
+    has_user_components,
+    load_object,
+    register_user_components,
+    user_components,
+)
 from karat.errors import DefinitionError
 from karat.execution.job import ObjectStore
 from karat.execution.resources import (
@@ -124,12 +129,13 @@ class Template:
     def copy_this_process(cls, *, preload: bool = True) -> None:
         """Start the template as a copy of this process, which has loaded no code of the user.
 
-        It need not import again what this process has imported. If this process has threads, it
-        cannot be copied, and the first worker starts the template. Without ``preload`` it loads
-        nothing else: a single worker loads what its model uses.
+        It need not import again what this process has imported. If this process has threads, or
+        components that users registered, which may be others in later runs, it is not copied: the
+        first worker starts the template. Without ``preload`` it loads nothing else: a single worker
+        loads what its model uses.
         """
         list(map(importlib.import_module, SHARED if preload else SHARED_BY_ALL))
-        if cls._current is None and threading.active_count() == 1:
+        if cls._current is None and threading.active_count() == 1 and not has_user_components():
             cls._current = found = cls(copied=True, preload=preload)
             atexit.register(found.close)
 
@@ -217,8 +223,8 @@ def _run_as_template(theirs: socket.socket, ours: socket.socket, preload: bool) 
         _release_files({2, theirs.fileno()})
         # the caller may have replaced the streams by objects without a file
         sys.stdin, sys.stdout, sys.stderr = (
-            open(number, mode, closefd=False, encoding="utf-8", errors="replace")
-            for number, mode in enumerate("rww")
+            open(number, mode, buffering, closefd=False, encoding="utf-8", errors="replace")
+            for number, (mode, buffering) in enumerate((("r", -1), ("w", -1), ("w", 1)))
         )
         atexit._clear()
         logger = logging.getLogger("karat")

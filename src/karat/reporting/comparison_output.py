@@ -17,6 +17,7 @@ from rich.text import Text
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.history import History
+from karat.analysis.item_tests import AS_FITTED
 from karat.analysis.items import ItemComparison
 from karat.analysis.slices import SliceComparison
 from karat.core.formatting import (
@@ -36,6 +37,8 @@ from karat.reporting.formats import (
     DOCUMENTS,
     MAX_LETTERS,
     SIGNS,
+    TIE,
+    TRAIN_AGAIN,
     Cell,
     Column,
     Table,
@@ -182,7 +185,9 @@ def all_pairs_table(found: AllPairs) -> Table:
         model=text_column("model", (middle_cut(found.models[m]) for m in order), right=False),
         columns=[
             text_column("rank", (f"{found.many.ranks[m]:.1f}" for m in order)),
-            Column("tie", [Cell(text) for text in _letters(found, order)], right=False),
+            Column(
+                _letters_head(found), [Cell(text) for text in _letters(found, order)], right=False
+            ),
             text_column("tasks", (tasks[m] for m in order)),
             text_column("p against the first", map(format_p, against)),
         ],
@@ -190,6 +195,10 @@ def all_pairs_table(found: AllPairs) -> Table:
         caption=f"{len(order)} models, all pairs compared on their common tasks",
         notes=[*_letters_note(found), *map(plain, found.notes)],
     )
+
+
+def _letters_head(found: AllPairs) -> str:
+    return f"{TIE}, {AS_FITTED}" if found.many.claim == AS_FITTED else TIE
 
 
 def _letters_note(found: AllPairs) -> Iterator[str]:
@@ -200,6 +209,8 @@ def _letters_note(found: AllPairs) -> Iterator[str]:
     untested = int(found.pairs["p"].isna().sum())
     if untested:
         yield f"{count(untested, 'pair')} not tested: fewer than {FEWEST_TASKS} common tasks."
+    if found.many.claim == AS_FITTED:
+        yield TRAIN_AGAIN
 
 
 def _letters(found: AllPairs, order: Sequence[int]) -> list[str]:

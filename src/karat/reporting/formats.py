@@ -6,6 +6,7 @@ import html
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -157,6 +158,8 @@ _TESTED = {
     "folds": "over the folds of the task",
     THESE_TASKS: "on average over these tasks",
 }
+#: what a test of models that were fitted once does not include
+TRAIN_AGAIN = "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
 _DIFFERENCE = (
     "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
     "share; the 95 % intervals hold for these tasks, for all pairs of models together."
@@ -192,6 +195,28 @@ def _of_separation(board: pd.DataFrame) -> Iterator[str]:
     yield from _of_queries(board, facts.get("queries"), facts.get("spread", 0.0))
 
 
+def command_text(command: Any) -> str | None:
+    """Return a command as one line, whether it is stored as a text or as a list.
+
+    >>> command_text(["karat", "run", "my suite"])
+    "karat run 'my suite'"
+    """
+    if isinstance(command, list | tuple):
+        return shlex.join(map(str, command))
+    return str(command) if command else None
+
+
+def command_to_train_again(separation: Mapping[str, Any], command: str) -> str:
+    """Return the command of a run with more seeds, if its test is about the models as fitted.
+
+    >>> command_to_train_again({"claim": "as fitted"}, "karat run t.csv --target y")
+    'karat run t.csv --target y --resume --seeds 3'
+    """
+    if separation.get("claim") != AS_FITTED or not command.startswith("karat run "):
+        return ""
+    return f"{command}{'' if '--resume' in command else ' --resume'} --seeds 3"
+
+
 def _of_letters(tests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what the letters of tests mean, and what they do not include."""
     kinds = [LEARNERS if _adds_training(test) else test["by"] for test in tests]
@@ -200,7 +225,7 @@ def _of_letters(tests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         names = ", ".join(dict.fromkeys(same))
         yield f"Models that share a letter do not differ significantly {_TESTED[kind]} ({names})."
     if any(test["by"] and test.get("claim") == AS_FITTED for test in tests):
-        yield "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
+        yield TRAIN_AGAIN
 
 
 def _adds_training(facts: Mapping[str, Any]) -> bool:

@@ -56,6 +56,7 @@ from karat.reporting.formats import (
     Cell,
     Column,
     Table,
+    command_text,
     eliminated_notes,
     format_rank,
     make_tables,
@@ -67,7 +68,6 @@ from karat.reporting.leaderboard_output import robustness_table
 from karat.reporting.page_section import PageData, PlainSection, plain_added, section_data
 from karat.reporting.verdict import (
     Evidence,
-    command_text,
     find_robustness,
     make_evidence,
     make_verdict,

@@ -32,7 +32,15 @@ from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
 from karat.models.contrib.endpoint_account import money
-from karat.reporting.formats import DOCUMENTS, Table, duration, render, render_frame
+from karat.reporting.formats import (
+    DOCUMENTS,
+    Table,
+    command_text,
+    command_to_train_again,
+    duration,
+    render,
+    render_frame,
+)
 from karat.reporting.leaderboard_output import (
     leaderboard_text,
     print_finding_lines,
@@ -75,8 +83,8 @@ def show_runs(
         corrupted = any(len(job["views"] or ()) > 1 for run in runs for job in run.records())
         commands = _next(board, _relative(runs[0].folder.parent), corrupted)
         width = max(map(len, commands)) + 3
-        for i, (command, purpose) in enumerate(commands.items()):
-            start = "" if i else " next"
+        for i, (command, purpose) in enumerate((_train_again(board, runs[0]) | commands).items()):
+            start, command = "" if i else " next", f"{command}   "
             console.print(f"{start:<9}{command:<{width}}{purpose}", markup=False, soft_wrap=True)
     return 1 if int(board["failed"].fillna(0).sum()) else 0
 
@@ -102,6 +110,13 @@ def print_idle_models(runs: Sequence[Run], named: Sequence[str]) -> int:
     for run, reason in idle:
         print(f" {run.model} ran on no task: {reason}", file=sys.stderr)
     return 1 if idle else 0
+
+
+def _train_again(board: pd.DataFrame, run: Run) -> dict[str, str]:
+    """Return the command with more seeds, if the letters are about the models as fitted."""
+    command = command_text(run.about.get("command")) or ""
+    again = command_to_train_again(board.attrs["separation"], command)
+    return {again: "include the noise of training"} if again else {}
 
 
 def _next(board: pd.DataFrame, folder: str, corrupted: bool = False) -> dict[str, str]:

@@ -28,7 +28,12 @@ from karat.analysis.these_tasks import (
 from karat.core.formatting import count, fixed, plain, rounded, short, signed
 from karat.errors import DataError
 from karat.metrics.metric import is_ratio
-from karat.reporting.formats import duration, metric_label
+from karat.reporting.formats import (
+    command_text,
+    command_to_train_again,
+    duration,
+    metric_label,
+)
 from karat.reporting.task_sentences import (
     MAX_NAMES,
     headline,
@@ -117,17 +122,6 @@ def _of_runs(runs: Any, pool: str) -> dict[str, Any]:
             counts[fold] = max(counts.get(fold, 0), number)
     items = {task: sum(counts.values()) for task, counts in by_fold.items()}
     return {"commands": commands, "items": items}
-
-
-def command_text(command: Any) -> str | None:
-    """Return a command as one line, whether it is stored as a text or as a list.
-
-    >>> command_text(["karat", "run", "my suite"])
-    "karat run 'my suite'"
-    """
-    if isinstance(command, list | tuple):
-        return shlex.join(map(str, command))
-    return str(command) if command else None
 
 
 def find_robustness(runs: Any, pool: str = "variant") -> pd.DataFrame | None:
@@ -646,10 +640,9 @@ def _next_step(case: _Case, state: str) -> dict[str, str] | None:
     if failed and command.startswith("karat run "):
         more = "" if "--resume" in command else " --resume"
         return {"text": "run its failed jobs again", "command": f"{command}{more} --retry-failed"}
-    if case.separation.get("claim") == AS_FITTED and command.startswith("karat run "):
-        more = "" if "--resume" in command else " --resume"
+    if again := command_to_train_again(case.separation, command):
         text = "train again: is the difference more than the noise of training?"
-        return {"text": text, "command": f"{command}{more} --seeds 3"}
+        return {"text": text, "command": again}
     if state == "untested" and len(case.tasks) > 1:
         command = shlex.join(["karat", "leaderboard", where, "--by", "task"])
         return {"text": "differences on each task", "command": command}

@@ -248,11 +248,10 @@ def _unknown_column(column: str, columns: Sequence[str], reasons: Sequence[str])
     if not columns:
         why = f" {reasons[0]}" if reasons else ""
         return f'cluster "{column}": no items are kept with these runs.{why}'
-    hint = did_you_mean(column, columns)
-    return (
-        f'cluster: no column "{column}" is kept with the items.{hint} There are: '
-        f"{', '.join(columns)}."
-    )
+    what = f'no column "{column}" is kept with the items.{did_you_mean(column, columns)}'
+    if column == NEAR_DUPLICATES:
+        what = f'"{column}" are those of texts; the items have no column of texts.'
+    return f"cluster: {what} There are: {', '.join(columns)}."
 
 
 def cluster_scores(given: Gathered, column: str | None) -> Gathered:

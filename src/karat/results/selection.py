@@ -318,9 +318,10 @@ def find_two(
     place = _Pool(several, notes, check_pool(pool))
     found = [place.find(name) for name in (first, second)]
     places = [{run.folder.resolve() for run in group} for _, group in found]
-    if places[0] & places[1]:
+    if shared := places[0] & places[1]:
         raise DefinitionError(
-            f'"{first}" and "{second}" are the same run; name two models to compare.'
+            f'"{found[0][0]}" and "{found[1][0]}" are the same run, {min(shared)}; name two models '
+            f"to compare."
         )
     names = _names(found)
     groups = []

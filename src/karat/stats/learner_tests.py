@@ -169,8 +169,8 @@ def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:
     common = max(float(ratio[used].mean()), 1.0)
     added = (models - 2) * noise.freedom
     with np.errstate(invalid="ignore", divide="ignore"):
-        shrunk = (noise.freedom * ratio + added * common) / (noise.freedom + added)
-    variance = np.where(used, shrunk * of_items, noise.variance)
+        shrunk = (noise.freedom * ratio + added * common) / (noise.freedom + added) * of_items
+    variance = np.where(used, shrunk, noise.variance)
     return FitNoise(variance, np.minimum(noise.freedom + added, MANY))
 
 
