@@ -42,10 +42,10 @@ from karat.analysis.power import (
 )
 from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
-from karat.core.files import write_atomic
 from karat.core.formatting import count, format_p, interval, records, rounded
 from karat.core.notebook import displayed
 from karat.core.predictions import Predictions
+from karat.core.writing import write_atomic
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate

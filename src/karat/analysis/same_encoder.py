@@ -31,9 +31,10 @@ from karat.analysis.vector_differences import (
 )
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
-from karat.core.files import temporary_folder, write_atomic
+from karat.core.files import temporary_folder
 from karat.core.formatting import count, interval, records
 from karat.core.notebook import displayed
+from karat.core.writing import write_atomic
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.models.contrib.endpoint_account import Account, use_account

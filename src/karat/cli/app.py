@@ -695,7 +695,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if left:
         click.echo(f"\n{left}", err=True)
         return 1
-    code |= terminal.print_idle_models(runs, named)
+    code |= terminal.print_idle_models(runs, named) | any(run.gone for run in runs)
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code

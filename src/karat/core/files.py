@@ -1,23 +1,19 @@
-"""Files and folders: the cache, temporary folders, atomic writes, names, sizes, fingerprints."""
+"""Files and folders: the cache, temporary folders, locks, names, sizes, fingerprints."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import importlib.util
 import math
 import os
-import platform
 import re
 import shutil
 import stat
 import struct
 import sys
 import tempfile
-import threading
 import time
 import tokenize
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
 SCRATCH = "karat-run-"
 #: a file in a folder that is locked while the process that uses the folder lives
 LOCK = ".lock"
-#: errors of a full disk or quota
-FULL = (errno.ENOSPC, errno.EDQUOT)
 #: days after which a temporary folder without a lock file counts as abandoned
 SCRATCH_DAYS = 7.0
 
@@ -192,38 +186,6 @@ def safe_names(names: Iterable[str]) -> list[str]:
     return found
 
 
-def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:
-    """Write a file atomically; ``durable`` waits until the content has reached the disk.
-
-    Lone surrogates, which UTF-8 cannot encode, are written as escapes. A full disk is a
-    ``KaratError`` that names the file.
-    """
-    raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    writer = f"{threading.get_ident()}.{_host()}.{os.getpid()}"
-    draft = path.with_name(f".{path.name}.{writer}.tmp")
-    try:
-        try:
-            file = open(draft, "wb")
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = open(draft, "wb")
-        with file:
-            file.write(raw)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if error.errno in FULL:
-            raise KaratError(
-                f"cannot write {path}: {error.strerror}; free some space there, then continue the "
-                f"run with --resume."
-            ) from error
-        raise
-
-
 def file_hash(path: Path) -> str:
     """Return the SHA-256 of a file; a file that has not changed is read once per process."""
     facts = path.stat()
@@ -234,29 +196,6 @@ def file_hash(path: Path) -> str:
 def _hash_of(path: str, *_: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def remove_partial_files(folder: Path) -> None:
-    """Remove the partial files of processes that were killed while they wrote into a folder.
-
-    Those of other machines and containers, whose processes are not known here, only after a day.
-    """
-    import psutil
-
-    for draft in folder.rglob(".*.tmp"):
-        *_, host, number = ["", *draft.name.removesuffix(".tmp").split(".")]
-        with suppress(OSError, OverflowError):  # removed by another process; no process id
-            if host == _host() and number.isdecimal():
-                abandoned = not psutil.pid_exists(int(number))
-            else:
-                abandoned = time.time() - draft.lstat().st_mtime > 86400
-            if abandoned:
-                draft.unlink()
-
-
-def _host() -> str:
-    """Return a short name of this machine or container."""
-    return f"{zlib.crc32(platform.node().encode('utf-8', 'replace')):08x}"
 
 
 def encodable(text: str) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.core.files import write_atomic
+from karat.core.writing import write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd

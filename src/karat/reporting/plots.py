@@ -37,8 +37,8 @@ from karat.analysis.score_matrix import (
     check_rule,
 )
 from karat.analysis.these_tasks import OTHER_TASKS
-from karat.core.files import write_atomic
 from karat.core.formatting import count, plain, rounded, short
+from karat.core.writing import write_atomic
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.reporting.formats import SIGNS, metric_label
 from karat.results.load import Cells, Gathered, gather_scores, learning_curves, make_cells

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import write_atomic
+from karat.core.writing import write_atomic
 from karat.errors import KaratError
 from karat.results.tables import SCORE_COLUMNS, check_record, score_rows
 

@@ -42,13 +42,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import encodable, safe_name, write_atomic
+from karat.core.files import encodable, safe_name
 from karat.core.notebook import facts_html
 from karat.core.predictions import FILE, ROWS_FILE, Predictions
+from karat.core.writing import write_atomic
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
 from karat.results.tables import (
+    ELIMINATED,
     FOLDER,
     NEEDED,
     WHOLE_COLUMNS,
@@ -145,7 +147,11 @@ class Run:
     ----------
     folder
         The path of the folder.
+    gone
+        Number of records that another program removed while the run was running.
     """
+
+    gone = 0
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -371,11 +377,21 @@ class Run:
         else:
             self.finish()
 
-    def finish(self) -> None:
-        """Rebuild the tables from the records."""
+    def finish(self) -> int:
+        """Rebuild the tables from the records; return the number of those of jobs that ran."""
         stamp = stamp_records(self.folder)
         records = self.records()
         self._write_tables(records, make_compact(records), stamp)
+        ran = (record["fold"] is not None for record in records if record["status"] != ELIMINATED)
+        return sum(ran)
+
+    def restore_plan(self) -> bool:
+        """Write ``run.json`` again, as it was read, if it was removed; return whether it was."""
+        path = self.folder / "run.json"
+        if path.is_file():
+            return False
+        write_atomic(path, _json(self.about), durable=True)
+        return True
 
     def _write_tables(
         self, records: list[dict[str, Any]], made: Compact | None, stamp: list[int] | None = None

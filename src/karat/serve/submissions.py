@@ -33,7 +33,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.core import registry
-from karat.core.files import write_atomic
+from karat.core.writing import write_atomic
 from karat.data.download import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.models.vector_files import VECTOR_FILE_SUFFIXES

@@ -31,8 +31,9 @@ from karat.compat.geval.gold import (
     ranking,
     trial_of,
 )
-from karat.core.files import safe_names, write_atomic
+from karat.core.files import safe_names
 from karat.core.predictions import Predictions
+from karat.core.writing import write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.rankings import kendall_p_value, kendall_tau

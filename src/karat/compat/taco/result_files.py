@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.robustness import curves
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import safe_name
 from karat.core.formatting import rounded
 from karat.core.numbers import NUMBER
+from karat.core.writing import write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
 from karat.reporting.formats import metric_label
