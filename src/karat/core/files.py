@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import math
@@ -184,6 +185,17 @@ def safe_names(names: Iterable[str]) -> list[str]:
         taken.add(made.lower())
         found.append(made)
     return found
+
+
+def read_regular(path: str | Path) -> bytes:
+    """Return the content of a file; a pipe or device, which may never end, is an OSError."""
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    with open(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read()
 
 
 def file_hash(path: Path) -> str:

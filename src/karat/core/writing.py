@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -49,11 +51,16 @@ def full_disk_explained(path: Path) -> Iterator[None]:
         raise DiskFull(shown, error.strerror or "No space left on device") from error
 
 
+def draft_of(path: Path) -> Path:
+    """Return the hidden path of a draft, whose name tells which process writes it."""
+    writer = f"{threading.get_ident()}.{_host()}.{os.getpid()}"
+    return path.with_name(f".{path.name[:NAME_LENGTH]}.{writer}{SUFFIX}")
+
+
 @contextmanager
 def draft_file(path: Path) -> Iterator[Path]:
     """Yield the path of a draft that replaces a file at the end, unless an error is raised."""
-    writer = f"{threading.get_ident()}.{_host()}.{os.getpid()}"
-    draft = path.with_name(f".{path.name[:NAME_LENGTH]}.{writer}{SUFFIX}")
+    draft = draft_of(path)
     try:
         with full_disk_explained(path):
             yield draft
@@ -143,7 +150,9 @@ def _remove_files(drafts: Iterator[Path]) -> None:
                 abandoned = not psutil.pid_exists(int(number))
             else:
                 abandoned = time.time() - draft.lstat().st_mtime > DRAFT_DAYS * 86_400
-            if abandoned:
+            if abandoned and stat.S_ISDIR(draft.lstat().st_mode):
+                shutil.rmtree(draft, ignore_errors=True)
+            elif abandoned:
                 draft.unlink()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
+from karat.core.exits import exit_refused
 from karat.core.registry import build
 from karat.core.replicates import LARGEST_SEED, MOST_SEEDS
 from karat.core.task import Suite, Task, wrong_folds
@@ -589,11 +590,12 @@ def run_suite(
     plan: Plan, suite: Suite, options: Options, progress: Progress | None = None
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
-    if options.shard is not None or options.claim is not None:
-        from karat.execution.shards import run_part
+    with exit_refused():
+        if options.shard is not None or options.claim is not None:
+            from karat.execution.shards import run_part
 
-        return run_part(plan, suite, options, progress or Progress())
-    return Session(plan, suite, options, progress or Progress()).run()
+            return run_part(plan, suite, options, progress or Progress())
+        return Session(plan, suite, options, progress or Progress()).run()
 
 
 def is_corpus(catalog: Catalog, name: str) -> bool:

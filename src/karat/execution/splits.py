@@ -487,9 +487,15 @@ def fixed_folds(
         yield Fold(given, rows, fold.get("repeat", 0))
 
 
+#: most folds or repeats
+MOST = 10_000
+
+
 def _check_integer(what: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise DefinitionError(f"{what} must be an integer >= {least}, got {value!r}.")
+    if value > MOST:
+        raise DefinitionError(f"{what} must be at most {MOST:,}, got {value:,}.")
 
 
 def _refuse_groups(data: Dataset, name: str) -> None:

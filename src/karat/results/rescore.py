@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
+from karat.core.files import read_regular
 from karat.core.formatting import count
 from karat.core.metric_names import canonical_metric
 from karat.core.notebook import displayed
@@ -96,7 +97,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
     try:

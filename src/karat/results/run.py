@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import encodable, safe_name
+from karat.core.files import encodable, read_regular, safe_name
 from karat.core.notebook import facts_html
 from karat.core.predictions import FILE, ROWS_FILE, Predictions
 from karat.core.writing import write_atomic
@@ -60,6 +60,7 @@ from karat.results.tables import (
     check_record,
     csv_text,
     eliminated_records,
+    parse_json,
     read_item_table,
     read_json_object,
     results_columns,
@@ -122,8 +123,7 @@ def _contents(name: str, content: Any) -> dict[str, bytes]:
 def read_rows(folder: Path) -> str:
     """Return the further columns of a job's predictions, which it may not have."""
     try:
-        with (folder / ROWS_FILE).open(encoding="utf-8", newline="") as file:
-            return file.read()
+        return read_regular(folder / ROWS_FILE).decode()
     except FileNotFoundError:
         return ""
 
@@ -322,7 +322,7 @@ class Run:
         found = []
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError, OverflowError):
-                pid, _, host = path.read_text().partition(" ")
+                pid, _, host = read_regular(path).decode().partition(" ")
                 number = int(pid)  # raises for a damaged mark, also of another machine
                 if host != platform.node() or psutil.pid_exists(number):
                     found.append(path.stem)
@@ -506,9 +506,8 @@ class Run:
             raise DataError(f"{self.folder} has one fit of {task}, fold {fold}; see karat run.")
         folder = self._view_folder(task, fold, view)
         with self._explain_missing(task, fold, view):
-            facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-            with (folder / FILE).open(encoding="utf-8", newline="") as file:
-                text = file.read()
+            facts = json.loads(read_regular(folder / "metadata.json"))
+            text = read_regular(folder / FILE).decode()
         kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
         precision = facts.get("precision", "float64")
         return Predictions.from_csv(text, **kinds, precision=precision, rows=read_rows(folder))
@@ -517,20 +516,20 @@ class Run:
         """Return the items of a task without a vector, over all folds."""
         files = self._predictions({"task": task, "fold": "*"}).parent.glob("*/missing.txt")
         return sorted(
-            {line for file in files for line in file.read_text("utf-8").split("\n")} - {""}
+            {line for file in files for line in read_regular(file).decode().splitlines()} - {""}
         )
 
     def labels(self, task: str, fold: int = 0, view: str = "clean") -> pd.DataFrame:
         """Return the columns ``predictions`` and ``truth`` as text; faster than ``predictions``."""
         path = self._view_folder(task, fold, view) / "predictions.csv"
         with self._explain_missing(task, fold, view):
-            with path.open(encoding="utf-8", newline="") as file:
-                header = next(csv.reader(file))
+            raw = read_regular(path)
+            header = next(csv.reader(io.StringIO(raw.decode(), newline="")))
             # classes may have these names too, so use the last pair
             pairs = range(len(header) - 1)
             at = max(i for i in pairs if header[i : i + 2] == ["predictions", "truth"])
             columns = {"usecols": [at, at + 1], "names": range(len(header)), "header": 0}
-            found = pd.read_csv(path, dtype=str, na_filter=False, encoding="utf-8", **columns)
+            found = pd.read_csv(io.BytesIO(raw), dtype=str, na_filter=False, **columns)
         return found.set_axis(["predictions", "truth"], axis=1)
 
     def _view_folder(self, task: str, fold: int, view: str) -> Path:
@@ -565,10 +564,10 @@ def _read_about(path: Path) -> dict[str, Any] | None:
     the objects, so they must not be changed.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-        head, mark, tail = path.read_text(encoding="utf-8").partition(_TASKS)
+        head, mark, tail = read_regular(path).decode().partition(_TASKS)
         if mark and tail.endswith("]\n}"):
             tasks = _read_tasks(tail[:-2])
-            about = json.loads(f"{head.rstrip().removesuffix(',')}}}")
+            about = parse_json(f"{head.rstrip().removesuffix(',')}}}")
             if tasks is not None and not check_about({**about, "tasks": tasks[:1]}):
                 return {**_complete({**about, "tasks": []}), "tasks": list(tasks)}
     return None
@@ -577,7 +576,7 @@ def _read_about(path: Path) -> dict[str, Any] | None:
 @lru_cache(maxsize=32)
 def _read_tasks(text: str) -> list[dict[str, Any]] | None:
     """Return the tasks of a ``run.json``; None if one is damaged."""
-    about = _renamed({"model": "any", "tasks": json.loads(text)})
+    about = _renamed({"model": "any", "tasks": parse_json(text)})
     found: list[dict[str, Any]] | None = None if check_about(about) else _complete(about)["tasks"]
     return found
 
@@ -601,8 +600,7 @@ def read_job_file(path: str | Path) -> list[dict[str, Any] | None]:
     None is one that is incomplete, for example after a power failure.
     """
     try:
-        with open(path, "rb", buffering=0) as file:
-            content = file.read()
+        content = read_regular(path)
     except OSError:
         return [None]
     several = os.path.basename(path) == IMPORTED
@@ -811,7 +809,7 @@ def load_artifact(
 
 
 def _load(path: Path, allow_pickle: bool) -> Any:
-    raw = path.read_bytes()
+    raw = read_regular(path)
     if path.suffix in PICKLES:
         if not allow_pickle:
             raise DataError(

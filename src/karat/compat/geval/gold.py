@@ -249,12 +249,17 @@ def truth(name: str, given: Any) -> bool:
     raise DefinitionError(f"{name} must be true or false, got {given!r}.")
 
 
+#: length of a wrong value that is shown
+MOST_SHOWN = 60
+
+
 def _whole(name: str, given: Any) -> int | None:
     if given is None and name in ("vector_size", "workers"):
         return None
     text = str(given).strip()
-    if isinstance(given, bool) or not re.fullmatch("[0-9]+", text) or int(text) < 1:
-        raise DefinitionError(f"{name} must be an integer >= 1, got {given!r}.")
+    if isinstance(given, bool) or not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
+        shown = repr(given) if len(text) < MOST_SHOWN else f"a text of {len(text):,} characters"
+        raise DefinitionError(f"{name} must be an integer >= 1, got {shown}.")
     return int(text)
 
 
