@@ -129,6 +129,8 @@ def read_rows(folder: Path) -> str:
 
 
 SCHEMA = 1
+#: most characters of the error of a library in a message
+LONGEST_REASON = 200
 #: what precedes the tasks in a run.json
 _TASKS = '\n "tasks": '
 #: what is wrong with a record that is no JSON object with all keys
@@ -506,17 +508,17 @@ class Run:
             raise DataError(f"{self.folder} has one fit of {task}, fold {fold}; see karat run.")
         folder = self._view_folder(task, fold, view)
         with self._explain_missing(task, fold, view):
-            facts = json.loads(read_regular(folder / "metadata.json"))
+            facts = parse_json(read_regular(folder / "metadata.json"))
+            kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
+            kinds["precision"] = facts.get("precision", "float64")
             text = read_regular(folder / FILE).decode()
-        kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
-        precision = facts.get("precision", "float64")
-        return Predictions.from_csv(text, **kinds, precision=precision, rows=read_rows(folder))
+            return Predictions.from_csv(text, **kinds, rows=read_rows(folder))
 
     def missing(self, task: str) -> list[str]:
         """Return the items of a task without a vector, over all folds."""
         files = self._predictions({"task": task, "fold": "*"}).parent.glob("*/missing.txt")
         return sorted(
-            {line for file in files for line in read_regular(file).decode().splitlines()} - {""}
+            {line for file in files for line in read_regular(file).decode().split("\n")} - {""}
         )
 
     def labels(self, task: str, fold: int = 0, view: str = "clean") -> pd.DataFrame:
@@ -547,6 +549,11 @@ class Run:
                 reason = "the task keeps those on clean data only (keep_predictions)"
             raise DataError(
                 f"{self.folder} has no predictions of {task}, fold {fold}, {view}: {reason}."
+            ) from error
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise DataError(
+                f"{self.folder} has damaged predictions of {task}, fold {fold}, {view}: "
+                f"{type(error).__name__}: {str(error)[:LONGEST_REASON]}."
             ) from error
 
 

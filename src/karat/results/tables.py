@@ -16,6 +16,7 @@ import io
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -757,7 +758,7 @@ def read_item_table(folder: Path, task: Mapping[str, Any]) -> pd.DataFrame:
         )
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; --resume writes it again.") from None
-    except (OSError, EOFError, ValueError, StopIteration) as error:
+    except (OSError, EOFError, ValueError, StopIteration, zlib.error) as error:
         raise DataError(f"{path} is damaged: {error}.") from error
     table.columns = pd.Index(header)
     keys = table.iloc[:, 0]
