@@ -69,14 +69,16 @@ def test_partial_files_of_killed_processes_are_removed(tmp_path, monkeypatch):
         patch.setattr("platform.node", lambda: "another machine")
         remove_partial_files(tmp_path)
     assert left.exists()
-    names = [f".x.1.{ended.pid}.tmp", ".old.tmp", ".new.tmp", "x.tmp", f".x.1.{'9' * 30}.tmp"]
+    elsewhere = [f".{age}.1.00000000.7.tmp" for age in ("old", "new")]
+    names = [f".x.1.{ended.pid}.tmp", ".old.tmp", "x.tmp", f".x.1.{'9' * 30}.tmp", *elsewhere]
     for name in names:
         (tmp_path / name).touch()
-    os.utime(tmp_path / ".old.tmp", (0, 0))
+    for name in (".old.tmp", elsewhere[0]):  # the first is of another program
+        os.utime(tmp_path / name, (0, 0))
     remove_partial_files(tmp_path)
     assert not left.exists()
     kept = {path.name for path in tmp_path.iterdir() if path.is_file()}
-    assert kept == {*names} - {".old.tmp"}
+    assert kept == {*names} - {elsewhere[0]}
 
 
 def test_readers_see_complete_files_only(tmp_path):

@@ -72,9 +72,8 @@ def test_a_small_disk(nursery, name, tmp_path):
             if ended not in (0, 3):
                 stopped += 1
                 check_told(name, ended, printed)
-                if name in ("report", "site", "plot", "gather", "rescore", "import", "fingerprint"):
-                    left = [path for path in output.rglob("*") if path.is_file()]
-                    assert not left, left
+                if name not in RESUMED:  # what is there is whole
+                    assert content(output).items() <= whole.items()
             subprocess.run(["mount", "-o", "remount,size=64m", str(output)], check=True)
             again, printed = nursery.run(COMMANDS[name], output)
             assert again == code, printed
@@ -91,7 +90,7 @@ def test_a_limit_of_the_size_of_files(nursery, name, tmp_path):
     draw = random.Random(name)
     for _ in cases(1):
         emptied(output)
-        limit = max(1, int(draw.uniform(0.2, 0.98) * largest))
+        limit = max(1500, int(draw.uniform(0.2, 0.98) * largest))  # room for what is printed
         ended, printed = nursery.run(COMMANDS[name], output, file_limit=limit)
         if ended not in (0, 1, 3):
             check_told(name, ended, printed)

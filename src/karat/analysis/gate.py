@@ -45,7 +45,7 @@ from karat.config.catalog import Catalog
 from karat.core.formatting import count, format_p, interval, records, rounded
 from karat.core.notebook import displayed
 from karat.core.predictions import Predictions
-from karat.core.writing import write_atomic
+from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
@@ -304,7 +304,7 @@ class GateRates:
     def save(self, folder: str | Path) -> Path:
         """Write ``gate.json`` into a folder."""
         path = Path(folder) / FILE
-        write_atomic(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_output(path, json.dumps(self.to_dict(), indent=1) + "\n")
         return path
 
     @classmethod

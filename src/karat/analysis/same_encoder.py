@@ -34,7 +34,7 @@ from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
 from karat.core.formatting import count, interval, records
 from karat.core.notebook import displayed
-from karat.core.writing import write_atomic
+from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.models.contrib.endpoint_account import Account, use_account
@@ -237,7 +237,7 @@ class Fingerprint:
             "sha256_of_float32": self.exact,
             "float16": base64.b64encode(self.matrix.astype("<f2").tobytes()).decode(),
         }
-        write_atomic(Path(path), json.dumps(content).encode())
+        write_output(Path(path), json.dumps(content).encode())
         return Path(path)
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 import shutil
 import stat
 import tempfile
@@ -30,6 +31,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DRAFT = ".karat-draft-"
 #: suffix of draft files, and the number of characters of a file's name in that of its draft
 SUFFIX, NAME_LENGTH = ".tmp", 60
+#: the name of a draft: that of the file, the thread, the machine and the process
+DRAFT_NAME = re.compile(r"\..*\.\d+\.([0-9a-f]{8})\.(\d+)\.tmp", re.DOTALL)
 #: days after which drafts that cannot be told to be abandoned are
 DRAFT_DAYS = 1.0
 #: the folder in a draft folder for files that are moved together
@@ -93,18 +96,28 @@ def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> 
                 os.fsync(file.fileno())
 
 
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write a file that a user asked for, and remove the drafts of killed processes next to it."""
+    remove_drafts(path.parent)
+    write_atomic(path, content)
+
+
 @contextmanager
 def draft_folder(parent: Path) -> Iterator[Path]:
     """Create a hidden folder, for what is moved out of it when it is complete.
 
     It is removed at the end, and by later calls if this process is killed.
     """
-    with full_disk_explained(parent):
-        parent.mkdir(parents=True, exist_ok=True)
-        remove_drafts(parent)
-        made = tempfile.TemporaryDirectory(prefix=DRAFT, dir=parent, ignore_cleanup_errors=True)
-        with made as folder, locked(Path(folder)):
-            yield Path(folder)
+    try:
+        with full_disk_explained(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            remove_drafts(parent)
+            made = tempfile.TemporaryDirectory(prefix=DRAFT, dir=parent, ignore_cleanup_errors=True)
+            with made as folder, locked(Path(folder)):
+                yield Path(folder)
+    except DiskFull as full:
+        # the message names the folder, not a draft in it
+        raise DiskFull(str(parent), full.reason) from full
 
 
 def write_together(folder: Path, files: Mapping[str, str]) -> None:
@@ -144,9 +157,11 @@ def _remove_files(drafts: Iterator[Path]) -> None:
     import psutil
 
     for draft in drafts:
-        *_, host, number = ["", *draft.name.removesuffix(SUFFIX).split(".")]
+        if (named := DRAFT_NAME.fullmatch(draft.name)) is None:
+            continue  # of another program
+        host, number = named.groups()
         with suppress(OSError, OverflowError):  # removed by another process; no process id
-            if host == _host() and number.isdecimal():
+            if host == _host():
                 abandoned = not psutil.pid_exists(int(number))
             else:
                 abandoned = time.time() - draft.lstat().st_mtime > DRAFT_DAYS * 86_400

@@ -40,7 +40,7 @@ from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.formatting import count, cut_text, middle_cut, plain, rounded, short
 from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
-from karat.core.writing import write_atomic
+from karat.core.writing import write_output
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -1087,7 +1087,7 @@ def report(
     """
     bundle = make_bundle(runs, title=title, umap=umap, pool=pool, cluster=cluster)
     text = make_page(bundle)
-    write_atomic(Path(path), text)
+    write_output(Path(path), text)
     return PagePath(path)
 
 

@@ -33,7 +33,7 @@ from karat.compat.geval.gold import (
 )
 from karat.core.files import safe_names
 from karat.core.predictions import Predictions
-from karat.core.writing import write_atomic
+from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.rankings import kendall_p_value, kendall_tau
@@ -439,7 +439,7 @@ class Store:
             earlier = self.read()
             name = f"{stem}_{next_number(stem, earlier['test_name'])}"
             new = pd.DataFrame([{"test_name": name, **row} for row in rows], columns=list(COMPARED))
-            write_atomic(
+            write_output(
                 self.path, comparison_text(pd.concat([earlier, new]) if len(earlier) else new)
             )
         return name

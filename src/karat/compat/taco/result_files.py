@@ -15,7 +15,7 @@ from karat.analysis.robustness import curves
 from karat.core.files import safe_name
 from karat.core.formatting import rounded
 from karat.core.numbers import NUMBER
-from karat.core.writing import write_atomic
+from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DefinitionError, KaratError
 from karat.reporting.formats import metric_label
@@ -95,7 +95,7 @@ def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | 
     for name, table in tables:
         path = Path(folder) / name
         text = table if isinstance(table, str) else table.to_csv(index=False, lineterminator="\n")
-        write_atomic(path, text)
+        write_output(path, text)
         written.append(path)
     return written
 
