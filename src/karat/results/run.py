@@ -639,7 +639,7 @@ def open_runs(paths: Iterable[str | Path] | str | Path, *, damaged: bool = False
             runs.append(Run.open(path))
             continue
         inside = sorted(p.parent for p in path.glob("*/run.json"))
-        readable = [run for run in map(Run.open, inside) if damaged or _is_readable(run)]
+        readable = [run for run in map(Run, inside) if damaged or _is_readable(run)]
         if inside and not readable:
             raise DataError(f"none of the {len(inside)} runs in {path} can be read.")
         if not inside:
