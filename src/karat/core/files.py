@@ -284,12 +284,17 @@ def check_parquet(path: Path) -> None:
     from pyarrow import compute, parquet
 
     about = parquet.read_metadata(path)
+    columns = [about.schema.column(i) for i in range(about.num_columns)]
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    size = sum(max(8 * chunk.num_values, chunk.total_uncompressed_size) for chunk in chunks)
+    # pyarrow ends the process if the metadata of a chunk are damaged, so that they are read only
+    # of lists, which may have more values than the table has rows
+    repeated = [i for i, column in enumerate(columns) if column.max_repetition_level]
+    chunks = [group.column(i) for group in groups for i in repeated if i < group.num_columns]
+    size = sum(group.total_byte_size + 8 * group.num_rows * len(columns) for group in groups)
+    size += sum(8 * chunk.num_values for chunk in chunks)
     check_content(path, max(size, 8 * about.num_rows))
     # a dictionary may hold one long text, and the pages repeat it
-    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
+    texts = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
     names = [name for name in about.schema.to_arrow_schema().names if name in texts]
     for column in parquet.read_table(path, columns=names, read_dictionary=names).columns:
         column.validate(full=True)  # pyarrow does not check that texts are UTF-8
