@@ -31,7 +31,7 @@ test: lint test-only
 test-only: $(VENV)/.stamp-$(EXTRA)
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile
 
-# kills, full disks, damaged files, endpoints and models that misbehave: about 10 minutes on two cores
+# kills, full disks, damaged files, endpoints and models that misbehave; KARAT_FAULTS_SECONDS for each test
 faults: $(VENV)/.stamp-dev
 	KARAT_FAULTS=full $(BIN)/python -m pytest -q -rP -n 2 --dist loadfile tests/faults
 
