@@ -1,7 +1,7 @@
 # Two commands do all on a fresh machine with Python 3.11 or newer:
 #   make demo    sets up .venv, runs the suite "quickstart", prints the leaderboard and writes report.html
 #   make test    sets up .venv and runs linter, types, tests, doctests and examples
-# Others: make setup, make lint, make test-only, make bench, make docs (the documentation site in site/, with its reports)
+# Others: make setup, make lint, make test-only, make faults, make bench, make docs (the documentation site in site/, with its reports)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -12,7 +12,7 @@ EXTRA  ?= dev
 # where it is set, every process of the tests would compile all modules again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo setup lint test test-only bench docs clean
+.PHONY: demo setup lint test test-only faults bench docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/karat run quickstart
@@ -30,6 +30,10 @@ test: lint test-only
 # three processes on two cores: many tests wait for a browser, a server or a worker
 test-only: $(VENV)/.stamp-$(EXTRA)
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile
+
+# kills, full disks, damaged files, endpoints and models that misbehave; KARAT_FAULTS_SECONDS for each test
+faults: $(VENV)/.stamp-dev
+	KARAT_FAULTS=full $(BIN)/python -m pytest -q -rP -n 2 --dist loadfile tests/faults
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python benchmarks/run.py

@@ -8,6 +8,7 @@
     │   └── Unavailable       the data cannot be reached (offline): declines a task
     ├── ContractError         a model, head, metric or corruption violates its contract
     ├── MissingExtra          an optional library is not installed
+    ├── DiskFull              a disk or a quota is full
     ├── JobsFailed            jobs of a run failed; raised only on request
     ├── Postponed             an endpoint or a budget stops a job for now: resume runs it
     └── Declined              a model cannot run a task: shown as not applicable, not as failed
@@ -82,6 +83,19 @@ class JobsFailed(KaratError):
     def __init__(self, message: str, runs: Sequence[Any] = ()) -> None:
         self.runs = list(runs)
         super().__init__(message)
+
+
+class DiskFull(KaratError):
+    """A disk or a quota is full. ``path`` could not be written, for this ``reason``."""
+
+    def __init__(self, path: str, reason: str, then: str = "repeat the command") -> None:
+        self.path = path
+        self.reason = reason
+        self.then = then
+        super().__init__(f"cannot write {path}: {reason}; free some space there, then {then}.")
+
+    def __reduce__(self) -> tuple[type[DiskFull], tuple[str, str, str]]:
+        return type(self), (self.path, self.reason, self.then)
 
 
 class Postponed(KaratError):

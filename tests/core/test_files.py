@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from itertools import combinations
 from pathlib import Path
@@ -24,15 +22,12 @@ from karat.core.files import (
     SCRATCH,
     _hashes,
     cache_folder,
-    encodable,
     file_hash,
     fingerprint,
     package_file,
     private_folder,
-    remove_partial_files,
     safe_name,
     temporary_folder,
-    write_atomic,
 )
 from karat.errors import Declined, KaratError
 
@@ -184,76 +179,6 @@ def test_unsafe_names_become_one_component(name):
 def test_different_names_stay_different(pair):
     assert safe_name(pair[0]) != safe_name(pair[1])
     assert len({safe_name(name) for name in ODD}) == len(ODD)
-
-
-def test_write_replaces_the_file(tmp_path):
-    path = tmp_path / "deep" / "file.txt"
-    write_atomic(path, "one\r\ntwo ü\n")
-    assert path.read_bytes() == "one\r\ntwo ü\n".encode()
-    write_atomic(path, "three", durable=True)
-    assert path.read_text() == "three"
-    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
-
-
-@pytest.mark.parametrize("text", ["\udc80", "é \ud83d x"])
-def test_lone_surrogates_are_written_as_escapes(tmp_path, text):
-    write_atomic(tmp_path / "file.txt", text)
-    read = (tmp_path / "file.txt").read_text(encoding="utf-8")
-    assert read == encodable(text) and "\\u" in read and encodable("é ☃") == "é ☃"
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_names_the_file_and_what_to_do(tmp_path, monkeypatch, number):
-    def fail(descriptor):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(KaratError, match=r"t\.0\.json.*--resume"):
-        write_atomic(tmp_path / "t.0.json", "{}", durable=True)
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(os, "fsync", lambda descriptor: os.fsync)
-    with pytest.raises(OSError):
-        write_atomic(tmp_path, "x")
-
-
-def test_partial_files_of_killed_processes_are_removed(tmp_path, monkeypatch):
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    kill = "import os, sys; from pathlib import Path; from karat.core import files; "
-    kill += "os.replace = lambda *_: os._exit(9); files.write_atomic(Path(sys.argv[1]), 'x')"
-    subprocess.run([sys.executable, "-c", kill, str(tmp_path / "a" / "file")], check=False)
-    (left,) = (tmp_path / "a").iterdir()
-    with monkeypatch.context() as patch:
-        patch.setattr("platform.node", lambda: "another machine")
-        remove_partial_files(tmp_path)
-    assert left.exists()
-    names = [f".x.1.{ended.pid}.tmp", ".old.tmp", ".new.tmp", "x.tmp", f".x.1.{'9' * 30}.tmp"]
-    for name in names:
-        (tmp_path / name).touch()
-    os.utime(tmp_path / ".old.tmp", (0, 0))
-    remove_partial_files(tmp_path)
-    assert not left.exists()
-    kept = {path.name for path in tmp_path.iterdir() if path.is_file()}
-    assert kept == {*names} - {".old.tmp"}
-
-
-def test_readers_see_complete_files_only(tmp_path):
-    path = tmp_path / "file.txt"
-    texts = {letter * 200_000 for letter in "ab"}
-    write_atomic(path, "a" * 200_000)
-    seen, done = set(), threading.Event()
-
-    def read():
-        while not done.is_set():
-            seen.add(path.read_text())
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for text in [*texts] * 10:
-        write_atomic(path, text)
-    done.set()
-    reader.join()
-    assert seen <= texts
 
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)

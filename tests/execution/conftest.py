@@ -10,7 +10,7 @@ import time
 import pytest
 
 MODELS = """
-import os, sys, threading, time
+import os, shutil, sys, threading, time
 import numpy as np
 from sklearn.base import BaseEstimator
 from karat.models.model import StatelessEncoder
@@ -52,6 +52,13 @@ class Exits(Plain):
 class Broken(StatelessEncoder):
     def transform(self, items):
         raise ValueError("no such thing")
+
+class Wipes(Plain):
+    def __init__(self, folder):
+        self.folder = folder
+    def transform(self, items):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return super().transform(items)
 
 class Locked(Plain):
     '''Cannot be pickled.'''

@@ -17,10 +17,10 @@ import karat
 from karat.core import embeddings
 from karat.core.dataset import Dataset
 from karat.core.files import LOCK, locked
+from karat.core.writing import DRAFT
 from karat.errors import MissingExtra
 from karat.execution import embedding_cache
 from karat.execution.embedding_cache import (
-    DRAFT,
     TEXT_HASH_BYTES,
     VectorCache,
     VectorStage,
@@ -154,8 +154,8 @@ def test_entries_lists_and_clear_removes_everything(cache):
     assert cache.clear() == 0
     for name in ("one", "two"):
         put(cache, name)
-    (cache.root / "zz" / ".draft-at-work").mkdir(parents=True)
-    (cache.root / "zz" / ".draft-at-work" / "about.json").write_text("{")
+    (cache.root / "zz" / f"{DRAFT}at-work").mkdir(parents=True)
+    (cache.root / "zz" / f"{DRAFT}at-work" / "about.json").write_text("{")
     entries = list(cache.entries())
     assert {entry.folder.name for entry in entries} == {cache.key("one"), cache.key("two")}
     assert [entry.about["model"] for entry in entries] == ["toy", "toy"]
@@ -203,7 +203,7 @@ def test_two_processes_may_write_one_key_at_once(cache, tmp_path):
         value = json.loads((folder / "about.json").read_text())["writer"]
         assert (cache.get(cache.key(str(i))) == value).all()
     assert len(list(cache.entries())) == 60
-    assert list(cache.root.glob("*/.draft-*")) == []
+    assert list(cache.root.glob("*/.karat-draft-*")) == []
 
 
 def test_a_draft_that_cannot_be_placed_is_an_error(cache, monkeypatch):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 import karat
 from karat.core import registry
-from karat.core.files import write_atomic
+from karat.core.writing import write_atomic
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable
 from karat.execution import diagnostics
 from karat.execution.runner import (
@@ -279,10 +280,29 @@ def test_in_this_process_a_replaced_function_is_found_in_later_jobs(
     assert all(record["replaced"] for run in runs for record in run.records())
 
 
-def test_a_missing_record_is_an_error(two_classes, tmp_path, monkeypatch):
-    monkeypatch.setattr(Run, "write", lambda *_: None)
-    with pytest.raises(KaratError, match="is not in .*--resume"):
-        karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
+def test_records_that_are_removed_are_told_and_run_again(two_classes, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "write", lambda *_: None)
+        with pytest.warns(karat.KaratWarning, match="records of finished jobs are gone"):
+            (run,) = karat.evaluate(OneHotTable(), two_classes(), output=tmp_path)
+    assert run.gone == len(run.about["tasks"][0]["folds"]) and run.records() == []
+    jobs, (run,) = resumed(OneHotTable(), two_classes(), output=tmp_path)
+    assert jobs and run.gone == 0
+
+
+def test_a_model_that_removes_the_output_folder_costs_only_what_was_there(
+    two_classes, line, models, contents, tmp_path
+):
+    output = tmp_path / "out"
+    tasks, onehot = [two_classes(), line()], {"onehot": OneHotTable()}
+    whole = karat.evaluate(onehot, tasks, output=tmp_path / "whole")
+    with pytest.warns(karat.KaratWarning, match="removed files of .*--resume"):
+        first, second = karat.evaluate(
+            {"wipes": models.Wipes(str(output)), **onehot}, tasks, output=output
+        )
+    assert first.gone and not second.gone
+    assert set(karat.leaderboard(output).index) == {"wipes", "onehot"}
+    assert contents([second]) == contents(whole)
 
 
 @pytest.fixture
@@ -360,6 +380,31 @@ def resumed(*arguments, **options):
     finished = Finished()
     runs = karat.evaluate(*arguments, resume=True, progress=finished, **options)
     return finished.jobs, runs
+
+
+def test_runs_that_are_not_continued_are_named_with_the_reason(two_classes, line, tmp_path):
+    tasks = [two_classes(), line()]
+    (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path)
+    path = run.folder / "run.json"
+    about = json.loads(path.read_text())
+    # as an earlier version wrote it: another name of a head, and hashes of other code
+    about["tasks"][0]["probe"]["head"] = "logistic-2"
+    path.write_text(json.dumps(about | {"karat": "0.0.9"}))
+    for record in (run.folder / "jobs").glob(f"{tasks[0].name}.*.json"):
+        facts = json.loads(record.read_text())
+        record.write_text(json.dumps(facts | {"spec": "0" * 64}))
+    number = len(about["tasks"][0]["folds"])
+    match = (
+        rf"does not continue {run.folder}: {number} jobs have changed \(Karat's version: 0.0.9, "
+        rf"now .*, probe of {tasks[0].name}\); the other .* are taken over"
+    )
+    with pytest.warns(karat.KaratWarning, match=match):
+        jobs, (second,) = resumed(OneHotTable(), tasks, output=tmp_path)
+    assert len(jobs) == number and second.folder != run.folder
+    with warnings.catch_warnings(action="error"):  # nothing to tell: all of it is continued
+        assert resumed(OneHotTable(), tasks, output=tmp_path)[0] == []
+    with pytest.warns(karat.KaratWarning, match="does not continue .*: its seed is 42"):
+        resumed(OneHotTable(), tasks, output=tmp_path, seed=43)
 
 
 def test_a_stopped_run_is_resumed_to_the_same_bytes(tasks, contents, tmp_path):

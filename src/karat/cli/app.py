@@ -47,6 +47,7 @@ from karat.cli.results import (
     robustness,
     status,
 )
+from karat.core.exits import exit_refused
 from karat.core.registry import plan_notes, trackers
 from karat.errors import DefinitionError, KaratError, KaratWarning
 
@@ -81,9 +82,9 @@ logger = logging.getLogger("karat")
 
 def main() -> None:
     """Run the command line; errors are messages on standard error with exit code 2."""
-    _prepare()
     try:
-        sys.exit(karat.main(prog_name="karat", standalone_mode=False) or 0)
+        _prepare()
+        sys.exit(_run_command())
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("stopped.", err=True)
         sys.stdout.flush()
@@ -106,16 +107,39 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (KaratError, OSError) as error:
-        print_error(str(error))
+        print_error(_explained(error))
         sys.exit(2)
+
+
+def _explained(error: KaratError | OSError) -> str:
+    """Return the message of an error; a full disk is told as everywhere."""
+    if isinstance(error, OSError):
+        from karat.core.writing import full_disk_explained
+
+        try:
+            with full_disk_explained(Path("the output")):
+                raise error
+        except (KaratError, OSError) as told:
+            return str(told)
+    return str(error)
+
+
+def _run_command() -> int:
+    """Run the command and return its exit code; it does not end by code of the user's."""
+    with exit_refused():
+        return karat.main(prog_name="karat", standalone_mode=False) or 0
 
 
 def _prepare() -> None:
     # the memory is freed at once, without a search for cycles: a tenth of karat leaderboard
     atexit.register(gc.freeze)
-    if os.getcwd() not in sys.path:
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError as error:
+        raise KaratError("the current folder no longer exists; change to another one.") from error
+    if folder not in sys.path:
         # appended, so that "my_module:MyEncoder" is found but never hides an installed module
-        sys.path.append(os.getcwd())
+        sys.path.append(folder)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -321,7 +345,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     if left:
         click.echo(f"\n{left}", err=True)
         return 1
-    code |= terminal.print_idle_models(runs, named)
+    code |= terminal.print_idle_models(runs, named) | any(run.gone for run in runs)
     if options.exit_on_error:
         terminal.print_jobs_left(runs, resume)
     return code

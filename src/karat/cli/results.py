@@ -22,7 +22,7 @@ from karat.cli.options import (
     repeatable,
     run_folders,
 )
-from karat.errors import DataError, DefinitionError, KaratError
+from karat.errors import DataError, DefinitionError, DiskFull, KaratError
 
 
 @click.command(context_settings=SETTINGS)
@@ -169,6 +169,8 @@ def rescore(
         try:
             rescored = rescore_run(run, checked)
             written = rescored.write(output).folder if output is not None else None
+        except DiskFull:
+            raise
         except KaratError as error:
             print_error(str(error))
             code = 1

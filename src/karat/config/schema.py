@@ -354,7 +354,10 @@ def check_definition(
 def _problem(section: str, details: Any, node: Node) -> Problem:
     """Return one error of pydantic with its key path in the file and a message."""
     kind, location, context = details["type"], details["loc"], details.get("ctx", {})
-    path = tuple(key for key in location if str(key)[:1] not in ("<", "["))
+    # names of types in the location are no keys; the last of an unknown key is one
+    last = location[-1:] if kind == "extra_forbidden" else ()
+    inner = location[: len(location) - len(last)]
+    path = (*(key for key in inner if str(key)[:1] not in ("<", "[")), *last)
     if kind == "extra_forbidden":
         nested = [NESTED[key] for key in location[:-1] if key in NESTED]
         record = nested[-1] if nested else SCHEMAS[section]

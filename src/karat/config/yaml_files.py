@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import __version__
-from karat.core.files import cache_folder, safe_name, write_atomic
+from karat.core.files import cache_folder, safe_name
+from karat.core.writing import write_atomic
 from karat.errors import KaratError
 
 if TYPE_CHECKING:  # imported where a file is parsed

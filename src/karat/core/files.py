@@ -1,4 +1,4 @@
-"""Files and folders: the cache, temporary folders, atomic writes, names, sizes, fingerprints."""
+"""Files and folders: the cache, temporary folders, locks, names, sizes, fingerprints."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import hashlib
 import importlib.util
 import math
 import os
-import platform
 import re
 import shutil
 import stat
 import struct
 import sys
 import tempfile
-import threading
 import time
 import tokenize
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 SCRATCH = "karat-run-"
 #: a file in a folder that is locked while the process that uses the folder lives
 LOCK = ".lock"
-#: errors of a full disk or quota
-FULL = (errno.ENOSPC, errno.EDQUOT)
 #: days after which a temporary folder without a lock file counts as abandoned
 SCRATCH_DAYS = 7.0
 
@@ -192,36 +187,15 @@ def safe_names(names: Iterable[str]) -> list[str]:
     return found
 
 
-def write_atomic(path: Path, content: str | bytes, *, durable: bool = False) -> None:
-    """Write a file atomically; ``durable`` waits until the content has reached the disk.
-
-    Lone surrogates, which UTF-8 cannot encode, are written as escapes. A full disk is a
-    ``KaratError`` that names the file.
-    """
-    raw = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    writer = f"{threading.get_ident()}.{_host()}.{os.getpid()}"
-    draft = path.with_name(f".{path.name}.{writer}.tmp")
-    try:
-        try:
-            file = open(draft, "wb")
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = open(draft, "wb")
-        with file:
-            file.write(raw)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if error.errno in FULL:
-            raise KaratError(
-                f"cannot write {path}: {error.strerror}; free some space there, then continue the "
-                f"run with --resume."
-            ) from error
-        raise
+def read_regular(path: str | Path) -> bytes:
+    """Return the content of a file; a pipe or device, which may never end, is an OSError."""
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    with open(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read()
 
 
 def file_hash(path: Path) -> str:
@@ -234,29 +208,6 @@ def file_hash(path: Path) -> str:
 def _hash_of(path: str, *_: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def remove_partial_files(folder: Path) -> None:
-    """Remove the partial files of processes that were killed while they wrote into a folder.
-
-    Those of other machines and containers, whose processes are not known here, only after a day.
-    """
-    import psutil
-
-    for draft in folder.rglob(".*.tmp"):
-        *_, host, number = ["", *draft.name.removesuffix(".tmp").split(".")]
-        with suppress(OSError, OverflowError):  # removed by another process; no process id
-            if host == _host() and number.isdecimal():
-                abandoned = not psutil.pid_exists(int(number))
-            else:
-                abandoned = time.time() - draft.lstat().st_mtime > 86400
-            if abandoned:
-                draft.unlink()
-
-
-def _host() -> str:
-    """Return a short name of this machine or container."""
-    return f"{zlib.crc32(platform.node().encode('utf-8', 'replace')):08x}"
 
 
 def encodable(text: str) -> str:
@@ -333,12 +284,17 @@ def check_parquet(path: Path) -> None:
     from pyarrow import compute, parquet
 
     about = parquet.read_metadata(path)
+    columns = [about.schema.column(i) for i in range(about.num_columns)]
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    size = sum(max(8 * chunk.num_values, chunk.total_uncompressed_size) for chunk in chunks)
+    # pyarrow ends the process if the metadata of a chunk are damaged, so that they are read only
+    # of lists, which may have more values than the table has rows
+    repeated = [i for i, column in enumerate(columns) if column.max_repetition_level]
+    chunks = [group.column(i) for group in groups for i in repeated if i < group.num_columns]
+    size = sum(group.total_byte_size + 8 * group.num_rows * len(columns) for group in groups)
+    size += sum(8 * chunk.num_values for chunk in chunks)
     check_content(path, max(size, 8 * about.num_rows))
     # a dictionary may hold one long text, and the pages repeat it
-    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
+    texts = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
     names = [name for name in about.schema.to_arrow_schema().names if name in texts]
     for column in parquet.read_table(path, columns=names, read_dictionary=names).columns:
         column.validate(full=True)  # pyarrow does not check that texts are UTF-8

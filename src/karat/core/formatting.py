@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.core.files import write_atomic
+from karat.core.writing import write_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,5 +161,5 @@ def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFr
     """Write tables as ``prefix_name.csv`` into a folder, and return the files."""
     paths = [Path(folder) / f"{prefix}_{name}.csv" for name in tables]
     for path, table in zip(paths, tables.values(), strict=True):
-        write_atomic(path, table.to_csv(index=False, lineterminator="\n"))
+        write_output(path, table.to_csv(index=False, lineterminator="\n"))
     return paths

@@ -38,7 +38,8 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from karat.core.files import cache_folder, check_content, write_atomic
+from karat.core.files import cache_folder, check_content
+from karat.core.writing import write_atomic
 from karat.data.download_display import Download, download_shown
 from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
 

@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 
 from karat.core.dataset import Dataset
-from karat.core.files import cache_folder, write_atomic
+from karat.core.files import cache_folder
+from karat.core.writing import write_atomic
 from karat.data import download as transfer
 from karat.data.download import offline, sha256_of
 from karat.data.download_display import unmeasured_download_shown

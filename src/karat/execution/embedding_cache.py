@@ -19,7 +19,6 @@ import json
 import logging
 import os
 import shutil
-import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,8 +40,9 @@ from karat.core.embeddings import (
     role_order,
     transformed,
 )
-from karat.core.files import LOCK, cache_folder, locked, remove_abandoned
-from karat.errors import KaratError
+from karat.core.files import cache_folder
+from karat.core.writing import draft_folder, remove_drafts
+from karat.errors import DiskFull, KaratError
 from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
@@ -60,10 +60,6 @@ if TYPE_CHECKING:
 TEXT_HASH_BYTES = 16
 #: the hash of a missing text
 _NO_TEXT = bytes(TEXT_HASH_BYTES)
-#: prefix of the folders of entries that are being written
-DRAFT = ".draft-"
-#: days after which a draft without a lock file counts as abandoned
-DRAFT_DAYS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -165,20 +161,16 @@ class VectorCache:
         With ``marks``, the hash of each row's text, texts are found in the family of ``about``.
         """
         folder = self.folder(key)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=folder.parent))
-        try:
-            with locked(draft):
-                np.save(draft / "vectors.npy", matrix, allow_pickle=False)
-                if marks:
-                    texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
-                    np.save(draft / "texts.npy", texts, allow_pickle=False)
-                facts = {**about, "checksum": checksum(draft, about)}
-                (draft / "about.json").write_text(json.dumps(facts, indent=1))
-                (draft / LOCK).unlink(missing_ok=True)
-                self._place(draft, key)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        with draft_folder(folder.parent) as parent:
+            draft = parent / folder.name
+            draft.mkdir()
+            np.save(draft / "vectors.npy", matrix, allow_pickle=False)
+            if marks:
+                texts = np.frombuffer(b"".join(marks), dtype=f"V{TEXT_HASH_BYTES}")
+                np.save(draft / "texts.npy", texts, allow_pickle=False)
+            facts = {**about, "checksum": checksum(draft, about)}
+            (draft / "about.json").write_text(json.dumps(facts, indent=1))
+            self._place(draft, key)
         if marks:
             family = self._family(str(about["family"]))
             family.mkdir(parents=True, exist_ok=True)
@@ -187,7 +179,8 @@ class VectorCache:
 
     def remove_drafts(self) -> None:
         """Remove the drafts of killed processes."""
-        remove_abandoned(self.root, f"??/{DRAFT}*", DRAFT_DAYS)
+        for folder in self.root.glob("??"):
+            remove_drafts(folder)
 
     def find(self, family: str, marks: Sequence[bytes]) -> Iterator[CachedVectors]:
         """Yield the cached vectors of these texts in a family, each text once."""
@@ -509,7 +502,7 @@ class VectorStage:
         about = {**about, "shape": list(matrix.shape)}
         try:
             return self.cache.put(key, matrix, about, marks)
-        except OSError:
+        except (OSError, DiskFull):
             if self.cache is self.spare:
                 raise
             log.warning("cannot write to the vector cache %s", self.cache.root)

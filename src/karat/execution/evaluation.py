@@ -15,6 +15,7 @@ from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant, make_variants
+from karat.core.exits import exit_refused
 from karat.core.registry import build
 from karat.core.replicates import LARGEST_SEED, MOST_SEEDS
 from karat.core.task import Suite, Task, wrong_folds
@@ -591,9 +592,10 @@ def run_suite(
     plan: Plan, suite: Suite, options: Options, progress: Progress | None = None
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
-    if (parts := _plan_parts(options)) is not None:
-        return parts.run(plan, suite, options, progress or Progress())
-    return Session(plan, suite, options, progress or Progress()).run()
+    with exit_refused():
+        if (parts := _plan_parts(options)) is not None:
+            return parts.run(plan, suite, options, progress or Progress())
+        return Session(plan, suite, options, progress or Progress()).run()
 
 
 def is_corpus(catalog: Catalog, name: str) -> bool:

@@ -39,6 +39,7 @@ from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.replicates import model_seed, replicate_fact, seed_parameters
 from karat.core.task import Task
+from karat.core.writing import draft_file
 from karat.corruptions.view import (
     CLEAN,
     View,
@@ -1106,7 +1107,5 @@ def _read(path: Path) -> Any:
 
 
 def _write(path: Path, value: Any) -> None:
-    draft = path.with_suffix(".draft")  # a process that is ended leaves no partial file
-    with draft.open("wb") as file:
+    with draft_file(path) as draft, draft.open("wb") as file:
         cloudpickle.dump(value, file)
-    draft.replace(path)

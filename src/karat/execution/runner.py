@@ -15,6 +15,7 @@ import shlex
 import sys
 import tempfile
 import time
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -30,13 +31,21 @@ import pandas as pd
 from karat import __version__
 from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
-from karat.core.files import encodable, remove_partial_files, temporary_folder
+from karat.core.files import encodable, temporary_folder
 from karat.core.formatting import count, duration
 from karat.core.notebook import Output, in_notebook
 from karat.core.registry import engines
 from karat.core.replicates import replicate_fact, replicate_name
 from karat.core.task import Suite, Task
-from karat.errors import FAILURES, ContractError, DefinitionError, KaratError
+from karat.core.writing import remove_partial_files
+from karat.errors import (
+    FAILURES,
+    ContractError,
+    DefinitionError,
+    DiskFull,
+    KaratError,
+    KaratWarning,
+)
 from karat.execution.embedding_cache import VectorStage, has_vectors
 from karat.execution.engine import WORK, Engine, EngineLost
 from karat.execution.job import (
@@ -51,6 +60,7 @@ from karat.execution.job import (
 )
 from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
 from karat.execution.resources import Limits, visible_gpus
+from karat.execution.resuming import NotContinued, reason_outdated
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
 from karat.models.contrib.endpoint_account import Account, money, use_account
@@ -63,6 +73,8 @@ from karat.results.tables import ELIMINATED, ItemTable, make_item_table
 PAUSE = 10.0
 #: in a long run, the share of the time so far between two lines about the number of jobs
 RARER = 0.1
+#: what to do about a full disk
+CONTINUE = "continue the run with --resume"
 #: seconds between two changes of the output of a notebook
 REDRAW = 0.2
 
@@ -393,6 +405,8 @@ def shown_progress(given: Progress | bool | None) -> Progress:
 
 #: fields of run.json in which a run must match the new one to be resumed
 SAME = ("model", "suite", "constraint", "seed", "replicate", "params")
+#: those without which it is another model or suite
+NAMING = ("model", "suite", "replicate")
 #: libraries whose versions are stored in run.json
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy")
 
@@ -544,11 +558,24 @@ class Session:
         for each in (*plan.declined, *plan.lost_tasks):
             self._not_run.setdefault(each.model, []).append(each)
         self._postponed: dict[str, list[str]] = {}
+        self._not_continued = NotContinued()
+        self._finished: Counter[Path] = Counter()
 
     def run(self) -> list[Run]:
         """Run the plan and return the runs, or raise Stopped with the unfinished ones."""
         self.engine.check()
-        self.runs = runs = self._open_runs()
+        try:
+            self.runs = self._open_runs()
+            self._run_in_scratch()
+        except DiskFull as full:
+            raise DiskFull(full.path, full.reason, CONTINUE) from full
+        if self._postponed:
+            raise self._stopped(list(self.runs.values()))
+        return list(self.runs.values())
+
+    def _run_in_scratch(self) -> None:
+        """Run the jobs with a temporary folder; write the tables, however the jobs end."""
+        runs = self.runs
         with temporary_folder() as folder:
             self.store = ObjectStore(folder / "store")
             keep, known = self.options.cache, self.plan.identities
@@ -563,11 +590,7 @@ class Session:
                 for model, sent in account.sent().items():
                     self.progress.billed(model, *sent)
                 account.close()
-                for each in runs.values():
-                    each.finish()
-        if self._postponed:
-            raise self._stopped(list(runs.values()))
-        return list(runs.values())
+                self._finish_runs()
 
     def _stopped(self, runs: list[Run]) -> Stopped:
         """Return the error about jobs that were postponed, with the reason of each model."""
@@ -623,11 +646,7 @@ class Session:
             log.warning("job postponed: %(model)s, %(task)s, fold %(fold)s: %(info)s", record)
             self._postponed.setdefault(record["model"], []).append(record["info"])
             return True
-        if not Run(Path(job.folder)).has(record):
-            raise KaratError(
-                f"the record of {record['model']} on {record['task']} is not in {job.folder}: the "
-                f"model or another program has removed it; --resume runs the job again."
-            )
+        self._finished[self._run_of(job).folder] += 1
         failed = record["status"] in FAILURES
         log.log(
             logging.WARNING if failed else logging.INFO,
@@ -747,19 +766,45 @@ class Session:
             raise DefinitionError(
                 f"cannot write to {output}: {error.strerror}; choose another --output."
             ) from error
-        return {model.key: self._open_run(model) for model in self.plan.models}
+        runs = {model.key: self._open_run(model) for model in self.plan.models}
+        self._not_continued.tell()
+        for run in runs.values():
+            run.about  # noqa: B018 - known from here on, should a model remove the file
+        return runs
 
     def _open_run(self, model: Model) -> Run:
         """Return the folder of a model's run, with records of the tasks that do not run."""
         about = self._about(model)
         opened = self._resumed(model, about) if self.options.resume else None
         opened = opened or Run.create(self.options.output, about)
+        self._write_not_run(model, opened)
+        return opened
+
+    def _write_not_run(self, model: Model, opened: Run) -> None:
+        """Write what does not depend on jobs: items, and records of the tasks that do not run."""
         opened.write_items(self._item_tables(model).values())
         lost = set(map(id, self.plan.lost_tasks))
         for each in self._not_run.get(model.key, ()):
             record = new_record("", model.name, self._planned[each.task].task)
             opened.write_not_run(record, each.reason, None if id(each) in lost else each.lacks)
-        return opened
+
+    def _finish_runs(self) -> None:
+        """Write the tables of all runs, and tell what models have removed from them."""
+        for model in self.plan.models:
+            run = self.runs[model.key]
+            if was_removed := run.restore_plan():
+                self._write_not_run(model, run)
+            run.gone = max(0, self._finished[run.folder] - run.finish())
+            if was_removed or run.gone:
+                what = "all records are there"
+                if run.gone:
+                    what = f"{count(run.gone, 'record')} of finished jobs are gone"
+                warnings.warn(
+                    f"a model or another program removed files of {run.folder} while it was "
+                    f"written: {what}; --resume runs what is missing.",
+                    KaratWarning,
+                    stacklevel=2,
+                )
 
     def _resumed(self, model: Model, about: Mapping[str, Any]) -> Run | None:
         """Return the latest run without outdated jobs, or a new run with the jobs still valid.
@@ -778,11 +823,19 @@ class Session:
                 return each
         if not earlier:
             log.info("no run of %s to resume in %s", model.name, self.options.output)
+            for other in self._earlier:
+                if all(other.about.get(key) == about.get(key) for key in NAMING):
+                    self._not_continued.add_other(other, about, SAME)
             return None
         new = Run.create(self.options.output, about)
-        valid = [r for r in earlier[0].records() if self._is_outdated(model, r) is False]
+        states = [(record, self._is_outdated(model, record)) for record in earlier[0].records()]
+        valid = [record for record, is_outdated in states if is_outdated is False]
         for record in valid:
             new.copy_job(earlier[0], record)
+        is_known = self.plan.identities[model.name] is not None
+        why = reason_outdated(earlier[0].about, about, is_known)
+        changed = sum(is_outdated is True for _, is_outdated in states)
+        self._not_continued.add_outdated(earlier[0], why, changed, len(valid))
         log.info(
             "copied %d unchanged jobs of %s into %s", len(valid), earlier[0].folder, new.folder
         )
@@ -860,6 +913,7 @@ class Session:
         for model, planned, fold in self.plan.jobs:
             spec = job_spec(self.plan, model, planned, fold)
             if done.get((model.key, planned.task.name, fold)) == spec:
+                self._finished[runs[model.key].folder] += 1
                 continue
             limits = self.plan.limits_of(planned.task)
             if limits is not None and limits.cores is not None and not self.options.scheduler:

@@ -24,6 +24,9 @@ from karat.core.formatting import count
 from karat.core.registry import accepts, build, splitter, splitters
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
+#: most folds or repeats
+MOST = 10_000
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -443,6 +446,8 @@ def check_split_number(what: str, value: Any, least: int) -> None:
     """Raise a DefinitionError unless a parameter of a splitter is an integer, and large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise DefinitionError(f"{what} must be an integer >= {least}, got {value!r}.")
+    if value > MOST:
+        raise DefinitionError(f"{what} must be at most {MOST:,}, got {value:,}.")
 
 
 def refuse_groups(data: Dataset, name: str) -> None:

@@ -14,6 +14,7 @@ import math
 import mmap
 import re
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,13 +55,28 @@ def read_npz(path: Path) -> Read:
                     with members.open(member) as file:
                         check_array(file, member.file_size)
         with np.load(path, allow_pickle=False) as arrays:
-            return [str(i) for i in arrays["ids"]], arrays["vectors"].astype(np.float32, copy=False)
+            return _npz_ids(arrays["ids"]), arrays["vectors"].astype(np.float32, copy=False)
     except (
         *(KeyError, ValueError, OSError, TypeError, AttributeError, EOFError),
         # numpy raises a SystemError for a text that is not Unicode
         *(zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, IndexError, SystemError),
     ) as error:
         raise DataError(f'{path}: not an .npz with "ids" and "vectors": {error}.') from error
+
+
+def _npz_ids(ids: np.ndarray) -> list[str]:
+    """Return ids as texts; raise a ValueError if they are no texts or integers."""
+    if ids.ndim != 1 or ids.dtype.kind not in "USiu":
+        raise ValueError(f'"ids" must be a list of texts, got {ids.dtype} of shape {ids.shape}')
+    if ids.dtype.kind == "U" and ids.size:
+        codes = np.frombuffer(np.ascontiguousarray(ids).tobytes(), dtype=ids.dtype.byteorder + "u4")
+        if codes.max() > sys.maxunicode:
+            raise ValueError('"ids" has a text that is not Unicode')
+    texts = [i.decode() for i in ids.tolist()] if ids.dtype.kind == "S" else map(str, ids.tolist())
+    found = list(texts)
+    for text in found:
+        text.encode()  # raises a ValueError for a lone surrogate
+    return found
 
 
 def read_word2vec(path: Path) -> Read:
@@ -414,8 +430,8 @@ def _group(path: Path) -> Iterator[Any]:
             if not len(group):
                 raise DataError(f"{path} contains no vectors.")
             yield group
-    # h5py raises these for truncated and damaged files
-    except (OSError, RuntimeError, ValueError, TypeError, LookupError) as error:
+    # h5py raises these for truncated and damaged files, and for names that are not UTF-8
+    except (OSError, RuntimeError, ValueError, TypeError, LookupError, SystemError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
 
 

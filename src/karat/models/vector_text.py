@@ -323,13 +323,17 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+#: most characters of an error that quotes a cell
+LONGEST_REASON = 200
+
+
 def _numbers(cells: list[str], path: Path, number: int) -> np.ndarray:
     try:
         # through float64, so that too large numbers become infinite without a warning
         with np.errstate(over="ignore"):
             values = np.array(cells, dtype=np.float64).astype(np.float32)
     except ValueError as error:
-        raise DataError(f"{path}, line {number}: {error}.") from error
+        raise DataError(f"{path}, line {number}: {str(error)[:LONGEST_REASON]}.") from error
     if not len(values) or not np.isfinite(values).all():
         problem = "no numbers" if not len(values) else "NaN or infinity"
         raise DataError(f"{path}, line {number}: {problem} in the vector.")

@@ -5,6 +5,7 @@ The models and tasks of a page are numbered; values are compact JSON within a bu
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import safe_name
+from karat.core.files import read_regular, safe_name
 from karat.core.formatting import count, cut_text, plain, short
 from karat.core.predictions import Predictions
 from karat.errors import FAILURES, DataError, MissingExtra
@@ -553,10 +554,9 @@ def _sample(run: Run, record: dict[str, Any]) -> VectorSample | None:
         raise ValueError("the path leaves the run folder")
     try:
         table = pd.read_csv(
-            folder / SAMPLE,
+            io.BytesIO(read_regular(folder / SAMPLE)),
             dtype={"label": str, "key": str},
             keep_default_na=False,
-            encoding="utf-8",
         )
     except FileNotFoundError:
         return None
@@ -567,7 +567,7 @@ def _sample(run: Run, record: dict[str, Any]) -> VectorSample | None:
     components = table[names].to_numpy(dtype=float)
     if not np.isfinite(components).all():
         raise ValueError("a component is not a finite number")
-    metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+    metadata = json.loads(read_regular(folder / "metadata.json"))
     keys = table["key"].tolist() if "key" in table else None
     return VectorSample(table["label"].tolist(), components, metadata["truths"] == "numbers", keys)
 

@@ -35,10 +35,10 @@ from karat.analysis.leaderboard import (
 from karat.analysis.robustness import curves
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
-from karat.core.files import write_atomic
 from karat.core.formatting import count, cut_text, plain, rounded, short
 from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
+from karat.core.writing import write_output
 from karat.errors import FAILURES, DataError, KaratError
 from karat.reporting.details import (
     PageIndex,
@@ -1007,7 +1007,7 @@ def report(
     """
     bundle = make_bundle(runs, title=title, umap=umap, pool=pool, cluster=cluster)
     text = make_page(bundle)
-    write_atomic(Path(path), text)
+    write_output(Path(path), text)
     return PagePath(path)
 
 

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import write_atomic
+from karat.core.files import read_regular
+from karat.core.writing import write_atomic
 from karat.errors import KaratError
 from karat.results.tables import SCORE_COLUMNS, check_record, score_rows
 
@@ -635,7 +636,7 @@ def read_compact(folder: Path, stamp: list[int] | None = None) -> Compact | None
     ``stamp`` is that of the records, if known.
     """
     try:
-        head, _, rest = (folder / "scores" / FILE).read_bytes().partition(b"\n")
+        head, _, rest = read_regular(folder / "scores" / FILE).partition(b"\n")
         content, now = json.loads(head), stamp or stamp_records(folder)
         if content["version"] != VERSION or content["stamp"] != now:
             return None

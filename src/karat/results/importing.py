@@ -14,7 +14,6 @@ import itertools
 import json
 import math
 import re
-import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,9 +26,10 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
-from karat.core.files import file_hash, locked, remove_abandoned
+from karat.core.files import file_hash
 from karat.core.metric_names import NEGATED_SCORERS, SCORERS
 from karat.core.numbers import NUMBER
+from karat.core.writing import draft_folder
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, MissingExtra
 from karat.metrics.metric import get_metric
@@ -38,10 +38,6 @@ from karat.results.pooling import UNKNOWN_CONSTRAINT
 from karat.results.run import DEFAULTS, Run, earlier_runs
 from karat.results.tables import FINAL_EPOCH, scores_table
 
-#: prefix of the folders of runs that are being written
-DRAFT = ".import-"
-#: days after which such a folder without a lock file counts as abandoned
-DRAFT_DAYS = 1.0
 #: rows that are read at once, and distinct cells of a column that are kept once
 CHUNK, MOST_KNOWN = 4096, 20_000
 #: an unknown metric
@@ -193,7 +189,6 @@ def write_run(found: ModelResults, output: Path, log: ImportLog) -> Run | None:
     imported = _imported(found)
     about = _about(found)
     if log.earlier is None:
-        remove_abandoned(output, f"{DRAFT}*", DRAFT_DAYS)
         log.earlier = list(earlier_runs(output, {}, ()))
     earlier = log.earlier
     for run in earlier:
@@ -228,9 +223,8 @@ def runs_in_memory(several: Mapping[Path, ModelResults]) -> list[Run]:
 
 def _written(found: ModelResults, output: Path, about: Mapping[str, Any]) -> Run:
     """Write a run into a hidden folder, then move it, so that a killed import leaves no run."""
-    output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=DRAFT, dir=output) as draft, locked(Path(draft)):
-        run = Run.create(Path(draft), about)
+    with draft_folder(output) as draft:
+        run = Run.create(draft, about)
         run.write_records(make_records(found))
         return run.move(output)
 

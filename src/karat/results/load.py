@@ -7,6 +7,7 @@ and fold, ``learning_curves`` has the scores per epoch, ``status`` and ``estimat
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -301,6 +302,8 @@ def _opened(folder: str | Path) -> list[Run]:
 
 #: a table of more rows is filtered before it is joined to those of other runs, to save memory
 MANY_ROWS = 50_000
+#: number of names in a message
+MOST_NAMED = 6
 #: runs whose records have this many numbers in all are read at once
 MANY_NUMBERS = 1_000_000
 _SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
@@ -323,6 +326,7 @@ def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, 
         _read_facts(named, facts, added)
     joined = _joined(list(_score_tables(pooled, final)))
     joined = _final(joined).reset_index(drop=True) if final else joined
+    joined = _without_unknown_metrics(joined, facts)
     seeds = sorted({run.about["seed"] for run in runs if run.about.get("seed") is not None})
     counted = count_jobs(pooled, joined, _job_table(pooled))
     given = Gathered(
@@ -467,8 +471,41 @@ def _add_facts(facts: dict[str, dict[Any, Any]], called: str, task: Mapping[str,
         facts["duplicate_rows"].setdefault(called, (repeated, tested))
     if task.get("positive") is not None:
         facts["positive"].setdefault(called, str(task["positive"]))
-    if task["metrics"][0] != "?":
-        facts["metrics"].setdefault(called, task["metrics"][0])
+    known = [metric for metric in task["metrics"] if metric != "?"]
+    known = [metric for metric in known if _has_direction(metric, task)] or known[:1]
+    if known:
+        first = facts["metrics"].setdefault(called, known[0])
+        if not _has_direction(first, facts):
+            facts["metrics"][called] = known[0]
+
+
+def _has_direction(metric: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether it is known if higher is better; names in files never import code."""
+    if metric in facts.get("higher_is_better", {}):
+        return True
+    if ":" not in metric:
+        with contextlib.suppress(KaratError):
+            get_metric(metric)
+            return True
+    return False
+
+
+def _without_unknown_metrics(table: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
+    """Return scores whose direction is known, and tell of the others, unless all are unknown."""
+    names = [str(name) for name in pd.unique(table["metric"])]
+    unknown = [name for name in names if not _has_direction(name, facts)]
+    if not unknown or len(unknown) == len(names):
+        return table
+    shown = ", ".join(f'"{name}"' for name in unknown[:MOST_NAMED])
+    models = ", ".join(map(str, pd.unique(table["model"][table["metric"].isin(unknown)])))
+    warnings.warn(
+        f"scores of {models} in {shown} are left out: no such metric is defined here, and the run "
+        f"does not record whether higher is better.",
+        stacklevel=2,
+    )
+    for task in [task for task, name in facts["metrics"].items() if name in unknown]:
+        del facts["metrics"][task]
+    return table[~table["metric"].isin(unknown)].reset_index(drop=True)
 
 
 #: columns of jobs, and the keys of records that they hold

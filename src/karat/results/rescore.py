@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from karat import __version__
+from karat.core.files import read_regular
 from karat.core.formatting import count
 from karat.core.metric_names import canonical_metric
 from karat.core.notebook import displayed
@@ -36,6 +37,7 @@ from karat.core.predictions import (
     TRUTHS,
     Predictions,
 )
+from karat.core.writing import draft_folder
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, score
@@ -95,7 +97,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
     try:
@@ -294,7 +296,13 @@ class Rescored:
 
     def write(self, output: str | Path) -> Run:
         """Write a new run folder with the new scores and the predictions."""
-        made = Run.create(Path(output), self._about())
+        with draft_folder(Path(output)) as draft:
+            made = Run.create(draft, self._about())
+            self._write_files(made)
+            return made.move(Path(output))
+
+    def _write_files(self, made: Run) -> None:
+        """Write the records, predictions and tables into a new run."""
         made.copy_items(self.run)
         before = {(r["task"], r["fold"]): r for r in self.run.records()}
         for record in self.records:
@@ -312,7 +320,6 @@ class Rescored:
                 for name in (FILE, ROWS_FILE, "metadata.json", "missing.txt", "sample.csv"):
                     (folder / name).unlink(missing_ok=True)
         made.finish()
-        return made
 
     def _about(self) -> dict[str, Any]:
         about = copy.deepcopy(self.run.about)

@@ -43,13 +43,15 @@ import numpy as np
 import pandas as pd
 
 from karat.core.extension import moved_module
-from karat.core.files import encodable, safe_name, write_atomic
+from karat.core.files import encodable, read_regular, safe_name
 from karat.core.notebook import facts_html
 from karat.core.predictions import FILE, ROWS_FILE, Predictions
+from karat.core.writing import write_atomic
 from karat.errors import ContractError, DataError, did_you_mean
 from karat.results.compact import FILE as COMPACT
 from karat.results.compact import IMPORTED, Compact, make_compact, stamp_records, write_compact
 from karat.results.tables import (
+    ELIMINATED,
     FOLDER,
     NEEDED,
     WHOLE_COLUMNS,
@@ -59,6 +61,7 @@ from karat.results.tables import (
     check_record,
     csv_text,
     eliminated_records,
+    parse_json,
     read_item_table,
     read_json_object,
     results_columns,
@@ -121,13 +124,14 @@ def _contents(name: str, content: Any) -> dict[str, bytes]:
 def read_rows(folder: Path) -> str:
     """Return the further columns of a job's predictions, which it may not have."""
     try:
-        with (folder / ROWS_FILE).open(encoding="utf-8", newline="") as file:
-            return file.read()
+        return read_regular(folder / ROWS_FILE).decode()
     except FileNotFoundError:
         return ""
 
 
 SCHEMA = 1
+#: most characters of the error of a library in a message
+LONGEST_REASON = 200
 #: what precedes the tasks in a run.json
 _TASKS = '\n "tasks": '
 #: what is wrong with a record that is no JSON object with all keys
@@ -146,7 +150,11 @@ class Run:
     ----------
     folder
         The path of the folder.
+    gone
+        Number of records that another program removed while the run was running.
     """
+
+    gone = 0
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -317,7 +325,7 @@ class Run:
         found = []
         for path in sorted((self.folder / "jobs").glob("*.running")):
             with contextlib.suppress(OSError, ValueError, OverflowError):
-                pid, _, host = path.read_text().partition(" ")
+                pid, _, host = read_regular(path).decode().partition(" ")
                 number = int(pid)  # raises for a damaged mark, also of another machine
                 if host != platform.node() or psutil.pid_exists(number):
                     found.append(path.stem)
@@ -372,11 +380,21 @@ class Run:
         else:
             self.finish()
 
-    def finish(self) -> None:
-        """Rebuild the tables from the records."""
+    def finish(self) -> int:
+        """Rebuild the tables from the records; return the number of those of jobs that ran."""
         stamp = stamp_records(self.folder)
         records = self.records()
         self._write_tables(records, make_compact(records), stamp)
+        ran = (record["fold"] is not None for record in records if record["status"] != ELIMINATED)
+        return sum(ran)
+
+    def restore_plan(self) -> bool:
+        """Write ``run.json`` again, as it was read, if it was removed; return whether it was."""
+        path = self.folder / "run.json"
+        if path.is_file():
+            return False
+        write_atomic(path, _json(self.about), durable=True)
+        return True
 
     def _write_tables(
         self, records: list[dict[str, Any]], made: Compact | None, stamp: list[int] | None = None
@@ -491,31 +509,30 @@ class Run:
             raise DataError(f"{self.folder} has one fit of {task}, fold {fold}; see karat run.")
         folder = self._view_folder(task, fold, view)
         with self._explain_missing(task, fold, view):
-            facts = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-            with (folder / FILE).open(encoding="utf-8", newline="") as file:
-                text = file.read()
-        kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
-        precision = facts.get("precision", "float64")
-        return Predictions.from_csv(text, **kinds, precision=precision, rows=read_rows(folder))
+            facts = parse_json(read_regular(folder / "metadata.json"))
+            kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
+            kinds["precision"] = facts.get("precision", "float64")
+            text = read_regular(folder / FILE).decode()
+            return Predictions.from_csv(text, **kinds, rows=read_rows(folder))
 
     def missing(self, task: str) -> list[str]:
         """Return the items of a task without a vector, over all folds."""
         files = self._predictions({"task": task, "fold": "*"}).parent.glob("*/missing.txt")
         return sorted(
-            {line for file in files for line in file.read_text("utf-8").split("\n")} - {""}
+            {line for file in files for line in read_regular(file).decode().split("\n")} - {""}
         )
 
     def labels(self, task: str, fold: int = 0, view: str = "clean") -> pd.DataFrame:
         """Return the columns ``predictions`` and ``truth`` as text; faster than ``predictions``."""
         path = self._view_folder(task, fold, view) / "predictions.csv"
         with self._explain_missing(task, fold, view):
-            with path.open(encoding="utf-8", newline="") as file:
-                header = next(csv.reader(file))
+            raw = read_regular(path)
+            header = next(csv.reader(io.StringIO(raw.decode(), newline="")))
             # classes may have these names too, so use the last pair
             pairs = range(len(header) - 1)
             at = max(i for i in pairs if header[i : i + 2] == ["predictions", "truth"])
             columns = {"usecols": [at, at + 1], "names": range(len(header)), "header": 0}
-            found = pd.read_csv(path, dtype=str, na_filter=False, encoding="utf-8", **columns)
+            found = pd.read_csv(io.BytesIO(raw), dtype=str, na_filter=False, **columns)
         return found.set_axis(["predictions", "truth"], axis=1)
 
     def _view_folder(self, task: str, fold: int, view: str) -> Path:
@@ -534,6 +551,11 @@ class Run:
             raise DataError(
                 f"{self.folder} has no predictions of {task}, fold {fold}, {view}: {reason}."
             ) from error
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise DataError(
+                f"{self.folder} has damaged predictions of {task}, fold {fold}, {view}: "
+                f"{type(error).__name__}: {str(error)[:LONGEST_REASON]}."
+            ) from error
 
 
 def _complete(about: dict[str, Any]) -> dict[str, Any]:
@@ -550,10 +572,10 @@ def _read_about(path: Path) -> dict[str, Any] | None:
     the objects, so they must not be changed.
     """
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-        head, mark, tail = path.read_text(encoding="utf-8").partition(_TASKS)
+        head, mark, tail = read_regular(path).decode().partition(_TASKS)
         if mark and tail.endswith("]\n}"):
             tasks = _read_tasks(tail[:-2])
-            about = json.loads(f"{head.rstrip().removesuffix(',')}}}")
+            about = parse_json(f"{head.rstrip().removesuffix(',')}}}")
             if tasks is not None and not check_about({**about, "tasks": tasks[:1]}):
                 return {**_complete({**about, "tasks": []}), "tasks": list(tasks)}
     return None
@@ -562,7 +584,7 @@ def _read_about(path: Path) -> dict[str, Any] | None:
 @lru_cache(maxsize=32)
 def _read_tasks(text: str) -> list[dict[str, Any]] | None:
     """Return the tasks of a ``run.json``; None if one is damaged."""
-    about = _renamed({"model": "any", "tasks": json.loads(text)})
+    about = _renamed({"model": "any", "tasks": parse_json(text)})
     found: list[dict[str, Any]] | None = None if check_about(about) else _complete(about)["tasks"]
     return found
 
@@ -586,8 +608,7 @@ def read_job_file(path: str | Path) -> list[dict[str, Any] | None]:
     None is one that is incomplete, for example after a power failure.
     """
     try:
-        with open(path, "rb", buffering=0) as file:
-            content = file.read()
+        content = read_regular(path)
     except OSError:
         return [None]
     several = os.path.basename(path) == IMPORTED
@@ -619,7 +640,7 @@ def open_runs(paths: Iterable[str | Path] | str | Path, *, damaged: bool = False
             runs.append(Run.open(path))
             continue
         inside = sorted(p.parent for p in path.glob("*/run.json"))
-        readable = [run for run in map(Run.open, inside) if damaged or _is_readable(run)]
+        readable = [run for run in map(Run, inside) if damaged or _is_readable(run)]
         if inside and not readable:
             raise DataError(f"none of the {len(inside)} runs in {path} can be read.")
         if not inside:
@@ -804,7 +825,7 @@ def load_artifact(
 
 
 def _load(path: Path, allow_pickle: bool) -> Any:
-    raw = path.read_bytes()
+    raw = read_regular(path)
     if path.suffix in PICKLES:
         if not allow_pickle:
             raise DataError(

@@ -16,6 +16,7 @@ import io
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ import pandas as pd
 from karat.core.columns import ITEM_TYPES, item_text
 from karat.core.dataset import Dataset
 from karat.core.embeddings import BITS, vector_bytes
-from karat.core.files import encodable, safe_name
+from karat.core.files import encodable, read_regular, safe_name
 from karat.core.formatting import cut_text
 from karat.core.predictions import as_text, quote_cells
 from karat.errors import FAILURES, DataError
@@ -284,10 +285,15 @@ def _csv_cell(value: Any) -> str:
 Check = Callable[[Any], bool]
 
 
+def parse_json(content: str | bytes) -> Any:
+    """Return the value of JSON; NaN and infinity, which are not JSON, are null."""
+    return json.loads(content, parse_constant=lambda _: None)
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(read_regular(path))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
     if not isinstance(found, dict):
@@ -741,7 +747,7 @@ def read_item_table(folder: Path, task: Mapping[str, Any]) -> pd.DataFrame:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"the path of {name} leaves the run folder {folder}.")
     try:
-        with gzip.open(path) as file:
+        with gzip.open(io.BytesIO(read_regular(path))) as file:
             raw = file.read(MAX_READ + 1)
         if len(raw) > MAX_READ:
             raise DataError(f"{path} has more than {MAX_READ:,} bytes.")
@@ -752,7 +758,7 @@ def read_item_table(folder: Path, task: Mapping[str, Any]) -> pd.DataFrame:
         )
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; --resume writes it again.") from None
-    except (OSError, EOFError, ValueError, StopIteration) as error:
+    except (OSError, EOFError, ValueError, StopIteration, zlib.error) as error:
         raise DataError(f"{path} is damaged: {error}.") from error
     table.columns = pd.Index(header)
     keys = table.iloc[:, 0]

@@ -523,3 +523,17 @@ def test_slots_follow_no_links_of_other_users(tmp_path, monkeypatch):
     folder.symlink_to(tmp_path / "other")
     with pytest.raises(KaratError, match="karat-slots"):
         dask._reserve_slot()
+
+
+def test_idle_child_processes_end_also_when_no_job_comes(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask, "IDLE", 0.05)
+    depot, ended = Depot(tmp_path), threading.Event()
+
+    class Child:
+        session, busy, since = "gone", True, 0.0
+        stop = staticmethod(ended.set)
+
+    child = Child()
+    depot._children["gone"] = [child]
+    depot.release(child)
+    assert ended.wait(30) and depot._children["gone"] == []

@@ -273,3 +273,20 @@ def test_addresses_and_headers_have_a_limit(reader):
     assert error.value.status == 414
     assert reader.get(f"{API}/scores", headers={"x": "y" * 70_000}).status_code == 431
     assert reader.get(f"{API}/scores", headers={"x": "y" * 60_000}).status_code == 200
+
+
+def test_requests_that_wait_are_counted():
+    async def count():
+        turns = Turns(total=1, each=1)
+        leave = await turns.enter("")
+        others = [asyncio.create_task(turns.enter("")) for _ in range(3)]
+        await rest()
+        before = turns.waiting
+        leave()
+        await rest()
+        after = turns.waiting
+        for task in others:
+            task.cancel()
+        return before, after
+
+    assert asyncio.run(count()) == (3, 2)

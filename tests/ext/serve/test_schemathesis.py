@@ -88,3 +88,18 @@ def test_responses_are_as_described(described, route, mode):
         case.validate_response(response, excluded_checks=excluded)
 
     check()
+
+
+def test_events_are_as_described(described, tools, evaluated):
+    validator = pytest.importorskip("jsonschema_rs")
+    responses = described.raw_schema["paths"]["/api/v1/events"]["get"]["responses"]
+    assert {"200", "204"} <= responses.keys()
+    (content,) = responses["200"]["content"].values()
+    components = {"components": described.raw_schema["components"]}
+    schema = {**content["schema"]["contentSchema"], **components}
+    with tools.opened(evaluated, token=TOKEN) as client:
+        progress = {"version": "", "progress": client.get("/api/v1/progress").json()}
+    valid = [{"event": "progress", "data": progress}, {"event": "end", "data": {}}]
+    wrong = [{"event": "progress", "data": {}}, {"event": "other", "data": {}}, {"event": "end"}]
+    for events, is_valid in ((valid, True), (wrong, False)):
+        assert all(validator.is_valid(schema, event) == is_valid for event in events)

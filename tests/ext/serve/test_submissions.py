@@ -15,8 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from karat.core.writing import draft_of
 from karat.errors import DataError
-from karat.ext.serve import snapshots, submissions
+from karat.ext.serve import guard, routes, snapshots, submissions
 from karat.ext.serve.server import ApiError, ServerSettings
 from karat.ext.serve.snapshots import ServedRun
 from karat.ext.serve.submissions import (
@@ -140,15 +141,27 @@ def test_a_slow_upload(writer, written, monkeypatch):
     assert leftovers(written) == []
 
 
-def test_old_drafts_are_deleted(written, tools, monkeypatch):
+def test_drafts_of_killed_servers_are_deleted_at_start(written, tools):
     drafts = written / ".uploads" / "drafts"
-    (drafts / "1-a.folder").mkdir(parents=True)
-    (drafts / "1-a").write_text("x")
+    drafts.mkdir(parents=True)
+    code = "from karat.core.writing import draft_of; from pathlib import Path; import sys; "
+    code += "place = Path(sys.argv[1]); draft_of(place / 'body').write_text('x'); "
+    code += "draft_of(place / 'folder').mkdir()"
+    subprocess.run([sys.executable, "-c", code, str(drafts)], check=True)
+    draft_of(drafts / "of a living server").write_text("x")
+    assert len(leftovers(written)) == 3
     with tools.opened(written, token=tools.token):
-        assert len(leftovers(written)) == 2
-    monkeypatch.setattr(submissions, "DRAFT_LIFETIME", -1.0)
-    with tools.opened(written, token=tools.token):
-        assert leftovers(written) == []
+        assert leftovers(written) == [draft_of(drafts / "of a living server")]
+
+
+def test_many_run_folders_at_once_are_told_to_come_back(written, writer, monkeypatch):
+    archive = zipped(sorted(written.glob("*/run.json"))[0].parent)
+    with monkeypatch.context() as patch:
+        patch.setattr(guard.Turns, "waiting", routes.MAX_WAITING_RUNS)
+        answer = send(writer, "runs", "more", archive)
+    assert answer.status_code == 503 and answer.headers["retry-after"] == "30"
+    assert "wait to be checked" in answer.json()["error"] and leftovers(written) == []
+    assert send(writer, "runs", "more", archive).status_code == 201
 
 
 # -- run folders ----------------------------------------------------------------------------

@@ -553,6 +553,7 @@ class Depot:
         self._incomplete: dict[tuple[str, str], tuple[IO[bytes], Any]] = {}
         self._children: dict[str, list[_Child]] = {}
         self._closed: set[str] = set()
+        self._timer: threading.Timer | None = None
 
     @contextlib.contextmanager
     def using(self, files: Iterable[RemoteFile]) -> Iterator[None]:
@@ -644,12 +645,6 @@ class Depot:
     def acquire(self, remote: RemoteJob, store: Path) -> _Child:
         """Return an idle child process of the session, or a new one."""
         with self._lock:
-            for session, children in self._children.items():
-                # their client may have disappeared
-                late = [c for c in children if not c.busy and time.monotonic() - c.since > IDLE]
-                for child in late:
-                    child.stop()
-                self._children[session] = [child for child in children if child not in late]
             children = self._children.setdefault(remote.session, [])
             for child in children:
                 if not child.busy:
@@ -663,8 +658,27 @@ class Depot:
         """Let other jobs use a child process; end it if its session is closed."""
         with self._lock:
             child.busy, child.since = False, time.monotonic()
+            self._end_idle_later()
         if child.session in self._closed:
             child.stop()
+
+    def _end_idle_later(self) -> None:
+        """End child processes that stay idle: their client may have disappeared."""
+        if self._timer is None:
+            self._timer = threading.Timer(IDLE, self._end_idle)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end_idle(self) -> None:
+        with self._lock:
+            self._timer = None
+            for session, children in self._children.items():
+                late = [c for c in children if not c.busy and time.monotonic() - c.since >= IDLE]
+                for child in late:
+                    child.stop()
+                self._children[session] = [child for child in children if child not in late]
+            if any(self._children.values()):
+                self._end_idle_later()
 
     def close(self, session: str) -> None:
         """End the child processes of a session and remove its folder; files remain."""

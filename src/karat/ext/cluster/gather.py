@@ -23,10 +23,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from karat.core.files import encodable, write_atomic
+from karat.core.files import encodable
 from karat.core.formatting import count
 from karat.core.notebook import displayed
 from karat.core.replicates import replicate_fact, replicate_name, replicate_of
+from karat.core.writing import draft_folder, remove_drafts, write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.job import new_record
 from karat.execution.plan import Plan, SpecHash, spec_facts
@@ -360,11 +361,12 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
             before.setdefault(_key(run.about), []).append(run)
     found = Gathering([], sum(1 for _ in plan.jobs()))
     failed = 0
-    for model in plan.models:
-        name = _key(model["about"])
-        merge = _Merge(plan, model, into, sources.get(name, []), before.get(name, []), found)
-        found.runs.append(merge.write())
-        failed += merge.failed
+    with draft_folder(into) as draft:
+        for model in plan.models:
+            name = _key(model["about"])
+            merge = _Merge(plan, model, draft, sources.get(name, []), before.get(name, []), found)
+            found.runs.append(merge.write())
+            failed += merge.failed
     commands = dict(_commands(plan, found.missing, into)) if found.missing else {}
     return Gathering(**{**vars(found), "failed": failed, "commands": commands})
 
@@ -413,11 +415,11 @@ def _runs_by_model(paths: Iterable[Path], output: Path) -> dict[str, list[Run]]:
 
 @dataclass
 class _Merge:
-    """The run of one model, merged from those of the shards."""
+    """The run of one model, merged from those of the shards; a new one is made in ``draft``."""
 
     plan: PlanFile
     model: Mapping[str, Any]
-    output: Path
+    draft: Path
     sources: list[Run]
     before: list[Run]
     report: Gathering
@@ -425,13 +427,15 @@ class _Merge:
 
     @cached_property
     def target(self) -> Run:
-        """The run in the output folder, made before or now."""
+        """The run that was made before, or a draft."""
         about = self._about()
         for run in self.before:
             if all(run.about.get(key) == about.get(key) for key in SAME):
+                for folder in (run.folder, run.folder / "jobs", run.folder / "scores"):
+                    remove_drafts(folder)
                 run.merge_plan(about["tasks"], list(self.plan.tasks))
                 return run
-        return Run.create(self.output, about)
+        return Run.create(self.draft, about)
 
     def _about(self) -> dict[str, Any]:
         tables = {
@@ -448,8 +452,9 @@ class _Merge:
         return {**self.model["about"], "gathered": True, "tasks": tasks}
 
     def write(self) -> Run:
-        """Merge the records, link the other files, and write the tables."""
+        """Merge the records, link the other files, write the tables, and return the run."""
         own = self.target
+        files = _Files(self.draft)
         before = {(record["task"], record["fold"]) for record in own.records()}
         chosen = self._chosen([own, *self.sources])
         name = _key(self.model["about"])
@@ -457,18 +462,18 @@ class _Merge:
             (name, *job) for job in self.plan.folds(self.model) if job not in chosen
         )
         for run in self.sources:
-            _link_tree(run.folder / "items", own.folder / "items")
+            files.link_tree(run.folder / "items", own.folder / "items")
         kinds = {id(run): run.folders() for run in self.sources}
         for job, (run, _) in chosen.items():
             if run is not own:
                 link = _Link(run, own, {"task": job[0], "fold": job[1]}, job in before)
-                link.make(kinds[id(run)])
+                link.make(kinds[id(run)], files)
         for record, reason, lacks in self.plan.not_run(self.model):
             if not own.has(record):
                 own.write_not_run(record, reason, lacks)
         own.replace_records([record for _, record in chosen.values()])
         self.failed = sum(record["status"] in FAILURES for _, record in chosen.values())
-        return own
+        return own.move(self.draft.parent) if own.folder.parent == self.draft else own
 
     def _chosen(self, runs: Sequence[Run]) -> dict[tuple[str, int], tuple[Run, dict[str, Any]]]:
         """Return the record of each job that counts, with its run, and report the others."""
@@ -516,49 +521,55 @@ class _Link:
     job: Mapping[str, Any]
     replace: bool
 
-    def make(self, kinds: Iterable[str]) -> None:
+    def make(self, kinds: Iterable[str], files: _Files) -> None:
         """Link predictions and artifacts of these kinds, and the log."""
         for kind in kinds:
             if kind == "logs":
-                self._link_log()
+                self._link_log(files)
             elif kind not in _OWN:
                 into = self.target.artifact_folder(kind, self.job)
                 if self.replace:
                     shutil.rmtree(into, ignore_errors=True)
-                _link_tree(self.source.artifact_folder(kind, self.job), into)
+                files.link_tree(self.source.artifact_folder(kind, self.job), into)
 
-    def _link_log(self) -> None:
+    def _link_log(self, files: _Files) -> None:
         if self.replace:
             self.target.log(self.job).unlink(missing_ok=True)
         if self.source.log(self.job).is_file():
-            _link(self.source.log(self.job), self.target.log(self.job))
+            files.link(self.source.log(self.job), self.target.log(self.job))
 
 
-def _link_tree(source: Path, target: Path) -> None:
-    if not source.is_dir():
-        return
-    target.mkdir(parents=True, exist_ok=True)
-    with os.scandir(source) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                _link_tree(Path(entry.path), target / entry.name)
-            elif not entry.name.endswith(".tmp"):
-                _link(Path(entry.path), target / entry.name)
+@dataclass(frozen=True)
+class _Files:
+    """Links files, or copies those of another disk by way of a folder of drafts."""
 
+    draft: Path
 
-def _link(source: Path, target: Path) -> None:
-    """Link a file, or copy it to another disk; an existing file stays."""
-    if target.exists():
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        pass
-    except OSError:
-        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        shutil.copyfile(source, draft)
-        os.replace(draft, target)
+    def link_tree(self, source: Path, target: Path) -> None:
+        """Link all files of a folder."""
+        if not source.is_dir():
+            return
+        target.mkdir(parents=True, exist_ok=True)
+        with os.scandir(source) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    self.link_tree(Path(entry.path), target / entry.name)
+                elif not entry.name.endswith(".tmp"):
+                    self.link(Path(entry.path), target / entry.name)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Link a file, or copy it to another disk; an existing file stays."""
+        if target.exists():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            pass
+        except OSError:
+            copied = self.draft / "copy.tmp"
+            shutil.copyfile(source, copied)
+            os.replace(copied, target)
 
 
 def _commands(plan: PlanFile, missing: Sequence[Job], output: Path) -> Iterator[tuple[str, str]]:

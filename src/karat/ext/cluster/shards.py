@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from karat.core.files import write_atomic
 from karat.core.task import Suite
+from karat.core.writing import write_atomic
 from karat.errors import DefinitionError, KaratError
 from karat.execution.embedding_cache import has_vectors
 from karat.execution.plan import Plan, job_spec, require_jobs

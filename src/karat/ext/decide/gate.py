@@ -32,10 +32,10 @@ from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
-from karat.core.files import write_atomic
 from karat.core.formatting import count, format_p, interval, records, rounded
 from karat.core.notebook import displayed
 from karat.core.predictions import Predictions
+from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
@@ -304,7 +304,7 @@ class GateRates:
     def save(self, folder: str | Path) -> Path:
         """Write ``gate.json`` into a folder."""
         path = Path(folder) / FILE
-        write_atomic(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_output(path, json.dumps(self.to_dict(), indent=1) + "\n")
         return path
 
     @classmethod

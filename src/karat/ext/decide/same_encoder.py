@@ -22,9 +22,10 @@ from karat.analysis.comparison import cluster_pairing, pair
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
-from karat.core.files import temporary_folder, write_atomic
+from karat.core.files import temporary_folder
 from karat.core.formatting import count, interval, records
 from karat.core.notebook import displayed
+from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.ext.decide.power import Equivalence, check_margin, equivalence
@@ -236,7 +237,7 @@ class Fingerprint:
             "sha256_of_float32": self.exact,
             "float16": base64.b64encode(self.matrix.astype("<f2").tobytes()).decode(),
         }
-        write_atomic(Path(path), json.dumps(content).encode())
+        write_output(Path(path), json.dumps(content).encode())
         return Path(path)
 
     @classmethod

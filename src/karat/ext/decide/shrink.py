@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, connected_groups
-from karat.core.files import write_atomic
 from karat.core.notebook import displayed
 from karat.core.task import Suite
+from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
 from karat.results.load import Gathered, gather_scores, make_cells
 from karat.results.run import Run
@@ -150,7 +150,7 @@ class Shrunk:
     ) -> str:
         """Write the definition of the suite; return its name, by default SUITE-small."""
         named = name or f"{self.suite}-small"
-        write_atomic(Path(file), self.definition(named, define))
+        write_output(Path(file), self.definition(named, define))
         return named
 
 

@@ -37,8 +37,8 @@ from karat.analysis.score_matrix import (
 )
 from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core import registry
-from karat.core.files import write_atomic
 from karat.core.formatting import count, plain, rounded, short
+from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
 from karat.reporting.formats import SIGNS, metric_label
 from karat.results.load import Cells, Gathered, gather_scores, learning_curves, make_cells
@@ -100,7 +100,7 @@ class Plot:
         """Write the plot in the format of the file name's ending, and return the path."""
         file = Path(path)
         shape = file.suffix.lower().removeprefix(".")
-        write_atomic(file, self.to_bytes(shape))
+        write_output(file, self.to_bytes(shape))
         return file
 
     def to_bytes(self, shape: str) -> bytes:

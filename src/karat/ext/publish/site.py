@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from karat.core.files import safe_names, write_atomic
+from karat.core.files import safe_names
 from karat.core.formatting import count, plain, rounded
 from karat.core.notebook import PageFiles
+from karat.core.writing import DRAFT, write_together
 from karat.errors import DataError
 from karat.reporting.details import clean, to_json
 from karat.reporting.formats import (
@@ -70,8 +71,7 @@ def site(
     _check_folder(folder)
     bundle = make_bundle(runs, title=title, pool=pool)
     made = dict(_Site(bundle).files())
-    for name, text in made.items():
-        write_atomic(folder / name, text)
+    write_together(folder, made)
     for kind in ("models", "tasks"):  # pages of models and tasks that are no longer there
         for path in sorted((folder / kind).glob("*")):
             if f"{kind}/{path.name}" not in made and path.suffix in (".html", ".json"):
@@ -83,7 +83,7 @@ def _check_folder(folder: Path) -> None:
     """Raise ``DataError`` if a folder has files that are not those of a site."""
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; choose another --output.")
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(not path.name.startswith(DRAFT) for path in folder.iterdir()):
         head = _style().partition("\n")[0]
         mark = folder / MARK
         if not mark.is_file() or not mark.read_text("utf-8", "replace").startswith(head):

@@ -122,6 +122,11 @@ class Turns:
         self._inside: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait."""
+        return sum(map(len, self._waiting.values()))
+
     async def enter(self, client: str) -> Callable[[], None]:
         """Wait for a turn, and return a function that ends it."""
         line = self._waiting.setdefault(client, deque())

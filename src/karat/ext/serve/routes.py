@@ -16,10 +16,10 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import GenericAlias
+from types import GenericAlias, MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 from urllib.parse import quote
 
@@ -82,6 +82,8 @@ from karat.results.tables import SCORE_COLUMNS
 
 #: seconds before a wrong token is answered
 WRONG_TOKEN_DELAY = 0.25
+#: most uploaded runs that wait to be checked
+MAX_WAITING_RUNS = 4
 #: number of cached leaderboards and comparisons
 CACHE_SIZE = 32
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
@@ -377,6 +379,48 @@ class EventStream(StreamingResponse):
             await self.body_iterator.aclose()  # type: ignore[attr-defined]
 
 
+def _event(name: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an event of a stream."""
+    fields = {"event": {"const": name}, "id": {"type": "string"}, "data": data}
+    return {"type": "object", "required": ["event", "data"], "properties": fields}
+
+
+_SCHEMAS = "#/components/schemas"
+#: an event of the folder, one of an evaluation, and the one after which a stream ends
+EVENT_SCHEMA = {
+    "oneOf": [
+        _event(
+            "progress",
+            {
+                "type": "object",
+                "required": ["version", "progress"],
+                "properties": {
+                    "version": {"type": "string"},
+                    "progress": {"$ref": f"{_SCHEMAS}/Progress"},
+                },
+            },
+        ),
+        _event("evaluation", {"$ref": f"{_SCHEMAS}/Evaluation"}),
+        _event("end", {"type": "object", "maxProperties": 0}),
+    ]
+}
+EVENT_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events, whose data are JSON",
+        "content": {
+            EventStream.media_type: {
+                "schema": {
+                    "type": "string",
+                    "contentMediaType": EventStream.media_type,
+                    "contentSchema": EVENT_SCHEMA,
+                }
+            }
+        },
+    },
+    204: {"description": "The evaluation has ended, and the client has its last event"},
+}
+
+
 class ConditionalRoute(APIRoute):
     """A route with entity tags that answers If-None-Match; Starlette has that for files only."""
 
@@ -461,16 +505,26 @@ api = APIRouter(
 )
 
 
-def endpoint(method: str, path: str, model: Any, *types: str, status: int = 200) -> Any:
+def endpoint(
+    method: str,
+    path: str,
+    model: Any,
+    *types: str,
+    status: int = 200,
+    responses: Mapping[int | str, dict[str, Any]] = MappingProxyType({}),
+) -> Any:
     """Return a decorator that adds an endpoint; its docstring becomes the summary.
 
     ``model`` describes the JSON response (None: a file). ``types`` are other media types of the
     response or, for methods other than GET, of the body; these methods require the token.
+    ``responses`` replace the description of those of a GET.
     """
     content = {"content": {each: {"schema": {"type": "string"}} for each in types}}
     options: dict[str, Any]
     if method == "GET":
-        options = {"responses": {200: content, 304: {"description": "Not modified"}}}
+        usual: dict[int | str, dict[str, Any]]
+        usual = {200: content, 304: {"description": "Not modified"}}
+        options = {"responses": dict(responses) or usual}
     else:
         body = {"requestBody": {"required": True, **content}}
         options = {"dependencies": [Depends(require_token)], "openapi_extra": types and body}
@@ -708,7 +762,7 @@ def get_progress(service: Shared) -> Response:
     return Json(service.watcher.snapshot().progress)
 
 
-@endpoint("GET", "/events", None, EventStream.media_type)
+@endpoint("GET", "/events", None, responses=EVENT_RESPONSES)
 async def follow_events(
     request: Request,
     query: Queried[EventsQuery],
@@ -840,10 +894,19 @@ def remove_vectors(name: FileName, service: Shared) -> Response:
     return Json({"removed": name}, headers=NO_STORE)
 
 
+def _check_room(service: Service) -> None:
+    """Refuse a run folder if many others wait to be checked, one at a time."""
+    if service.unpacking.waiting >= MAX_WAITING_RUNS:
+        message = "too many uploaded runs wait to be checked"
+        raise ApiError(503, message, "send it again later", {"retry-after": "30"})
+
+
 @endpoint("POST", "/runs", answer("AddedRun", {str: "id"}), "application/octet-stream", status=201)
 async def add_run(request: Request, query: Queried[NameQuery], service: Shared) -> Response:
     """Upload a run folder as zip, tar or tar.gz."""
+    _check_room(service)  # before the body is received
     async with received_file(request, service) as draft:
+        _check_room(service)
         leave = await service.unpacking.enter("")
         try:
             await run_in_threadpool(service.uploads.add_run, draft, query.name)

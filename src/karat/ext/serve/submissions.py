@@ -33,7 +33,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.core import registry
-from karat.core.files import write_atomic
+from karat.core.writing import draft_of, remove_drafts, write_atomic
 from karat.data.download import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.ext.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, ServerSettings
@@ -53,8 +53,8 @@ MAX_FILES, MAX_EXPANSION = 100_000, 8
 MAX_UNPACK_SECONDS, MAX_UNPACK_MB = 120.0, 2048
 #: maximum size of all vector files, relative to the upload limit
 MAX_TOTAL = 20
-#: seconds before the speed of an upload is checked, and until an abandoned draft is deleted
-SPEED_GRACE, DRAFT_LIFETIME = 5.0, 86_400.0
+#: seconds before the speed of an upload is checked
+SPEED_GRACE = 5.0
 #: prefix of models that are uploaded vector files
 UPLOAD = "upload:"
 #: prefix of the folders with GEval's files
@@ -90,7 +90,7 @@ class Uploads:
         self._check_size(int(length[:20]) if length and length.isdecimal() else 0)
         self._check_space()
         self.drafts.mkdir(parents=True, exist_ok=True)
-        draft = self.drafts / f"{os.getpid()}-{secrets.token_hex(8)}"
+        draft = draft_of(self.drafts / secrets.token_hex(8))
         start, size = time.monotonic(), 0
         self.receiving += 1
         try:
@@ -129,14 +129,9 @@ class Uploads:
             raise ApiError(413, "the body is too large", hint, {"connection": "close"})
 
     def delete_old_drafts(self) -> None:
-        """Delete drafts that an earlier server left."""
+        """Delete drafts that a killed server left, but not those of other living servers."""
         with contextlib.suppress(OSError):
-            for draft in self.drafts.iterdir():
-                if time.time() - draft.stat().st_mtime > DRAFT_LIFETIME:
-                    if draft.is_dir() and not draft.is_symlink():
-                        shutil.rmtree(draft, ignore_errors=True)
-                    else:
-                        draft.unlink(missing_ok=True)
+            remove_drafts(self.drafts)
 
     def add_vectors(self, draft: Path, name: str) -> dict[str, Any]:
         """Store a vector file under a new name."""
@@ -180,7 +175,7 @@ class Uploads:
     def add_run(self, draft: Path, name: str) -> None:
         """Unpack and check a run folder, and move it into the served folder."""
         _check_name(name)
-        scratch = draft.with_name(f"{draft.name}.folder")
+        scratch = draft_of(self.drafts / f"folder-{secrets.token_hex(8)}")
         try:
             self._unpack(draft, scratch)
             found = _find_run(scratch)

@@ -16,7 +16,6 @@ import hashlib
 import os
 import re
 import secrets
-import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +38,7 @@ from karat.core import registry
 from karat.core.columns import infer_kind, require_columns
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
+from karat.core.writing import draft_folder
 from karat.data import download as transfer
 from karat.data.download import is_safe, offline, sha256_of, unpack, without_password
 from karat.data.load_dataset import DataSpec
@@ -946,16 +946,14 @@ def _unpacked(path: Path) -> Path:
     place = cache_folder() / "amlb" / f"unpacked-{sha256_of(path)[:32]}"
     if place.is_dir():
         return place
-    scratch = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    scratch.mkdir(parents=True)
-    try:
+    with draft_folder(place.parent) as draft:
+        scratch = draft / place.name
         unpack(path, scratch, TABLES)
-        scratch.rename(place)
-    except OSError:
-        if not place.is_dir():  # else another process unpacked the same file first
-            raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            scratch.rename(place)
+        except OSError:
+            if not place.is_dir():  # else another process unpacked the same file first
+                raise
     return place
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from karat.core.files import file_locks, write_atomic
+from karat.core.files import file_locks
+from karat.core.writing import write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, KaratWarning
 from karat.metrics.metric import get_metric

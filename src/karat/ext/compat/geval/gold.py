@@ -19,6 +19,7 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.registry import analogy_functions, metrics
 from karat.core.task import Task
+from karat.core.writing import write_atomic
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.data.readers.table_files import parse_json, read_text
 from karat.errors import DataError, DefinitionError, did_you_mean
@@ -251,12 +252,17 @@ def truth(name: str, given: Any) -> bool:
     raise DefinitionError(f"{name} must be true or false, got {given!r}.")
 
 
+#: length of a wrong value that is shown
+MOST_SHOWN = 60
+
+
 def _whole(name: str, given: Any) -> int | None:
     if given is None and name in ("vector_size", "workers"):
         return None
     text = str(given).strip()
-    if isinstance(given, bool) or not re.fullmatch("[0-9]+", text) or int(text) < 1:
-        raise DefinitionError(f"{name} must be an integer >= 1, got {given!r}.")
+    if isinstance(given, bool) or not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
+        shown = repr(given) if len(text) < MOST_SHOWN else f"a text of {len(text):,} characters"
+        raise DefinitionError(f"{name} must be an integer >= 1, got {shown}.")
     return int(text)
 
 
@@ -769,9 +775,9 @@ class Coverage:
         tables = {"EntityRelatedness": self._pairs, "SemanticAnalogies": self._quadruples}
         path = folder / f"{stem}.{'csv' if task in tables else 'txt'}"
         if task in tables:
-            tables[task]().to_csv(path, index=False, lineterminator="\n")
+            write_atomic(path, tables[task]().to_csv(index=False, lineterminator="\n"))
         else:
-            path.write_text("".join(f"{name}\n" for name in self.missing), encoding="utf-8")
+            write_atomic(path, "".join(f"{name}\n" for name in self.missing))
         return path
 
     def _pairs(self) -> pd.DataFrame:

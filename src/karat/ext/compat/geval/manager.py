@@ -16,6 +16,7 @@ import click
 import pandas as pd
 
 from karat.core.dataset import Dataset
+from karat.core.writing import write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError, KaratWarning, Unavailable
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
@@ -364,11 +365,11 @@ class _Evaluation:
                 repeats += GevalOutcome(coverage, finished, runs[0], by_task, legacy).repeats()
         written = [coverage.write(self.folder).name for coverage in covered]
         for name, table in result_tables(repeats).items():
-            table.to_csv(self.folder / name, index=False)
+            write_atomic(self.folder / name, table.to_csv(index=False))
             written.append(name)
         if (repeats or self.managed.rows) and store:
             for name, table in self._compare(repeats, records, store).items():
-                (self.folder / name).write_text(comparison_text(table), encoding="utf-8")
+                write_atomic(self.folder / name, comparison_text(table))
                 written.append(name)
         self._log(covered, records, written)
 
@@ -404,7 +405,7 @@ class _Evaluation:
         if self.params.debugging_mode:
             lines += ["JOBS", *(_job_line(record) for record in records), ""]
         lines += ["FILES", *written]
-        (self.folder / "log.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_atomic(self.folder / "log.txt", "\n".join(lines) + "\n")
 
     def _configuration(self) -> list[str]:
         named = {f.name: getattr(self.params, f.name) for f in fields(Parameters)}

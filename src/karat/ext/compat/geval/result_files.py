@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.files import safe_names, write_atomic
+from karat.core.files import safe_names
 from karat.core.predictions import Predictions
+from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.ext.compat.geval.gold import (
@@ -438,7 +439,7 @@ class Store:
             earlier = self.read()
             name = f"{stem}_{next_number(stem, earlier['test_name'])}"
             new = pd.DataFrame([{"test_name": name, **row} for row in rows], columns=list(COMPARED))
-            write_atomic(
+            write_output(
                 self.path, comparison_text(pd.concat([earlier, new]) if len(earlier) else new)
             )
         return name

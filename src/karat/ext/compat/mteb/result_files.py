@@ -229,7 +229,12 @@ def _first(task: str, scores: Mapping[str, float | None], main: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
 
 
 # -- a folder of many models ------------------------------------------------------------------

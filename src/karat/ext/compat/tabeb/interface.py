@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import pandas as pd
 
 from karat.config.catalog import Catalog
 from karat.core import registry
+from karat.core.writing import draft_file
 from karat.errors import DataError, DefinitionError, KaratError, MissingExtra, did_you_mean, unknown
 from karat.ext.compat.tabeb.encoders import (
     AbsentRows,
@@ -96,14 +96,11 @@ def save_scores(frame: pd.DataFrame, path: Path, config: str, encoders: Mapping[
     if path.exists():
         table = _merged(read_tabeb_scores(path), table, path)
     table.attrs = {}
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        table.to_parquet(part)
-        os.replace(part, path)
+        with draft_file(path) as draft:
+            table.to_parquet(draft)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error}.") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _merged(old: pd.DataFrame, fresh: pd.DataFrame, path: Path) -> pd.DataFrame:

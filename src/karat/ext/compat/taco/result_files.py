@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import safe_name
 from karat.core.numbers import NUMBER
+from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN, View
 from karat.errors import KaratError
 from karat.results.importing import ImportLog, ModelResults, Row, Sample, direction, rows
@@ -92,7 +93,7 @@ def write_files(tables: Iterable[tuple[str, pd.DataFrame | str]], folder: str | 
     for name, table in tables:
         path = Path(folder) / name
         text = table if isinstance(table, str) else table.to_csv(index=False, lineterminator="\n")
-        write_atomic(path, text)
+        write_output(path, text)
         written.append(path)
     return written
 

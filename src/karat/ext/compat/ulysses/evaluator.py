@@ -25,9 +25,10 @@ import pandas as pd
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import check_vectors, distinct_texts
-from karat.core.files import safe_name, write_atomic
+from karat.core.files import safe_name
 from karat.core.registry import accepts, build
 from karat.core.task import Suite, Task
+from karat.core.writing import write_atomic
 from karat.data.download import fetch_first
 from karat.data.load_dataset import load_dataset
 from karat.errors import (
