@@ -23,12 +23,12 @@ from karat.core.extension import builtin_extensions
 ROOT = Path(karat.__file__).parent
 
 #: modules at the places where users import extensions from: they only name what is in ``ext/``
-FACADES = ["cluster", "decide", "plots", "publish", "search", "testing_plugin", "compat"]
+FACADES = ["cluster", "decide", "plots", "publish", "search", "compat"]
 #: packages in the order of import: each imports only from those before it
 ORDER = [
     *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
     *("results", "execution", "analysis", "reporting", "testing", "cli"),
-    *("ext", *FACADES, "__init__", "__main__"),
+    *("ext", *FACADES, "__init__", "testing_plugin", "__main__"),
 ]
 LEVEL = {name: level for level, name in enumerate(ORDER)}
 
@@ -69,7 +69,7 @@ RECORDS = {
     "ext/decide/same_encoder.py:same",
     "ext/plots/figures.py:plot",
     # a compiled loop has no object to keep its arrays in
-    "probes/heads_numba.py:epoch",
+    "ext/compat/ulysses/adamw_numba.py:epoch",
     # signatures that scripts written for GEval and TACO call
     "ext/compat/geval/manager.py:FrameworkManager.evaluate",
     "ext/compat/taco/benchmark.py:run_benchmark",
@@ -193,7 +193,7 @@ def test_the_core_knows_nothing_of_extensions():
     """Not even in strings; one exception: the public names, for type checkers."""
     wrong = []
     for module in modules():
-        if module.name in ("ext", *FACADES):
+        if module.name in ("ext", "testing_plugin", *FACADES):
             continue
         for_types = [node for node in module.tree.body if _is_for_types(node)]
         allowed = {
@@ -289,7 +289,7 @@ def test_every_module_says_what_it_is():
 
 def test_module_names_are_unique():
     #: folders of ext/compat/ have the same file, so that one knows where to look
-    shared = {"__init__", "__main__", "result_files", "extension", "commands"}
+    shared = {"__init__", "__main__", "result_files", "extension", "commands", "splitter"}
     own = [module for module in modules() if module.name not in FACADES]
     names = Counter(Path(module.place).stem for module in own)
     assert {name for name, count in names.items() if count > 1} <= shared
@@ -317,12 +317,14 @@ def test_names_of_public_functions_and_classes_are_unique():
 
 
 def test_every_module_has_a_test_file():
+    """Commands of extensions, and what they print, are tested in ``tests/ext/test_commands.py``."""
     tests = ROOT.parents[1] / "tests"
     missing = [
         module.place
         for module in modules()
         if Path(module.place).stem not in ("__init__", "__main__", "extension")
         and module.name not in FACADES
+        and not (module.name == "ext" and module.place.endswith(("/commands.py", "_output.py")))
         and not (tests / module.place).with_name(f"test_{Path(module.place).name}").exists()
     ]
     assert missing == []

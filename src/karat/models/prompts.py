@@ -37,9 +37,9 @@ class Prompts:
     @classmethod
     def in_folder(cls, folder: Path) -> Prompts:
         """Return the prompts of a saved SentenceTransformer, without loading it."""
-        config = read_config(folder / "config_sentence_transformers.json", {})
+        config = read_saved_json(folder / "config_sentence_transformers.json", {})
         kinds = {
-            each["type"].rpartition(".")[2] for each in read_config(folder / "modules.json", [])
+            each["type"].rpartition(".")[2] for each in read_saved_json(folder / "modules.json", [])
         }
         named = config.get("prompts") or {}
         return cls(named, config.get("default_prompt_name"), bool(kinds & _ROUTERS))
@@ -69,6 +69,6 @@ class Prompts:
 _ROUTERS = {"Router", "Asym"}
 
 
-def read_config(path: Path, default: Any) -> Any:
+def read_saved_json(path: Path, default: Any) -> Any:
     """Return the content of a JSON file of a saved model, or a default if there is none."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else default

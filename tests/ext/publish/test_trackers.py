@@ -9,10 +9,8 @@ from karat.ext.publish import publishing
 @pytest.mark.parametrize("name", ["mlflow", "trackio", "wandb"])
 def test_a_tracker_is_checked_and_gets_the_runs(monkeypatch, name):
     calls = []
-    monkeypatch.setattr("karat.ext.publish.trackers.check_tracker", calls.append)
-    monkeypatch.setattr(
-        "karat.ext.publish.trackers.track", lambda runs, tracker: [f"{tracker} {len(runs)}"]
-    )
+    monkeypatch.setattr(publishing, "check_tracker", calls.append)
+    monkeypatch.setattr(publishing, "track", lambda runs, tracker: [f"{tracker} {len(runs)}"])
     tracker = trackers.get(name)
     tracker.check()
     assert calls == [name] and tracker.send([]) == [f"{name} 0"]

@@ -12,7 +12,7 @@ extension = Extension(
                 f"{_HERE}.commands:export", "Write scores in the file format of another benchmark."
             ),
             "geval": Command(
-                f"{_HERE}.geval.commands:geval", "Evaluate node embeddings on the six GEval tasks."
+                f"{_HERE}.commands:geval", "Evaluate node embeddings on the six GEval tasks."
             ),
             "import": Command(
                 f"{_HERE}.commands:import_", "Import result files of other systems as run folders."

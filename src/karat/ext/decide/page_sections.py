@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,12 @@ import pandas as pd
 from karat.core.formatting import middle_cut
 from karat.errors import KaratError
 from karat.ext.decide.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
-from karat.ext.decide.race import Race, follow_races, race_rows
 from karat.reporting.page import MAX_MODELS
 from karat.reporting.page_section import PageData, PlainSection
 from karat.results.load import Gathered
+
+if TYPE_CHECKING:
+    from karat.ext.decide.race import Race
 
 #: costs of the section on the cheapest model, the first one is shown first
 COST_ORDER = ("bytes", "dimensions", "price", "seconds")
@@ -44,6 +46,8 @@ class RaceSection:
         runs = page.all_runs
         if isinstance(runs, pd.DataFrame) or not any(run.about.get("race") for run in runs):
             return None
+        from karat.ext.decide.race import follow_races  # it imports what runs jobs
+
         return [_race(race) for race in follow_races(runs)]
 
     def plain(self, data: list[dict[str, Any]]) -> Sequence[PlainSection]:
@@ -56,6 +60,8 @@ class RaceSection:
 
 def _race(found: Race) -> dict[str, Any]:
     """Return the answer of a race, its table, and the course of the evidence."""
+    from karat.ext.decide.race import race_rows
+
     table, trace = race_rows(found), found.trace
     models = list(found.models["model"])
     with np.errstate(divide="ignore"):

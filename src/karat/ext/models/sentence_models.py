@@ -21,7 +21,7 @@ from karat.core.embeddings import CHUNK
 from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
-from karat.models.prompts import ROLE_PROMPTS, Prompts, read_config
+from karat.models.prompts import ROLE_PROMPTS, Prompts, read_saved_json
 
 _LIBRARY = "sentence_transformers"
 
@@ -38,12 +38,12 @@ def saved_dimension(folder: Path) -> int | None:
     """Return the width of a saved SentenceTransformer's vectors if its last module pools tokens."""
     modules = [
         (each["type"].rpartition(".")[2], each["path"])
-        for each in read_config(folder / "modules.json", [])
+        for each in read_saved_json(folder / "modules.json", [])
     ]
     last = [path for kind, path in modules if kind != "Normalize"][-1:]
     if not last or ("Pooling", last[0]) not in modules:
         return None
-    config = read_config(folder / last[0] / "config.json", {})
+    config = read_saved_json(folder / last[0] / "config.json", {})
     modes = [key for key, used in config.items() if key.startswith("pooling_mode_") and used]
     width = config.get("word_embedding_dimension")
     return width if len(modes) == 1 and isinstance(width, int) else None

@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from ..races import MODELS, write_suite
+from ...races import MODELS, write_suite
 
 REGISTERED = (
     MODELS.replace("import zlib", "import zlib\nimport karat")
