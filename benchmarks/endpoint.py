@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -26,6 +27,8 @@ RATE = 600.0
 #: dollars per million tokens
 PRICE = 0.02
 WORDS = 20_000
+#: vectors that are read from the database, and their dimensions
+STORED, STORED_WIDTH = 100_000, 384
 
 
 def make_task(queries: int = QUERIES, passages: int = PASSAGES):
@@ -82,6 +85,36 @@ def run_client(url: str, cache: str) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def read_stored() -> float:
+    """Return the CPU seconds in which a new database reads and checks all of its vectors."""
+    import numpy as np
+
+    from karat.models.contrib.endpoint_account import Account, use_account
+    from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
+    from karat.models.contrib.endpoint_store import EndpointDatabase
+    from karat.models.contrib.endpoint_vectors import text_mark
+    from karat.models.contrib.endpoints import EndpointEncoder
+
+    encoder = EndpointEncoder("http://127.0.0.1:9/v1", "none")
+    texts = [f"text {i}" for i in range(STORED)]
+    rows = np.zeros(STORED, ROW)
+    rows["mark"] = np.frombuffer(b"".join(text_mark("", text) for text in texts), ROW["mark"])
+    vectors = np.random.default_rng(0).standard_normal((STORED, STORED_WIDTH), np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        database = EndpointDatabase(Path(folder))
+        table = Account(store=Path(folder)).vectors(encoder.family())
+        answer = ReceivedVectors(rows, vectors, 0.1)
+        database.write(lambda connection: table.insert(connection, answer))
+        database.close()
+        before = time.process_time()
+        with use_account(Account(store=Path(folder))) as account:
+            read = encoder.encode(texts)
+            seconds = time.process_time() - before
+            assert (read == vectors).all()
+            account.database.close()
+    return seconds
+
+
 def stats(url: str) -> dict:
     with urlopen(f"{url}/stats") as answer:
         return json.load(answer)
@@ -114,6 +147,8 @@ def measure() -> Iterator[tuple[str, float, float, str, str]]:
     yield "price against the server's count", abs(record["price"] - price), 1e-9, "$", f"{price}"
     latency = [f"{record[f'request_seconds_{n}'] * 1e3:.0f}" for n in ("median", "p95")]
     speed = f"{record['texts_per_second']:.0f} texts/s, latency {', '.join(latency)} ms"
+    reading = read_stored() / STORED * 1e3
+    yield "CPU per stored vector", reading, 0.1, "ms", f"{STORED:,} of {STORED_WIDTH} dimensions"
     yield "CPU per text", first["cpu"] / texts * 1e3, 1, "ms", speed
 
 

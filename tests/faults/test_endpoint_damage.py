@@ -10,8 +10,8 @@ import shutil
 import numpy as np
 import pytest
 
-from karat.models.contrib.endpoint_account import Account, Outcome, Request
-from karat.models.contrib.endpoint_rows import MARK_BYTES, ROW, SIGNATURE, Answer, read_piece
+from karat.models.contrib.endpoint_account import Account, Request, Settlement
+from karat.models.contrib.endpoint_rows import MARK_BYTES, ROW, SIGNATURE, ReceivedVectors, piece_at
 from karat.models.contrib.endpoint_store import PAGE, EndpointDatabase
 from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
 
@@ -33,7 +33,7 @@ def answer_of(marks, width, seconds=0.5):
     rows["mark"] = np.frombuffer(b"".join(marks), f"V{MARK_BYTES}")
     rows["tokens"], rows["bytes"] = 2.0, 8
     random = np.random.default_rng(len(marks) + width)
-    return Answer(rows, random.standard_normal((len(marks), width)).astype("f4"), seconds)
+    return ReceivedVectors(rows, random.standard_normal((len(marks), width)).astype("f4"), seconds)
 
 
 def filled(folder):
@@ -44,7 +44,7 @@ def filled(folder):
         for begin in range(0, count, 20):
             answer = answer_of(marks[begin : begin + 20], width, 0.5 + begin)
             claim = account.claim(table, Request(marks[begin : begin + 20]), 0.0)
-            account.finish(claim, table, "model", Outcome(tokens=40.0, answer=answer))
+            account.finish(claim, table, "model", Settlement(tokens=40.0, answer=answer))
             for mark, vector in zip(marks[begin : begin + 20], answer.vectors, strict=True):
                 expected[family, mark] = vector
     return account, expected
@@ -63,7 +63,7 @@ def hit_texts(content, positions):
     """Return the encoders and texts whose pieces have a byte at one of some positions."""
     hit, begin = set(), content.find(SIGNATURE)
     while begin >= 0:
-        piece = read_piece(content, begin)
+        piece = piece_at(content, begin)
         size = len(piece.packed()) if piece else 0
         if any(begin <= position < begin + size for position in positions):
             hit.add((piece.family.hex(), piece.mark))
@@ -176,7 +176,7 @@ def test_a_database_that_was_cut_off(stored, tmp_path, share):
     table.refresh()
     begin, whole = 0, 0
     while (begin := content.find(SIGNATURE, begin + 1)) >= 0:
-        piece = read_piece(content[:size], begin)
+        piece = piece_at(content[:size], begin)
         if piece is not None and piece.family.hex() == FAMILIES[0]:
             whole += 1
             assert piece.mark in table

@@ -24,20 +24,12 @@ from karat.models.contrib.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving, text_vector
 from .test_endpoint_kills import FULL, Nursery
+from .test_endpoint_locks import SUITE
 
 pytest.importorskip("httpx")
 
 WIDTH = 512
 TEXTS = [f"text {i} of {'many ' * (i % 7)}" for i in range(600)]
-SUITE = """
-datasets:
-  topics-data: {reader: columns, path: topics.csv, fields: [text], target: y}
-tasks:
-  topics: {dataset: topics-data, metrics: [acc], probe: {use: trained, head: knn},
-           split: {use: kfold, folds: 3}}
-suites:
-  mine: {tasks: [topics]}
-"""
 #: bytes that the vectors take
 WHOLE = 4 * WIDTH * len(TEXTS)
 #: sizes of a disk, from none of the vectors to almost all of them

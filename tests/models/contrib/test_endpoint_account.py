@@ -8,11 +8,11 @@ import pytest
 
 from karat.models.contrib.endpoint_account import (
     Account,
-    Claim,
-    Outcome,
     OverBudget,
     Rate,
     Request,
+    Reservation,
+    Settlement,
     Taken,
     Usage,
     current_account,
@@ -20,7 +20,7 @@ from karat.models.contrib.endpoint_account import (
     remarks_of,
     use_account,
 )
-from karat.models.contrib.endpoint_rows import ROW, Answer
+from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
 from karat.models.contrib.endpoint_vectors import text_mark
 
 FAMILY = "f" * 32
@@ -40,7 +40,7 @@ def answer_of(*texts, tokens=2.0, truncated=0, seconds=0.5, vectors=None):
     rows["mark"] = np.frombuffer(b"".join(marks_of(*texts)), ROW["mark"])
     rows["tokens"], rows["bytes"], rows["truncated"] = tokens, 8, truncated
     matrix = np.arange(2 * len(texts)).reshape(-1, 2) + 1 if vectors is None else vectors
-    return Answer(rows, np.array(matrix, np.float32), seconds)
+    return ReceivedVectors(rows, np.array(matrix, np.float32), seconds)
 
 
 def claimed(account, *texts, **needs):
@@ -51,7 +51,7 @@ def delivered(account, *texts, **facts):
     """Claim and store an answer; return its vectors as they were stored."""
     claim = claimed(account, *texts)
     table = account.vectors(FAMILY)
-    account.finish(claim, table, "m", Outcome(tokens=1.0, answer=answer_of(*texts, **facts)))
+    account.finish(claim, table, "m", Settlement(tokens=1.0, answer=answer_of(*texts, **facts)))
     table.refresh()
     return table
 
@@ -59,12 +59,12 @@ def delivered(account, *texts, **facts):
 def test_texts_are_requested_by_one_process_at_a_time():
     one, other = Account(), Account()
     claim = claimed(one, "a", "b")
-    assert isinstance(claim, Claim)
+    assert isinstance(claim, Reservation)
     assert claimed(other, "b", "c") == Taken(frozenset(marks_of("b")))
-    one.finish(claim, one.vectors(FAMILY), "m", Outcome())  # the request failed
+    one.finish(claim, one.vectors(FAMILY), "m", Settlement())  # the request failed
     again = claimed(other, "b", "c")
-    assert isinstance(again, Claim)
-    other.finish(again, other.vectors(FAMILY), "m", Outcome(answer=answer_of("b", "c")))
+    assert isinstance(again, Reservation)
+    other.finish(again, other.vectors(FAMILY), "m", Settlement(answer=answer_of("b", "c")))
     assert claimed(one, "c") == Taken(frozenset(marks_of("c")))
     assert marks_of("b")[0] in one.vectors(FAMILY)
 
@@ -77,7 +77,7 @@ def test_what_a_dead_process_claimed_is_free(tmp_path):
         claimed(account, "a", price=0.5)
         os._exit(0)
     os.waitpid(child, 0)
-    assert isinstance(claimed(account, "a"), Claim)
+    assert isinstance(claimed(account, "a"), Reservation)
 
 
 def test_a_rate_is_held_over_any_number_of_units():
@@ -98,7 +98,7 @@ def test_processes_share_a_rate_and_tokens_are_corrected():
         request = Request(marks_of(str(i)), tokens=10.0, tokens_per_minute=600.0)
         claim = account.claim(table, request, 100.0)
         waits.append(claim.wait)
-        account.finish(claim, table, "m", Outcome(tokens=20.0 if i == 2 else 10.0))
+        account.finish(claim, table, "m", Settlement(tokens=20.0 if i == 2 else 10.0))
     # ten per second, one second's worth at once, ten more for the third request
     assert waits == pytest.approx([0.0, 0.0, 1.0, 3.0, 4.0, 5.0])
 
@@ -139,15 +139,15 @@ def test_a_budget_is_never_passed():
     account = Account(budget=1.0)
     other = pickle.loads(pickle.dumps(account))  # as in another process
     first = claimed(account, "a", price=0.6)
-    assert isinstance(first, Claim) and claimed(other, "b", price=0.6) == Taken(frozenset())
+    assert isinstance(first, Reservation) and claimed(other, "b", price=0.6) == Taken(frozenset())
     table = account.vectors(FAMILY)
-    account.finish(first, table, "m", Outcome(charged=0.3, tokens=30, price=0.3))
+    account.finish(first, table, "m", Settlement(charged=0.3, tokens=30, price=0.3))
     second = claimed(other, "b", price=0.6)
-    other.finish(second, table, "m", Outcome(charged=0.6, tokens=60, price=0.6))
+    other.finish(second, table, "m", Settlement(charged=0.6, tokens=60, price=0.6))
     with pytest.raises(OverBudget, match=r"\$0\.90 of the budget of \$1\.00"):
         claimed(account, "c", price=0.2)
     third = claimed(account, "c", price=0.1)
-    account.finish(third, table, "m", Outcome())  # the request failed
+    account.finish(third, table, "m", Settlement())  # the request failed
     assert account.sent() == {"m": (2, 90.0, pytest.approx(0.9))}
 
 
@@ -166,7 +166,7 @@ def test_what_a_dead_process_reserved_counts_as_spent():
 def test_a_lost_answer_counts_for_the_budget_and_not_for_the_bill():
     account = Account(budget=1.0)
     claim = claimed(account, "a", price=0.9)
-    account.finish(claim, account.vectors(FAMILY), "m", Outcome(charged=0.9))
+    account.finish(claim, account.vectors(FAMILY), "m", Settlement(charged=0.9))
     assert account.sent() == {}
     with pytest.raises(OverBudget, match=r"\$0\.90 of"):
         claimed(account, "b", price=0.2)
@@ -175,7 +175,9 @@ def test_a_lost_answer_counts_for_the_budget_and_not_for_the_bill():
 def test_a_run_whose_record_is_gone_spends_nothing_more():
     account = Account(budget=1.0)
     claim = claimed(account, "a", price=0.5)
-    account.finish(claim, account.vectors(FAMILY), "m", Outcome(charged=0.5, tokens=5, price=0.5))
+    account.finish(
+        claim, account.vectors(FAMILY), "m", Settlement(charged=0.5, tokens=5, price=0.5)
+    )
     for file in account.database.folder.iterdir():  # as by karat cache --clear
         file.unlink()
     with pytest.raises(OverBudget, match="does not tell any more what this run has spent"):
@@ -185,7 +187,7 @@ def test_a_run_whose_record_is_gone_spends_nothing_more():
 def test_without_a_budget_nothing_is_refused():
     account = Account()
     claim = claimed(account, "a", price=1e9)
-    account.finish(claim, account.vectors(FAMILY), "m", Outcome(charged=1e9, tokens=5))
+    account.finish(claim, account.vectors(FAMILY), "m", Settlement(charged=1e9, tokens=5))
     assert account.sent() == {"m": (1, 5, None)}
 
 

@@ -24,7 +24,7 @@ from karat.errors import ContractError, DefinitionError, JobsFailed, KaratWarnin
 from karat.models.adapters import adapt
 from karat.models.contrib import endpoints
 from karat.models.contrib.endpoint_account import Account, current_account, use_account
-from karat.models.contrib.endpoints import EndpointEncoder, check_answer, retry_after
+from karat.models.contrib.endpoints import EndpointEncoder, retry_after
 from karat.models.model_identity import model_identity
 from karat.results.load import status
 
@@ -234,12 +234,6 @@ def test_an_answer_of_another_dialect_is_named():
         made = EndpointEncoder(server.url + "/embed/embeddings", "words-small", "openai")
         with pytest.raises(ContractError, match='dialect "openai"'):
             made.encode(["a"])
-
-
-@pytest.mark.parametrize("values", [["??"], [["a"]], [[None]], [[]], [[[1.0]]], [1.0]])
-def test_what_is_not_a_vector_is_refused(values):
-    with pytest.raises(ContractError):
-        check_answer(values, 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])

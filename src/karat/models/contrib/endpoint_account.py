@@ -21,7 +21,7 @@ import numpy as np
 
 from karat.core.files import cache_folder
 from karat.models.contrib.endpoint_processes import ProcessName
-from karat.models.contrib.endpoint_rows import MARK_BYTES, Answer
+from karat.models.contrib.endpoint_rows import MARK_BYTES, ReceivedVectors
 from karat.models.contrib.endpoint_store import EndpointDatabase, Unwritable, database_in
 from karat.models.contrib.endpoint_vectors import Delivered, VectorTable
 
@@ -162,7 +162,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Reservation:
     """A request that this process alone may send now, after ``wait`` seconds."""
 
     number: int
@@ -178,13 +178,13 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Settlement:
     """What a request used: ``charged`` counts for the budget, the rest only if it was answered."""
 
     charged: float = 0.0
     tokens: float | None = None
     price: float | None = None
-    answer: Answer | None = None
+    answer: ReceivedVectors | None = None
 
 
 class Account:
@@ -215,7 +215,7 @@ class Account:
         self._entered = run is not None
         self._used = False
         self._usages: list[Usage] = []
-        self._unsettled: list[tuple[Claim, str, tuple[str, Outcome]]] = []
+        self._unsettled: list[tuple[Reservation, str, tuple[str, Settlement]]] = []
         #: called with the number of texts of a call that have arrived
         self.progress: Callable[[int], None] = lambda done: None
         #: errors after which nothing is requested from an endpoint, by the name of its encoder
@@ -273,7 +273,7 @@ class Account:
 
     # -- requests -------------------------------------------------------------------------------
 
-    def claim(self, table: VectorTable, request: Request, now: float) -> Claim | Taken:
+    def claim(self, table: VectorTable, request: Request, now: float) -> Reservation | Taken:
         """Return the right to send a request: its texts, price and room are reserved.
 
         Raises OverBudget if the request might pass the budget, Unwritable if its answer, or an
@@ -281,7 +281,7 @@ class Account:
         """
         self._mark_used()
         number = secrets.randbits(62)
-        result: Claim | Taken | None = None
+        result: Reservation | Taken | None = None
         try:
             self._settle_late()
             table.save()
@@ -291,7 +291,7 @@ class Account:
             )
             self._entered = True
         finally:
-            if not isinstance(result, Claim):
+            if not isinstance(result, Reservation):
                 self.database.drop_room(number)
         return result
 
@@ -300,7 +300,7 @@ class Account:
         connection: sqlite3.Connection,
         table: VectorTable,
         what: tuple[int, Request, float],
-    ) -> Claim | Taken:
+    ) -> Reservation | Taken:
         number, request, now = what
         table.follow(connection)
         if stored := frozenset(mark for mark in request.marks if mark in table):
@@ -319,9 +319,11 @@ class Account:
             (number, self.run, table.family, own.machine, own.pid, own.started, until,
              request.price, b"".join(request.marks)),
         )  # fmt: skip
-        return Claim(number, request, wait)
+        return Reservation(number, request, wait)
 
-    def finish(self, claim: Claim, table: VectorTable, model: str, outcome: Outcome) -> None:
+    def finish(
+        self, claim: Reservation, table: VectorTable, model: str, outcome: Settlement
+    ) -> None:
         """Replace a claim by what its request used and delivered.
 
         Vectors that cannot be stored are kept in memory; then no other request is claimed. Those
@@ -360,9 +362,9 @@ class Account:
     def _settle(
         self,
         connection: sqlite3.Connection,
-        claim: Claim,
+        claim: Reservation,
         family: str,
-        used: tuple[str, Outcome],
+        used: tuple[str, Settlement],
     ) -> None:
         model, outcome = used
         removed = connection.execute("DELETE FROM reservations WHERE id = ?", (claim.number,))

@@ -34,10 +34,10 @@ def largest_answer(texts: int, width: int | None) -> int:
     return _FRAME_BYTES + _NUMBER_BYTES * texts * (width or DIMENSIONS)
 
 
-def read_json(content: bytes, texts: int) -> Any:
+def answer_json(content: bytes, texts: int) -> Any:
     """Return the JSON of an answer for some texts; raise a ValueError if it is something else.
 
-    >>> read_json(b'{"data": [[1, 2]]}', 1)
+    >>> answer_json(b'{"data": [[1, 2]]}', 1)
     {'data': [[1, 2]]}
     """
     signs = sum(content.count(sign) for sign in (b'"', b"[", b"{"))

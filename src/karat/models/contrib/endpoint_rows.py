@@ -67,7 +67,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReceivedVectors:
     """The vectors of a request, a ``ROW`` of facts each, and the seconds of the request."""
 
     rows: np.ndarray
@@ -105,7 +105,7 @@ def stored_bytes(width: int) -> int:
     return pieces_of(width) * -(-page // max(1, (page - 100) // size))
 
 
-def read_piece(content: bytes | memoryview, place: int = 0) -> Piece | None:
+def piece_at(content: bytes | memoryview, place: int = 0) -> Piece | None:
     """Return the piece at a place of some bytes; None if it is cut off or damaged."""
     if len(content) - place < _HEAD.size + _CHECKSUM.size:
         return None
@@ -129,7 +129,7 @@ def intact_pieces(path: Path) -> Iterator[Piece]:
             block = _readable(file.fileno(), begin, _BLOCK + LARGEST)
             place = block.find(SIGNATURE)
             while 0 <= place < _BLOCK:
-                piece = read_piece(block, place)
+                piece = piece_at(block, place)
                 if piece is not None:
                     yield piece
                 place = block.find(SIGNATURE, place + len(SIGNATURE))
@@ -182,14 +182,14 @@ def text_facts(piece: Piece) -> tuple[bytes, float, int, int]:
 class OldJournal:
     """The intact answers of a journal of an earlier version, and the bytes that were damaged."""
 
-    answers: list[Answer]
+    answers: list[ReceivedVectors]
     damaged: int
 
 
 def read_old_journal(path: Path) -> OldJournal:
     """Read a journal of an earlier version; what follows a damaged answer is read too."""
     content = path.read_bytes()
-    answers: list[Answer] = []
+    answers: list[ReceivedVectors] = []
     place = damaged = 0
     while place < len(content):
         frame = _old_answer(content, place)
@@ -204,7 +204,7 @@ def read_old_journal(path: Path) -> OldJournal:
     return OldJournal(answers, damaged)
 
 
-def _old_answer(content: bytes, place: int) -> tuple[Answer, int] | None:
+def _old_answer(content: bytes, place: int) -> tuple[ReceivedVectors, int] | None:
     if len(content) - place < _FRAME_HEAD.size:
         return None
     mark, count, width, checksum, seconds = _FRAME_HEAD.unpack_from(content, place)
@@ -216,4 +216,4 @@ def _old_answer(content: bytes, place: int) -> tuple[Answer, int] | None:
         return None
     rows = np.frombuffer(content, ROW, count, begin)
     matrix = np.frombuffer(content, "<f4", count * width, begin + count * ROW.itemsize)
-    return Answer(rows, matrix.reshape(count, width), seconds), end
+    return ReceivedVectors(rows, matrix.reshape(count, width), seconds), end

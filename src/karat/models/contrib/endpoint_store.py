@@ -276,8 +276,7 @@ class EndpointDatabase:
             expected = self._hold(stack)
             files = [file for file in (damaged, *_sides(damaged)) if file.exists()]
             whole = whole_vectors(piece for file in files for piece in intact_pieces(file))
-            number = int(_NAME.fullmatch(damaged.name)[1]) + 1  # type: ignore[index]
-            successor = damaged.with_name(f"endpoints-{number}.sqlite")
+            successor = _successor(damaged)
             draft = _draft(successor)
             try:
                 vectors, pieces = _fill(draft, whole)
@@ -523,6 +522,13 @@ def insert(connection: sqlite3.Connection, family: str, pieces: list[Piece]) -> 
         ((before + i, piece.packed()) for i, piece in enumerate(pieces, 1)),
     )
     connection.execute("REPLACE INTO families VALUES (?, ?)", (family, before + len(pieces)))
+
+
+def _successor(path: Path) -> Path:
+    """Return the name of the database that replaces a damaged one."""
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return path.with_name(f"endpoints-{int(match[1]) + 1}.sqlite")
 
 
 def _draft(path: Path) -> Path:

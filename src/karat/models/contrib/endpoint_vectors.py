@@ -17,11 +17,11 @@ from karat.core.files import file_locks
 from karat.models.contrib.endpoint_rows import (
     MARK_BYTES,
     ROW,
-    Answer,
     Piece,
+    ReceivedVectors,
+    piece_at,
     pieces_of,
     read_old_journal,
-    read_piece,
     stored_bytes,
     text_facts,
 )
@@ -137,7 +137,7 @@ class VectorTable:
             raise Damaged(f"{self.family} has {number:,} of {row[0]:,} rows")
         self._pieces = number
 
-    def fits(self, answer: Answer) -> bool:
+    def fits(self, answer: ReceivedVectors) -> bool:
         """Return whether the vectors of an answer have the width of those that are there."""
         return self.width in (None, answer.vectors.shape[1])
 
@@ -206,7 +206,7 @@ class VectorTable:
 
     def _piece(self, content: object, row: int, number: int) -> Piece:
         """Return the piece in a row; raise Damaged if it is not what was written."""
-        piece = read_piece(content) if isinstance(content, bytes) else None
+        piece = piece_at(content) if isinstance(content, bytes) else None
         if piece is None or piece.family != self._name or piece.number != number:
             raise self._damage(row)
         return piece
@@ -216,11 +216,11 @@ class VectorTable:
 
     # -- writing --------------------------------------------------------------------------------
 
-    def insert(self, connection: sqlite3.Connection, answer: Answer) -> None:
+    def insert(self, connection: sqlite3.Connection, answer: ReceivedVectors) -> None:
         """Store an answer in a transaction; ``refresh`` finds it afterwards."""
         insert(connection, self.family, list(answer.pieces(self._name)))
 
-    def keep(self, answer: Answer) -> None:
+    def keep(self, answer: ReceivedVectors) -> None:
         """Keep an answer that could not be stored in the memory of this process."""
         self._keep(answer.pieces(self._name))
 

@@ -31,19 +31,19 @@ from karat.core.registry import encoder
 from karat.errors import ContractError, DefinitionError, Postponed, did_you_mean
 from karat.models.contrib.endpoint_account import (
     Account,
-    Claim,
-    Outcome,
     OverBudget,
     Request,
+    Reservation,
+    Settlement,
     current_account,
 )
 from karat.models.contrib.endpoint_answers import (
     MESSAGE_LENGTH,
+    answer_json,
     check_answer,
     error_text,
     largest_answer,
     plain_message,
-    read_json,
     token_count,
 )
 from karat.models.contrib.endpoint_http import (
@@ -54,7 +54,7 @@ from karat.models.contrib.endpoint_http import (
     NotSent,
     Response,
 )
-from karat.models.contrib.endpoint_rows import ROW, Answer
+from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
 from karat.models.contrib.endpoint_store import Unwritable
 from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
 from karat.models.model import PackagedEncoder, import_extra
@@ -661,7 +661,7 @@ class Delivery:
         self.account.given_up[self.asked.family()] = given_up
         raise given_up
 
-    def _claimed(self, batch: _Batch) -> tuple[_Batch, Claim | None]:
+    def _claimed(self, batch: _Batch) -> tuple[_Batch, Reservation | None]:
         """Return the texts that this process is to request now; wait for those of others."""
         while batch.marks:
             try:
@@ -670,11 +670,11 @@ class Delivery:
                 raise self._postponed(str(error)) from None
             except Unwritable as error:
                 raise self._without_room(str(error)) from None
-            if isinstance(claim, Claim):
+            if isinstance(claim, Reservation):
                 try:
                     self._sleep(claim.wait)
                 except BaseException:
-                    self._finish(claim, Outcome())
+                    self._finish(claim, Settlement())
                     raise
                 return batch, claim
             there = {mark for mark in batch.marks if mark in self.table}
@@ -699,18 +699,18 @@ class Delivery:
             tokens_per_minute=self.asked.tokens_per_minute,
         )
 
-    def _send(self, batch: _Batch, claim: Claim, truncate: bool) -> _Reply:
+    def _send(self, batch: _Batch, claim: Reservation, truncate: bool) -> _Reply:
         """Send a request once; store what it delivers and what it costs."""
-        outcome = Outcome(charged=claim.request.price)
+        outcome = Settlement(charged=claim.request.price)
         try:
             reply = self._attempt(batch, truncate)
             if reply.status == 200:
                 assert reply.response is not None
                 outcome = self._read(batch, claim, reply.response)
             elif not reply.charged:
-                outcome = Outcome()
+                outcome = Settlement()
         except NotSent:
-            outcome = Outcome()
+            outcome = Settlement()
             raise
         finally:
             self._finish(claim, outcome)
@@ -743,7 +743,7 @@ class Delivery:
         self.known.answers = True
         return _Reply(response, f"status {response.status} {self._message(response)}")
 
-    def _read(self, batch: _Batch, claim: Claim, response: Response) -> Outcome:
+    def _read(self, batch: _Batch, claim: Reservation, response: Response) -> Settlement:
         """Return the vectors of an answer and what it costs."""
         body = self._json(response, len(batch.texts))
         try:
@@ -768,11 +768,11 @@ class Delivery:
         rows["tokens"] = total * (sizes + 1) / (sizes + 1).sum()
         rows["bytes"], rows["truncated"] = sizes, batch.truncated
         per_token = self.asked.price_per_token
-        return Outcome(
+        return Settlement(
             charged=claim.request.price if tokens is None else tokens * (per_token or 0.0),
             tokens=abs(total),
             price=None if per_token is None else abs(total) * per_token,
-            answer=Answer(rows, vectors, response.seconds),
+            answer=ReceivedVectors(rows, vectors, response.seconds),
         )
 
     def _tokens(self, batch: _Batch, reported: Any) -> float | None:
@@ -791,7 +791,7 @@ class Delivery:
             self.known.excess = max(self.known.excess, tokens / batch.most_tokens)
         return tokens
 
-    def _finish(self, claim: Claim, outcome: Outcome) -> None:
+    def _finish(self, claim: Reservation, outcome: Settlement) -> None:
         with self.lock:
             name = self.asked.model or self.asked.url
             self.account.finish(claim, self.table, name, outcome)
@@ -863,7 +863,7 @@ class Delivery:
 
     def _json(self, response: Response, texts: int) -> Any:
         try:
-            return read_json(response.content, texts)
+            return answer_json(response.content, texts)
         except ValueError as error:
             kind = self._safe(response.headers.get("content-type", "no type").partition(";")[0])
             if kind == "application/json":
