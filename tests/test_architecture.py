@@ -39,6 +39,10 @@ HEAVY = {
 RECORDS = {
     # as in GEval's abstract class
     "compat/geval/extensions.py:AbstractDataManager.intersect_vectors_goldStandard",
+    # as in TACO's modules
+    "compat/taco/corruption_functions.py:corrupt",
+    "compat/taco/corruption_functions.py:apply_missingness",
+    "compat/taco/corruption_functions.py:apply_noise_injection",
     "core/dataset.py:Dataset.from_table",
     "core/dataset.py:Dataset.from_columns",
     "core/dataset.py:Dataset.from_csv",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.compat.taco.benchmark import MODELS, SEED, held_out
+from karat.compat.taco.benchmark import MODELS, SEED, with_test_rows
 from karat.compat.taco.result_files import MODEL_NAMES, plot_table
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
@@ -77,7 +77,7 @@ def _load(name: str, path: str | Path | None, seed: int) -> Parts:
     target = pd.Series(np.asarray(data.target), name="target")
     if data.kind == "classification":
         target = (target == "yes").astype(np.int8)
-    part = np.asarray(held_out(data, name, seed).part)
+    part = np.asarray(with_test_rows(data, name, seed).part)
     rows = [np.flatnonzero(part == side) for side in ("train", "test")]
     items = [data.items.iloc[at].reset_index(drop=True) for at in rows]
     labels = [target.iloc[at].reset_index(drop=True) for at in rows]
