@@ -246,6 +246,7 @@ def test_names_of_public_functions_and_classes_are_unique():
     """Except those that docs/architecture.md justifies."""
     alike = ("cli/", "config/schema.py", "reporting/plots.py")  # named like what they run or draw
     shared = {"main", "read", "recognizes", "suite"}  # the same in each system of compat
+    shared |= {"RandomEncoder"}  # TabEB's class has the name of Karat's
     names = Counter(
         node.name
         for module in modules()
