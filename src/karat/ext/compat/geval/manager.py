@@ -196,14 +196,7 @@ class _Evaluation:
         self._check_size()
         found = [self._covered(*each, encoder) for each in loaded]
         covered = [each for each in found if each is not None]
-        if not covered and not managers and not self.uncovered:
-            raise self._nothing_to_evaluate("")
-        self.folder = _new_folder(
-            root, self.params.result_name or f"result_{self.begun:%Y-%m-%d_%H-%M-%S}"
-        )
-        missing = [coverage.write(self.folder).name for coverage in self.uncovered]
-        if not covered and not managers:
-            raise self._nothing_to_evaluate(f" Missing entities: {self.folder / missing[0]}")
+        self._make_folder(root, bool(covered or managers))
         self.managed = ManagerRun(self.params, self.folder, encoder)
         planned = {each.gold: self._planned(each) for each in covered}
         try:
@@ -216,9 +209,17 @@ class _Evaluation:
         self.problems += self.managed.problems
         self._write(runs, covered, planned, store)
 
-    def _nothing_to_evaluate(self, more: str) -> DataError:
+    def _make_folder(self, root: Path, useful: bool) -> None:
+        """Make the folder, write the entities of gold standards without any vector, or raise."""
         message = f"no gold standard can be evaluated with {self.params.vector_filename}:"
-        return DataError("\n  ".join([message, *self.problems]) + more)
+        failure = "\n  ".join([message, *self.problems])
+        if not useful and not self.uncovered:
+            raise DataError(failure)
+        name = self.params.result_name or f"result_{self.begun:%Y-%m-%d_%H-%M-%S}"
+        self.folder = _new_folder(root, name)
+        missing = [coverage.write(self.folder) for coverage in self.uncovered]
+        if not useful:
+            raise DataError(f"{failure} Missing entities: {missing[0]}")
 
     def missing_gold(self) -> str:
         """Return a message that names the gold standards that could not be read."""

@@ -105,19 +105,13 @@ def _add(found: ModelResults, sample: Sample, log: ImportLog) -> set[str]:
         if task in found.tasks:
             log.note(f"{sample.path.name}: duplicate task {task}; the last one is used.")
             found.jobs.pop((task, 0), None)
-        renamed, skipped = _renamed(scores, _is_bitext(name, scores))
+        first, renamed, skipped = _with_main(name, scores)
         unknown |= skipped
-        main: Any = scores.get(MAIN)
-        first = _first(name, renamed, main)
+        differing += _differs(renamed[first], scores.get(MAIN))
         found.tasks[task] = {"dataset": name, "metric": first, "kind": ""}
         job = found.job(task)
         if first == MAIN:
             found.higher[MAIN] = True  # MTEB ranks by it, highest first
-        value = renamed.get(first)
-        if value is None:
-            renamed = {**renamed, first: main if _is_number(main) else None}
-        elif _is_number(main):
-            differing += not math.isclose(value, main, rel_tol=1e-6, abs_tol=1e-9)
         for metric, value in renamed.items():
             found.put(job, metric, value)
         seconds: Any = scores.get("evaluation_time", content.get("evaluation_time"))
@@ -166,6 +160,24 @@ def _flat(scores: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def _with_main(
+    task: str, scores: Mapping[str, Any]
+) -> tuple[str, dict[str, float | None], set[str]]:
+    """Return the main metric of a task, its scores, and the metrics that Karat does not have."""
+    renamed, skipped = _renamed(scores, _is_bitext(task, scores))
+    main: Any = scores.get(MAIN)
+    first = _first(task, renamed, main)
+    if renamed.get(first) is None:
+        renamed[first] = main if _is_number(main) else None
+    return first, renamed, skipped
+
+
+def _differs(value: float | None, main: Any) -> bool:
+    if value is None or not _is_number(main):
+        return False
+    return not math.isclose(value, main, rel_tol=1e-6, abs_tol=1e-9)
 
 
 def _is_bitext(task: str, scores: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from karat.ext.compat.taco.corruption_functions import (
     apply_rare_class_dilution,
     apply_scaling_errors,
 )
-from karat.ext.compat.taco.interface import (
+from karat.ext.compat.taco.script_functions import (
     DECLINED,
     build_classifiers,
     build_preprocessor,

@@ -30,7 +30,7 @@ from karat.ext.compat.taco.benchmark import (
     SEVERITIES,
     Setting,
     benchmark,
-    held_out,
+    with_test_rows,
 )
 
 #: TACO's datasets and the task of each
@@ -126,7 +126,7 @@ def _run_all(loaders: Loaders, setting: Setting) -> int:
     done = 0
     for name, load in loaders:
         try:
-            data = held_out(load(), name)
+            data = with_test_rows(load(), name)
             click.echo(f"{name}: {data.kind}, {len(data)} rows")
             results = benchmark(data, setting, choose_progress())
         except Stopped:

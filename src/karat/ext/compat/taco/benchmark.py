@@ -241,7 +241,7 @@ def run_regression_suite(
     return _warned(benchmark(data, setting))
 
 
-def held_out(data: Dataset, name: str, seed: int = SEED) -> Dataset:
+def with_test_rows(data: Dataset, name: str, seed: int = SEED) -> Dataset:
     """Return the data with 20 % test rows, the same as in the suite ``taco``."""
     (fold,) = split(data, {"use": "holdout", "test": 0.2}, seed)
     part = np.full(len(data), "train", dtype=object)

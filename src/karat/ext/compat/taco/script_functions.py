@@ -14,7 +14,7 @@ from karat.core.dataset import Dataset
 from karat.core.files import safe_name
 from karat.data.load_dataset import load_dataset
 from karat.errors import DataError
-from karat.ext.compat.taco.benchmark import MODELS, SEED, held_out
+from karat.ext.compat.taco.benchmark import MODELS, SEED, with_test_rows
 from karat.ext.compat.taco.result_files import MODEL_NAMES
 from karat.models.tabular_encoders import OneHotTable
 
@@ -77,7 +77,7 @@ def _load(name: str, path: str | Path | None, seed: int) -> Parts:
     target = pd.Series(np.asarray(data.target), name="target")
     if data.kind == "classification":
         target = (target == "yes").astype(np.int8)
-    part = np.asarray(held_out(data, name, seed).part)
+    part = np.asarray(with_test_rows(data, name, seed).part)
     rows = [np.flatnonzero(part == side) for side in ("train", "test")]
     items = [data.items.iloc[at].reset_index(drop=True) for at in rows]
     labels = [target.iloc[at].reset_index(drop=True) for at in rows]
