@@ -239,7 +239,7 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 @run_folders
 @option(
     "--cost",
-    "What a model costs: price (of endpoints), seconds (to encode and predict one question), bytes "
+    "What a model costs: price (of endpoints), seconds (to encode and predict one item), bytes "
     "(of a stored vector) or dimensions.",
     type=click.Choice(["price", "seconds", "bytes", "dimensions"]),
     required=True,

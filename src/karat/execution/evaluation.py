@@ -19,6 +19,7 @@ from karat.core.replicates import LARGEST_SEED, MOST_SEEDS
 from karat.core.task import Suite, Task, wrong_folds
 from karat.data.arrays import data_from_arrays, is_table_like
 from karat.data.download_display import shown_downloads
+from karat.data.readers.table_files import SUFFIXES, suffix_of
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
 from karat.execution.resources import Limits, restored_folder
@@ -286,6 +287,13 @@ def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any
     values = {name: given[name] for name in OF_DATA}
     present = {name: value for name, value in values.items() if value is not None}
     target = values["target"]
+    if any(callable(getattr(target, method, None)) for method in ("fit", "predict", "transform")):
+        raise DefinitionError("the model is the first argument: karat.evaluate(model, X, y).")
+    if target is None and isinstance(tasks, str | Path) and _is_table(tasks):
+        raise DefinitionError(
+            f'{tasks} is a table; name its target: karat.evaluate(model, "{tasks}", '
+            f'target="COLUMN").'
+        )
     if target is not None and isinstance(tasks, str | Path):
         names = {"groups": "group", "sample_weight": "weight"}
         settings = {names[name]: column for name, column in present.items() if name in names}
@@ -303,6 +311,11 @@ def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any
             f"only on data: karat.evaluate(model, X, y)."
         )
     return tasks
+
+
+def _is_table(path: str | Path) -> bool:
+    """Return whether a path is that of a table file."""
+    return Path(path).is_file() and suffix_of(Path(path)) in SUFFIXES
 
 
 def _kind_of_target(models: Any) -> str | None:
@@ -342,7 +355,14 @@ def change_cv(suite: Suite, cv: Any) -> Suite:
 
 def change_metrics(suite: Suite, metrics: Any) -> Suite:
     """Return the suite with other metrics in every task; none: as they are."""
-    if not callable(metrics) and not len(metrics):
+    if isinstance(metrics, str) and "," in metrics and "(" not in metrics:
+        names = [name.strip() for name in metrics.split(",")]
+        raise DefinitionError(f"metrics must be a list: metrics={names}.")
+    if not callable(metrics) and not isinstance(metrics, Iterable):
+        raise DefinitionError(
+            f"metrics must be names, functions or scorers, or a list of these, got {metrics!r}."
+        )
+    if not callable(metrics) and not metrics:
         return suite
     tasks = tuple(dataclasses.replace(task, metrics=metrics) for task in suite)
     return dataclasses.replace(suite, tasks=tasks)
@@ -504,7 +524,10 @@ def find_models_and_suite(
     found: list[Model] = attempt(lambda: catalog.models(names, variants), [])
     attempt(lambda: catalog.definitions.get("constraints", constraint))
     if not found and not messages:
-        messages.append(f'no model was given and suite "{chosen.name}" defines none; use -m.')
+        messages.append(
+            f'no model was given and suite "{chosen.name}" defines none; give one, such as dummy '
+            f"(-m dummy)."
+        )
     if messages:
         # a mistake in a definition file is found by models and tasks alike
         raise DefinitionError(*dict.fromkeys(messages))

@@ -882,7 +882,9 @@ def reason_nothing_ran(run: Run) -> str | None:
     records = run.records()
     if any(record["status"] != DECLINED for record in records):
         return None
-    reason = next((str(record["info"]) for record in records), "there was nothing to run")
+    reasons = [str(record["info"]) for record in records] or ["there was nothing to run"]
+    # that no item has a vector says more than what the model does not take
+    reason = next((why for why in reasons if why.startswith("no question of ")), reasons[0])
     return reason.partition(" Tried:")[0]
 
 
