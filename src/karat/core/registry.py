@@ -149,10 +149,11 @@ def _import_hint(error: Exception, module: str) -> str:
     absent = str(getattr(error, "name", None))
     if isinstance(error, ModuleNotFoundError) and not f"{module}.".startswith(f"{absent}."):
         return f" The module imports {absent}: install it, or correct the import."
-    loaded = vars(sys.modules.get(module, object)).items()
-    if own := [name for name, part in loaded if getattr(part, "__module__", "") == module]:
-        return f" It has: {', '.join(own[:MOST_NAMES])}."
-    if isinstance(error, ModuleNotFoundError | AttributeError | ValueError):
+    loaded = vars(sys.modules[module]).items() if module in sys.modules else ()
+    names = [name for name, part in loaded if getattr(part, "__module__", "") == module]
+    if 0 < len(names) <= MOST_NAMES:
+        return f" It has: {', '.join(names)}."
+    if not importable(module) or isinstance(error, AttributeError):
         return (
             ' Write it as "package.module:Name", with the package installed or in the current '
             "folder."

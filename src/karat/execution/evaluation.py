@@ -287,7 +287,7 @@ def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any
     values = {name: given[name] for name in OF_DATA}
     present = {name: value for name, value in values.items() if value is not None}
     target = values["target"]
-    if any(callable(getattr(target, method, None)) for method in ("fit", "predict", "transform")):
+    if any(callable(getattr(target, method, None)) for method in ("fit", "predict")):
         raise DefinitionError("the model is the first argument: karat.evaluate(model, X, y).")
     if target is None and isinstance(tasks, str | Path) and _is_table(tasks):
         raise DefinitionError(
