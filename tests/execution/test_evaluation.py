@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import logging
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -561,3 +562,36 @@ def test_a_random_head_makes_an_encoder_use_a_seed(two_classes, line):
     first = [(0, name, fold) for name in ("halves", "tree", "line") for fold in (0, 1)]
     assert sorted(jobs) == sorted([*first, *((r, "tree", f) for r in (1, 2) for f in (0, 1))])
     assert len(planned(tasks, seeds=1).jobs) == 6
+
+
+ROWS = [[1.0], [2.0]] * 9
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "word"),
+    [
+        (("dummy", "t.csv"), {}, 'target="COLUMN"'),
+        ((pd.DataFrame({"x": [1]}), [0], LogisticRegression()), {}, "model is the first argument"),
+        (
+            ("dummy", [[1.0], [2.0]] * 9, [0, 1] * 9),
+            {"metrics": 0.5},
+            "names, functions or scorers",
+        ),
+        (("dummy", [[1.0], [2.0]] * 9, [0, 1] * 9), {"metrics": "f1,acc"}, r"\['f1', 'acc'\]"),
+        (([], [[1.0], [2.0]] * 9, [0, 1] * 9), {}, "give one, such as dummy"),
+    ],
+)
+def test_what_newcomers_pass(tmp_path, monkeypatch, given, more, word):
+    (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DefinitionError, match=word):
+        karat.evaluate(*given, **more)
+
+
+def test_only_whole_numbers_of_more_than_two_values_leave_the_kind_open(tmp_path):
+    rows = [[float(i)] for i in range(30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        karat.evaluate("dummy", rows, [0, 1] * 15, output=tmp_path)
+    with pytest.warns(UserWarning, match=r"taken as classification.*astype\(str\)"):
+        karat.evaluate("dummy", rows, [0, 1, 2] * 10, output=tmp_path)
