@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
 import karat
@@ -595,3 +596,9 @@ def test_only_whole_numbers_of_more_than_two_values_leave_the_kind_open(tmp_path
         karat.evaluate("dummy", rows, [0, 1] * 15, output=tmp_path)
     with pytest.warns(UserWarning, match=r"taken as classification.*astype\(str\)"):
         karat.evaluate("dummy", rows, [0, 1, 2] * 10, output=tmp_path)
+
+
+def test_a_metric_that_fails_on_all_folds_is_told(tmp_path):
+    rows, labels = [[float(i)] for i in range(30)], list("abc") * 10
+    with pytest.warns(KaratWarning, match="the metric f1_score has no value on .*: ValueError"):
+        karat.evaluate("dummy", rows, labels, metrics=["acc", f1_score], output=tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,8 @@ LARGEST_COUNT = 2**31 - 1
 ENGINES = ("local", "dask")
 #: the constraint's keys for the fields of Limits, in their order
 LIMITS = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
+#: the reason why a score is missing if the metric raised an error
+ERROR_OF_METRIC = re.compile(r"[^:]*: \w*(?:Error|Exception): ")
 #: the parameters of evaluate that are values of data
 OF_DATA = ("target", "groups", "sample_weight")
 #: the kind of target by the type of an estimator of scikit-learn
@@ -369,7 +372,10 @@ def change_metrics(suite: Suite, metrics: Any) -> Suite:
 
 
 def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
-    """Yield a line per model with failed jobs, and per given model that ran on no task."""
+    """Yield a line per model with failed jobs, and per given model that ran on no task.
+
+    A metric that fails in all jobs of a task has a line, too.
+    """
     for run in map(FrozenRun.of, runs):
         records = run.records()
         failed = [record for record in records if record["status"] in FAILURES]
@@ -384,6 +390,24 @@ def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
             )
         elif reason is not None:
             yield f"{run.model} ran on no task: {reason}"
+        for (task, metric), why in _failed_metrics(records).items():
+            yield f"{run.model}: the metric {metric} has no value on {task}: {why}"
+
+
+def _failed_metrics(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    """Return the metrics that raised an error in all jobs of a task, with the first error."""
+    errors: dict[tuple[str, str], str] = {}
+    scored: set[tuple[str, str]] = set()
+    for record in records:
+        view = record["views"][0] if record["status"] == "ok" and record["views"] else {}
+        reasons = view.get("reasons") or {}
+        for metric in view.get("scores") or ():
+            key, why = (record["task"], metric), str(reasons.get(metric, ""))
+            if ERROR_OF_METRIC.match(why):
+                errors.setdefault(key, why.partition(": ")[2])
+            else:
+                scored.add(key)
+    return {key: why for key, why in errors.items() if key not in scored}
 
 
 def suite(name: str, define: Files = ()) -> Suite:
