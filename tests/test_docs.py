@@ -30,8 +30,6 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 #: why a block of commands or code is not run, as the comment above it says
 REASONS = {
-    "is a command of another system",
-    "is code of another system",
     "needs a cluster",
     "needs a large file of vectors",
     "needs a running server",  # tests/serve sends these requests

@@ -6,15 +6,21 @@ An environment of the core alone is a new virtual environment with links to the 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import re
+import shlex
+import socket
 import subprocess
 import sys
+import time
 import tomllib
 import venv
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pandas as pd
@@ -23,14 +29,20 @@ from packaging.requirements import Requirement
 
 import karat
 
+from .endpoint_server import serving
 from .test_docs import MODULE, blocks, reason_not_run
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NEEDS = re.compile(r"needs `?karat\[([\w,-]+)\]")
+#: rows of the reader's table: so many that the gate of equal models passes
+ROWS = 400
+#: extras of which the wheel test installs the lines; the others are large libraries
+SMALL_EXTRAS = ("endpoint", "plots", "serve", "text")
 #: lines that end with their answer instead of 0
-ANSWERS = {"cheapest": (0, 1, 3), "gate": (0, 3)}
+ANSWERS = {"cheapest": (0, 1, 3)}
+CAPTURED: dict[str, Any] = {"capture_output": True, "text": True}
 #: runs lines of the README one after the other in one process, and prints code and output of each
 DRIVER = """
 import contextlib, io, json, shlex, sys
@@ -109,9 +121,9 @@ def reader(tmp_path_factory) -> Path:
     """Return a folder with the files that the README takes for the reader's own."""
     folder = tmp_path_factory.mktemp("reader")
     rng = np.random.default_rng(0)
-    age = rng.integers(18, 80, 90)
-    churn = np.where(age + rng.normal(0, 9, 90) > 45, "yes", "no")
-    table = pd.DataFrame({"age": age, "plan": rng.choice(["a", "b"], 90), "churn": churn})
+    age = rng.integers(18, 80, ROWS)
+    churn = np.where(age + rng.normal(0, 9, ROWS) > 45, "yes", "no")
+    table = pd.DataFrame({"age": age, "plan": rng.choice(["a", "b"], ROWS), "churn": churn})
     table.to_csv(folder / "churn.csv", index=False)
     (folder / "my_module.py").write_text(MODULE)
     towns = [f"http://example.org/town{i}" for i in range(40)]
@@ -142,6 +154,11 @@ def answers(core, reader) -> dict[str, tuple[int, str, str]]:
     """Return the exit code and the output of each line, run in order with the core alone."""
     lines = [line for line in LINES if not is_left_out(line)]
     lines += [line for line, extra in LINES.items() if extra and line not in lines]
+    return run_lines(core, reader, lines)
+
+
+def run_lines(python: Path, reader: Path, lines: list[str]) -> dict[str, tuple[int, str, str]]:
+    """Run lines one after the other in the reader's folder, without the network."""
     (reader / "lines.json").write_text(json.dumps(lines))
     (reader / "driver.py").write_text(DRIVER)
     environment = {
@@ -152,7 +169,7 @@ def answers(core, reader) -> dict[str, tuple[int, str, str]]:
         "KARAT_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
     }
-    command = [str(core), "driver.py"]
+    command = [str(python), "driver.py"]
     done = subprocess.run(command, cwd=reader, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
@@ -229,28 +246,134 @@ def test_a_command_runs_with_the_extras_it_names(answers, reader, cli, monkeypat
 # -- the wheel ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.network
-def test_the_wheel_in_an_empty_environment_runs_the_first_command(tmp_path):
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Return the wheel of this repository."""
     if not find_spec("build") or not find_spec("hatchling"):
         pytest.skip("build or hatchling is not installed")
-    make = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, ROOT]
+    folder = tmp_path_factory.mktemp("wheel")
+    make = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", folder, ROOT]
     subprocess.run(make, check=True, capture_output=True)
-    venv.create(tmp_path / "env", with_pip=True, symlinks=True)
-    programs = tmp_path / "env" / "bin"
-    (wheel,) = tmp_path.glob("*.whl")
-    install = [programs / "python", "-m", "pip", "install", "--retries", "1", "-q"]
-    install += ["-c", ROOT / "constraints.txt", wheel]
-    done = subprocess.run(install, capture_output=True, text=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed_core(wheel, tmp_path_factory) -> Path:
+    """Return the programs of an empty environment in which the wheel was installed."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True, symlinks=True)
+    install(folder / "bin", str(wheel))
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def ran_with_the_wheel(installed_core, reader) -> dict[str, tuple[int, str, str]]:
+    """Return exit code and output of the lines without extras, before any extra is installed."""
+    lines = [line for line, extra in LINES.items() if not (extra or is_left_out(line))]
+    return run_lines(installed_core / "python", reader, lines)
+
+
+@pytest.fixture(scope="module")
+def installed_extras(installed_core, ran_with_the_wheel, wheel) -> Path:
+    """Return the programs of the same environment, with the small extras of the README."""
+    install(installed_core, f"{wheel}[{','.join(SMALL_EXTRAS)}]")
+    return installed_core
+
+
+def install(programs: Path, what: str) -> None:
+    """Install something with pip and its cache, or skip if the package index cannot be reached."""
+    pip = [programs / "python", "-m", "pip", "install", "--retries", "1", "-q"]
+    done = subprocess.run([*pip, "-c", ROOT / "constraints.txt", what], **CAPTURED)
     if done.returncode and re.search("connection|No matching distribution|index", done.stderr):
         pytest.skip(f"the package index cannot be reached: {done.stderr.strip()[-200:]}")
     assert done.returncode == 0, done.stderr
-    words = next(iter(LINES)).split()
-    run = subprocess.run(
-        [programs / words[0], *words[1:]], capture_output=True, text=True, cwd=tmp_path
-    )
+
+
+def typed(programs: Path, line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line as a reader types it, with downloads."""
+    words = shlex.split(line)
+    return subprocess.run([programs / words[0], *words[1:]], cwd=folder, **CAPTURED)
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_in_an_empty_environment_runs_the_first_command(installed_core, tmp_path):
+    run = typed(installed_core, next(iter(LINES)), tmp_path)
     if "connect to the network" in run.stdout + run.stderr:
         pytest.skip("the data of the first command cannot be downloaded")
     assert run.returncode == 0, run.stderr
-    version = subprocess.run([programs / "karat", "--version"], capture_output=True, text=True)
+    version = typed(installed_core, "karat --version", tmp_path)
     assert version.stdout.strip() == f"karat {karat.__version__}"
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_alone_runs_every_command_without_an_extra(ran_with_the_wheel):
+    wrong = {
+        line: err
+        for line, (code, _, err) in ran_with_the_wheel.items()
+        if code not in ANSWERS.get(line.split()[1], (0,))
+    }
+    assert not wrong and len(ran_with_the_wheel) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_extras_that_the_wheel_test_leaves_out_are_large():
+    named = {extra for extras in LINES.values() for extra in extras.split(",") if extra}
+    assert named - {*SMALL_EXTRAS} == {"minilm", "minilm-int8"}  # torch, and models of 100 MB
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_with_its_extra_plots(installed_extras, reader):
+    (line,) = (line for line, extra in LINES.items() if extra == "plots")
+    done = typed(installed_extras, line, reader)
+    assert done.returncode == 0, done.stderr
+    assert (reader / line.split()[-1]).read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_with_its_extra_serve(installed_extras, reader):
+    (line,) = (line for line, extra in LINES.items() if extra == "serve")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [installed_extras / "karat", *shlex.split(line)[1:], "--port", str(port)]
+    server = subprocess.Popen(words, cwd=reader, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        page = ""
+        while not page and server.poll() is None:
+            with contextlib.suppress(OSError):
+                page = urlopen(f"http://127.0.0.1:{port}/", timeout=60).read().decode()
+            time.sleep(0.1)
+    finally:
+        server.terminate()
+        output = server.communicate()[0].decode()
+    assert "random-forest" in page, output
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_with_its_extra_text(installed_extras, reader):
+    (line,) = (line for line, extra in LINES.items() if extra == "text")
+    done = typed(installed_extras, f"{line} -t stsb --max-rows 40", reader)  # the smallest task
+    if "connect to the network" in done.stdout + done.stderr:
+        pytest.skip("the data of the sentences cannot be downloaded")
+    assert done.returncode == 0 and "use-multilingual" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_the_wheel_with_its_extra_endpoint(installed_extras, reader):
+    (line,) = (line for line, extra in LINES.items() if extra == "endpoint")
+    with serving() as server:
+        here = line.replace("http://localhost:8080/v1", f"{server.url}/v1")
+        assert here != line
+        line = here.replace("bge-small", "words-small") + " -t stsb --max-rows 40"
+        done = typed(installed_extras, line, reader)
+    if "connect to the network" in done.stdout + done.stderr:
+        pytest.skip("the data of the sentences cannot be downloaded")
+    assert done.returncode == 0 and server.stats()["requests"], done.stderr

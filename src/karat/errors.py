@@ -20,7 +20,10 @@ A KaratWarning tells of failed jobs when nothing is raised.
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 #: the statuses of failed jobs; "declined" is not a failure
@@ -115,6 +118,18 @@ class Declined(KaratError):
 
 class NoVectors(Declined):
     """A model has a vector for none of the items: its coverage is 0."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with the line of the caller's code outside Karat, however deep in Karat it is."""
+    frame: FrameType | None = sys._getframe(1)
+    level, outside = 2, 2
+    while frame is not None:
+        level += 1
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == "karat":
+            outside = level
+        frame = frame.f_back
+    warnings.warn(message, category, stacklevel=outside)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

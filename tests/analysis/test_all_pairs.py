@@ -252,6 +252,14 @@ def test_models_with_too_few_tasks_are_left_out():
     assert any("too few tasks: few" in note for note in found.notes)
 
 
+def test_models_of_other_tasks_are_named_with_how_to_compare_them():
+    tasks = {f"t{i}": {"a": [0.1], "b": [0.2]} for i in range(4)}
+    tasks |= {f"u{i}": {"c": [0.1], "d": [0.2]} for i in range(3)}
+    found = compare_all(score_table(tasks))
+    assert found.models == ["b", "a"] or found.models == ["a", "b"]
+    assert "On other tasks, compared by name only, such as -a c -b d: c, d." in found.notes
+
+
 def test_ranks_are_those_of_the_leaderboard_whatever_is_missing():
     rng = np.random.default_rng(3)
     tasks = {f"t{i}": {m: [rng.random()] for m in "abcde"} for i in range(9)}

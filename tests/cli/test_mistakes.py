@@ -75,6 +75,43 @@ MISTAKES = {
     "run churn.csv --target churn -m dummy --verbos": "--verbose",
     "run churn.csv --target churn -m dummy -X t.metrics=aur_oc": '"auc"',
     "run churn.csv --target churn -m dummy -X t.metrics=f_score": '"f1"',
+    "run churn.csv --target churn -m dummy --metric f_score": '"f1"',
+    "run churn.csv --target churn -m dummy --cv 5": "--folds N",
+    "run churn.csv --target churn -m dummy --scoring f1": "--metric NAME",
+    "run churn.csv --target churn -m dummy --folds 1": "--only-fold 1",
+    "run churn.csv --target churn -m dummy --like taco --folds 4": "-X t.split=kfold",
+    "run churn.csv --target churn -m dummy -X unanswered=drop": '"unanswered"',
+    "run quickstart -m randomforest": '"random-forest"',
+    "run churn.csv --target churn -m my_module:Nope": "It has: MyEncoder",
+    "run churn.csv --target churn -m broken:Name": 'python -c "import broken"',
+    "run churn.csv --target churn -m imports:Name": "imports no_such_library",
+    "run churn.csv --target churn -m needs:Name": "-m needs:encoder",
+    "run blanks.csv --target churn -m dummy": '--separator " "',
+    "run headless.csv --target churn -m dummy": "the names of its columns",
+    "run quoted.csv --target churn -m dummy": "never closed",
+    "run twice.csv --target churn -m dummy": "rename one",
+    "run gaps.csv --target churn -m dummy": "--unanswered drop",
+    "run cp1252.csv --target churn -m dummy": "--encoding cp1252",
+    "run binary.csv --target churn -m dummy": "not a text file",
+    "run table.xlsx --target churn -m dummy": "Save the sheet as CSV",
+    "run lists.csv --target churn -m dummy": "--texts churn",
+}
+
+
+#: files of newcomers that cannot be read as they are
+BROKEN = {
+    "binary.csv": b"a\0b",
+    "blanks.csv": TABLE.replace(",", " ").encode(),
+    "broken.py": b"class Name(:\n",
+    "cp1252.csv": TABLE.replace("plan", "plan \u20ac").encode("cp1252"),
+    "gaps.csv": TABLE.replace("3,b,no", "3,b,").encode(),
+    "headless.csv": TABLE.partition("\n")[2].encode(),
+    "imports.py": b"import no_such_library\n",
+    "lists.csv": TABLE.replace("3,b,no", "3,b,no|yes").encode(),
+    "needs.py": b"class Name:\n    def __init__(self, size): pass\n",
+    "quoted.csv": TABLE.replace("3,b,no", '3,"b,no').encode(),
+    "table.xlsx": b"PK\3\4",
+    "twice.csv": TABLE.replace("plan", "age").encode(),
 }
 
 
@@ -83,6 +120,8 @@ def folder(tmp_path, monkeypatch):
     """Enter a folder with a table, a vector file and a module."""
     (tmp_path / "churn.csv").write_text(TABLE)
     (tmp_path / "my_module.py").write_text(MODULE)
+    for name, content in BROKEN.items():
+        (tmp_path / name).write_bytes(content)
     (tmp_path / "vectors.txt").write_text("town1 0.5 1\ntown2 1 0.5\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KARAT_OFFLINE", "1")

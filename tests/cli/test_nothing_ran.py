@@ -112,3 +112,23 @@ def test_the_automl_benchmark_without_its_framework(here, capsys, monkeypatch):
     shown = capsys.readouterr()
     assert code == 1
     assert "no license file" in shown.err
+
+
+def test_vectors_of_other_items_are_the_reason_not_the_tables(cli, here):
+    (here / "vectors.txt").write_text("town1 0.5 1\ntown2 1 0.5\n")
+    rows = "".join(f"text {i},{i % 2}\n" for i in range(40))
+    (here / "texts.csv").write_text("text,y\n" + rows)
+    (here / "both.yaml").write_text(
+        "datasets:\n"
+        "  rows: {path: data.csv, target: y, kind: classification}\n"
+        "  texts: {path: texts.csv, modality: text, target: y, kind: classification,"
+        " fields: [text]}\n"
+        "tasks:\n"
+        "  rows: {dataset: rows, metrics: [acc]}\n"
+        "  texts: {dataset: texts, metrics: [acc]}\n"
+        "suites:\n"
+        "  both: {tasks: [rows, texts]}\n"
+    )
+    done = cli("run", "both", "--define", "both.yaml", "-m", "vectors.txt", "-w", "0")
+    assert done.code == 1
+    assert "vectors ran on no task: no vector for any of the 32 items of texts" in done.err

@@ -337,7 +337,7 @@ def test_whole_numbers_follow_the_task(here):
             warnings.simplefilter("error")
             kinds[like] = Catalog().table_suite(own(grades), "y", like).tasks[0].dataset.kind
     assert kinds == {"taco-classification": "classification", "taco-regression": "regression"}
-    with pytest.warns(UserWarning, match='mine.csv: "y".*classification'):
+    with pytest.warns(UserWarning, match='mine: "y".*--kind classification'):
         Catalog().table_suite(own(grades), "y", "taco")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # 0 and 1 leave no doubt

@@ -150,3 +150,14 @@ def test_workers_get_the_same_folds(tmp_path):
     expected = [abs(y[train].mean() - y[test]).mean() for train, test in sides]
     for run in runs:
         assert np.allclose(run.scores()["value"], expected)
+
+
+def test_masks_are_rows():
+    test = np.arange(ROWS) % 3 == 0
+    (fold,) = cv_folds(PLAIN, [(~test, test)], 42).folds
+    assert fold.test.tolist() == list(range(0, ROWS, 3)) and len(fold.train) == ROWS * 2 // 3
+
+
+def test_a_class_is_no_splitter():
+    with pytest.raises(DefinitionError, match=r"not a class: KFold\(\)"):
+        karat.Task("t", PLAIN, metrics=["acc"], cv=KFold)

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import logging
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
 import karat
@@ -137,8 +139,8 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"max_rows": 1}, "max_rows"),
         ({"only_folds": [0, "1"]}, "only_folds"),
         ({"folds": [0, 1]}, r"only_folds=\[0, 1\] runs these"),
-        ({"folds": 0}, "only_folds=0 runs this one"),
-        ({"folds": 1}, "only_folds=1 runs this one"),
+        ({"folds": 0}, r"only_folds=0 \(--only-fold 0\) runs this one"),
+        ({"folds": 1}, r"only_folds=1 \(--only-fold 1\) runs this one"),
         ({"folds": 2.5}, "an integer >= 2, got 2.5"),
         ({"folds": True}, "got True"),
         ({"retry_failed": True}, "retry_failed requires resume"),
@@ -561,3 +563,42 @@ def test_a_random_head_makes_an_encoder_use_a_seed(two_classes, line):
     first = [(0, name, fold) for name in ("halves", "tree", "line") for fold in (0, 1)]
     assert sorted(jobs) == sorted([*first, *((r, "tree", f) for r in (1, 2) for f in (0, 1))])
     assert len(planned(tasks, seeds=1).jobs) == 6
+
+
+ROWS = [[1.0], [2.0]] * 9
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "word"),
+    [
+        (("dummy", "t.csv"), {}, 'target="COLUMN"'),
+        ((pd.DataFrame({"x": [1]}), [0], LogisticRegression()), {}, "model is the first argument"),
+        (
+            ("dummy", [[1.0], [2.0]] * 9, [0, 1] * 9),
+            {"metrics": 0.5},
+            "names, functions or scorers",
+        ),
+        (("dummy", [[1.0], [2.0]] * 9, [0, 1] * 9), {"metrics": "f1,acc"}, r"\['f1', 'acc'\]"),
+        (([], [[1.0], [2.0]] * 9, [0, 1] * 9), {}, "give one, such as dummy"),
+    ],
+)
+def test_what_newcomers_pass(tmp_path, monkeypatch, given, more, word):
+    (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DefinitionError, match=word):
+        karat.evaluate(*given, **more)
+
+
+def test_only_whole_numbers_of_more_than_two_values_leave_the_kind_open(tmp_path):
+    rows = [[float(i)] for i in range(30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        karat.evaluate("dummy", rows, [0, 1] * 15, output=tmp_path)
+    with pytest.warns(UserWarning, match=r"taken as classification.*astype\(str\)"):
+        karat.evaluate("dummy", rows, [0, 1, 2] * 10, output=tmp_path)
+
+
+def test_a_metric_that_fails_on_all_folds_is_told(tmp_path):
+    rows, labels = [[float(i)] for i in range(30)], list("abc") * 10
+    with pytest.warns(KaratWarning, match="the metric f1_score has no value on .*: ValueError"):
+        karat.evaluate("dummy", rows, labels, metrics=["acc", f1_score], output=tmp_path)

@@ -414,8 +414,9 @@ def _largest_group(given: Gathered, cells: Cells, notes: list[str]) -> Cells:
     """Return the models that can be compared with each other, and note the other groups."""
     first, *others = connected(given, cells).values()
     for group in others:
-        names = ", ".join(cells.models[m] for m in group.models)
-        notes.append(f"Share too few tasks with these, compare them by name: {names}.")
+        names = [cells.models[m] for m in group.models]
+        how = f", such as -a {names[0]} -b {names[1]}" if len(names) > 1 else ""
+        notes.append(f"On other tasks, compared by name only{how}: {', '.join(names)}.")
     return cells.only(first.tasks, first.models) if others else cells
 
 

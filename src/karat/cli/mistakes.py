@@ -51,6 +51,7 @@ INSTEAD = {
 }
 #: options that people type, and the one that does that in Karat, by command ("" is any)
 OPTIONS_INSTEAD = {
+    ("run", "--cv"): "--folds N",
     ("run", "--data"): "the table is the first argument: karat run FILE.csv --target COLUMN",
     ("run", "--dataset"): "-t TASK",
     ("run", "--encoder"): "-m NAME",
@@ -62,6 +63,7 @@ OPTIONS_INSTEAD = {
     ("run", "--jobs"): "--workers N",
     ("run", "--predictor"): "-m NAME",
     ("run", "--random-state"): "--seed N",
+    ("run", "--scoring"): "--metric NAME",
     ("run", "--suite"): "the suite is the first argument: karat run SUITE",
     ("run", "--tasks"): "-t NAME, once for each task",
     ("run", "--y"): "--target COLUMN",

@@ -134,7 +134,7 @@ define_option = repeatable(
 )
 #: the options of a table file that are keys of a dataset, and those that are options of its reader
 TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
-TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates")
+TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates", "unanswered")
 #: further options of the reader, each a list
 TABLE_LISTS = ("missing", "numbers", "texts", "keep")
 table_options = combine_options(
@@ -164,6 +164,11 @@ table_options = combine_options(
         multiple=True,
         metavar="COLUMN[=FORMAT]",
         help="Column of dates, such as day=%d/%m/%Y. Repeatable.  [default: inferred]",
+    ),
+    click.option(
+        "--unanswered",
+        type=click.Choice(["refuse", "drop"]),
+        help="What to do with rows whose target is missing.  [default: refuse]",
     ),
     click.option(
         "--missing", multiple=True, metavar="TEXT", help="Cell that is a missing value. Repeatable."

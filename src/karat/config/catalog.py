@@ -37,6 +37,7 @@ from karat.core.embeddings import Variant, make_variants, split_name
 from karat.core.task import Suite, Task
 from karat.corruptions.view import check_view, parse_composition, views
 from karat.data.load_dataset import fetch_file, load_dataset
+from karat.data.readers.table_files import OPENERS
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, did_you_mean, unknown
 from karat.metrics.metric import get_metric
 from karat.models.adapters import adapt, dependencies, is_endpoint, is_vector_file
@@ -385,6 +386,16 @@ def builtin_file(name: str) -> Path:
     return fetch_file(name, Definitions.load().get("datasets", name))
 
 
+def table_name(file: Path) -> str:
+    """Return the name of a table: that of its file without suffixes.
+
+    >>> table_name(Path("data/churn.csv.gz")), table_name(Path("v1.2.csv"))
+    ('churn', 'v1.2')
+    """
+    packed = file.suffix.lower() in OPENERS
+    return Path(file.stem).stem if packed else file.stem
+
+
 def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dataset:
     """Return the dataset of a table; warn if its target may be classes or numbers."""
     given, kind = dict(settings), settings.get("kind")
@@ -394,7 +405,7 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
     definition = {**given, "path": path, "target": target}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*the target is whole numbers")
-        data = DatasetLoader(file.stem, definition, None, (str(file),), {})()
+        data = DatasetLoader(table_name(file), definition, None, (str(file),), {})()
     data = data.with_drawn_by("target")  # a renamed file has the same folds
     truth: Any = data.target
     if data.kind == "classification":
@@ -402,8 +413,8 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
     whole = truth.dtype.kind in "iuf" and bool((truth % 1 == 0).all())
     if kind is None and whole and len(set(truth.tolist())) > 2:
         warnings.warn(
-            f'{file}: "{target}" is whole numbers, taken as {data.kind}; choose a '
-            f"classification or regression task to be explicit.",
+            f'{data.name}: "{target}" is whole numbers, taken as {data.kind} '
+            f"(--kind classification or --kind regression sets it)",
             stacklevel=2,
         )
     return data

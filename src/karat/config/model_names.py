@@ -41,6 +41,7 @@ COMMON_NAMES = {
     "onehotencoder": "onehot",
     "ordinalencoder": "ordinal",
     "pca": "onehot-pca",
+    "randomforest": "random-forest",
     "randomforestclassifier": "random-forest",
     "randomforestregressor": "random-forest",
     "rf": "random-forest",

@@ -8,7 +8,6 @@ Headers may be empty or repeated, as in tables of the web.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -17,8 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.core.numbers import COMMAS, POINTS, NumberFormat, WrittenNumbers, written_numbers
-from karat.errors import DataError, did_you_mean
+from karat.core.numbers import (
+    COMMAS,
+    NUMBER,
+    POINTS,
+    NumberFormat,
+    WrittenNumbers,
+    written_numbers,
+)
+from karat.errors import DataError, did_you_mean, warn_caller
 
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
@@ -140,9 +146,27 @@ def require_columns(table: pd.DataFrame, columns: Sequence[Any], name: str) -> N
             known = [str(c) for c in table.columns]
             raise DataError(
                 f'{name}: "{column}" is not a column.{did_you_mean(str(column), known)} '
-                f"It has: {', '.join(known[:20])}{' …' if len(known) > 20 else ''}",
+                f"It has: {', '.join(known[:20])}{' …' if len(known) > 20 else ''}"
+                f"{_header_hint(known, str(column))}",
                 value=str(column),
             )
+
+
+def _header_hint(headers: Sequence[str], wanted: str) -> str:
+    """Return what may be wrong with all headers: another separator, or rows without a header.
+
+    >>> _header_hint(["age plan churn"], "churn")
+    '. If " " separates the columns: --separator " ".'
+    >>> _header_hint(["70", "yes"], "churn")
+    '. The first line of a file must have the names of its columns.'
+    """
+    if len(headers) == 1:
+        marks = [mark for mark in ";,|: " if wanted in map(str.strip, headers[0].split(mark))]
+        if marks:
+            return f'. If "{marks[0]}" separates the columns: --separator "{marks[0]}".'
+    if any(map(NUMBER.fullmatch, headers)):
+        return ". The first line of a file must have the names of its columns."
+    return ""
 
 
 def target_values(column: pd.Series, kind: str | None, where: str, value: str | None = None) -> Any:
@@ -157,8 +181,8 @@ def target_values(column: pd.Series, kind: str | None, where: str, value: str | 
     if empty.any():
         raise DataError(
             f"{where} is missing in {int(empty.sum())} of {len(column)} rows "
-            f"(first: row {int(np.flatnonzero(empty)[0])}); fill them, or drop them "
-            f'("unanswered: drop" among the options).',
+            f"(first: row {int(np.flatnonzero(empty)[0])}); fill them, or drop these rows (of a "
+            f'file: --unanswered drop, or "unanswered: drop" among the options).',
             value,
         )
     values = column.infer_objects().to_numpy()
@@ -238,17 +262,15 @@ def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
         numbers = numbers if (read := parse_numbers(column)[0]) is None else read
     valid, labels = np.isfinite(numbers), column.nunique()
     if valid.all() and guess_kind(numbers.to_numpy()) == "regression":
-        warnings.warn(
+        warn_caller(
             f"{where} is numbers written as text, {labels} distinct; taken as "
             f'"regression". Set kind="classification" if they are labels.',
-            stacklevel=4,
         )
         return numbers
     if valid.mean() >= 0.5 and not valid.all() and labels > 20:
-        warnings.warn(
+        warn_caller(
             f'{where} has {labels} distinct labels, mostly numbers, but "{column[~valid].iloc[0]}" '
             f'is not; taken as "classification". Set kind="classification" or correct the cells.',
-            stacklevel=4,
         )
     return column
 
@@ -272,11 +294,10 @@ def infer_kind(target: np.ndarray, name: str) -> str:
     kind = guess_kind(target)
     if target.dtype.kind not in "iuf" or not (target == np.round(target)).all():
         return kind
-    warnings.warn(
+    warn_caller(
         f"{name}: the target is whole numbers, {len(pd.unique(target))} distinct; taken as "
         f'"{kind}". '
         f'Set kind="classification" or kind="regression".',
-        stacklevel=4,
     )
     return kind
 

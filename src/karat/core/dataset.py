@@ -277,6 +277,7 @@ class Dataset:
         numbers: Sequence[str] | None = None,
         texts: Sequence[str] | None = None,
         keep: Sequence[str] | None = None,
+        unanswered: str | None = None,
     ) -> Dataset:
         """Return a dataset whose items are the rows of a file; what is not given is inferred.
 
@@ -295,7 +296,8 @@ class Dataset:
         target, kind, positive, group, group_feature, weight, drop, part
             As in ``from_table``.
         separator, decimal, thousands, encoding
-            How the file is written. Default: inferred; the encoding is UTF-8.
+            How the file is written. Default: inferred; the encoding is UTF-8, or UTF-16 if the
+            file begins with its mark.
         dates
             Columns of dates, or a mapping of columns to formats such as ``"%d/%m/%Y"``. An empty
             list: none.
@@ -307,6 +309,8 @@ class Dataset:
             Columns of text, or the target if its labels are used as they are written.
         keep
             Columns that are features although they have another value in each row.
+        unanswered
+            ``"drop"`` leaves out rows without a target; by default they are an error.
 
         Raises
         ------
@@ -326,6 +330,7 @@ class Dataset:
             "numbers": numbers,
             "texts": texts,
             "keep": keep,
+            "unanswered": unanswered,
         }
         definition = {
             "path": str(path) if test is None else {"train": str(path), "test": str(test)},

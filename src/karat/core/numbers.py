@@ -183,10 +183,13 @@ def _checked(numbers: WrittenNumbers) -> WrittenNumbers | None:
         return WrittenNumbers(digits, "", numbers.missing, "zeros", (codes[0],))
     if numbers.formats:
         return numbers
+    neither = tuple(c for c, d in digits.items() if not POINTS.fits([d]) and not COMMAS.fits([d]))
+    if neither:  # such as 1.2.3: a few among numbers are mistakes, many are something else
+        few = len(neither) <= min(MOST_WORDS, WORDS_SHARE * len(digits))
+        kept = {cell: each for cell, each in digits.items() if cell not in neither}
+        return WrittenNumbers(kept, "", numbers.missing, "words", neither) if few else None
     points = [cell for cell, each in digits.items() if not COMMAS.fits([each])]
     commas = [cell for cell, each in digits.items() if not POINTS.fits([each])]
-    if any(cell in set(commas) for cell in points):  # such as 1.2.3: no number in any format
-        return None
     return WrittenNumbers(digits, numbers.unit, numbers.missing, "marks", (points[0], commas[0]))
 
 

@@ -146,12 +146,30 @@ def load_object(path: str) -> Any:
         raise
     except Exception as error:  # importing a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
-        hint = _path_hint(path) or (
+        hint = _path_hint(path) or _import_hint(error, module_name)
+        raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
+    return found
+
+
+#: most names of a module that a message lists
+MOST_NAMES = 8
+
+
+def _import_hint(error: Exception, module: str) -> str:
+    """Return what to do about an error of an import: of the path, or of the code of the module."""
+    absent = str(getattr(error, "name", None))
+    if isinstance(error, ModuleNotFoundError) and not f"{module}.".startswith(f"{absent}."):
+        return f" The module imports {absent}: install it, or correct the import."
+    loaded = vars(sys.modules[module]).items() if module in sys.modules else ()
+    names = [name for name, part in loaded if getattr(part, "__module__", "") == module]
+    if 0 < len(names) <= MOST_NAMES:
+        return f" It has: {', '.join(names)}."
+    if not importable(module) or isinstance(error, AttributeError):
+        return (
             ' Write it as "package.module:Name", with the package installed or in the current '
             "folder."
         )
-        raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
-    return found
+    return f' Correct the module; python -c "import {module}" shows the whole error.'
 
 
 def _import_module(name: str) -> ModuleType:
@@ -179,7 +197,9 @@ def _path_hint(path: str) -> str:
         return f' Did you mean "{dotted}:{attribute}"?'
     if module not in sys.modules:
         return ""
-    names = [name for name in vars(sys.modules[module]) if not name.startswith("_")]
+    content = vars(sys.modules[module])
+    names = [name for name in content if not name.startswith("_")]
+    names = [name for name in names if not isinstance(content[name], ModuleType)]
     return did_you_mean(attribute, names).replace(' "', f' "{module}:', 1)
 
 

@@ -31,12 +31,15 @@ def wrong_folds(folds: Any) -> str:
     ('', '')
     >>> wrong_folds([0, 1])
     'folds is the number of folds, an integer >= 2, got [0, 1]; only_folds=[0, 1] runs these.'
+    >>> wrong_folds(1).partition("; ")[2]
+    'only_folds=1 (--only-fold 1) runs this one.'
     """
     is_number = isinstance(folds, Integral) and not isinstance(folds, bool)
     if folds is None or (is_number and FEWEST_FOLDS <= folds < 2**31):
         return ""
     several = isinstance(folds, list | tuple) and all(isinstance(fold, int) for fold in folds)
-    hint = f"; only_folds={folds!r} runs {'these' if several else 'this one'}"
+    option = "" if several else f" (--only-fold {folds})"
+    hint = f"; only_folds={folds!r}{option} runs {'these' if several else 'this one'}"
     is_which = (is_number and 0 <= folds < FEWEST_FOLDS) or (several and len(folds) > 0)
     text = f"folds is the number of folds, an integer >= {FEWEST_FOLDS}, got {folds!r}"
     return f"{text}{hint if is_which else ''}."
@@ -208,6 +211,8 @@ class Task:
                 raise self._error(f"cv and {name} exclude each other; remove one.")
         if isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= FEWEST_FOLDS:
             return int(cv)
+        if isinstance(cv, type):
+            raise self._error(f"cv must be a splitter, not a class: {cv.__name__}().")
         if callable(getattr(cv, "split", None)) and not isinstance(cv, str):
             return cv
         pairs = list(cv) if isinstance(cv, Iterable) and not isinstance(cv, str | Mapping) else []

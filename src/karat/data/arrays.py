@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from karat.core.columns import as_frame, require_columns
 from karat.core.dataset import PARTS, Dataset
-from karat.errors import DataError, DefinitionError
+from karat.errors import DataError, DefinitionError, warn_caller
 
 #: name of data without a name of their own, and of the column of texts
 NAME, TEXT = "data", "text"
@@ -62,14 +63,29 @@ def data_from_arrays(
     }
     if not is_frame and not isinstance(target, str):
         target = np.asarray(target)  # rows of an array have no names to match
-    if not is_frame and list(table.columns) == [TEXT]:
-        frame = table.assign(target=np.asarray(target))
-        data = Dataset.from_columns(
-            frame, [TEXT], "target", name=name, kind=kind, group=group, weight=weight
-        )
-    else:
-        data = Dataset.from_table(table, target, name=name, kind=kind, group=group, weight=weight)
+    options: dict[str, Any] = {"name": name, "kind": kind, "group": group, "weight": weight}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the target is whole numbers")
+        if not is_frame and list(table.columns) == [TEXT]:
+            frame = table.assign(target=np.asarray(target))
+            data = Dataset.from_columns(frame, [TEXT], "target", **options)
+        else:
+            data = Dataset.from_table(table, target, **options)
+    if kind is None:
+        _note_kind(data)
     return dataclasses.replace(data, **arrays) if arrays else data
+
+
+def _note_kind(data: Dataset) -> None:
+    """Warn if whole numbers were taken for one kind of target and may be the other."""
+    answers: Any = data.target
+    if data.kind == "items" or answers.dtype.kind not in "iuf" or len(set(answers.tolist())) == 2:
+        return
+    if (answers == np.round(answers)).all():
+        warn_caller(
+            f"{data.name}: the target is whole numbers, taken as {data.kind}; labels are text "
+            f"(y.astype(str)), and karat.Dataset.from_table(…, kind=…) sets the kind."
+        )
 
 
 def _name_of(table: pd.DataFrame, target: Any) -> str:

@@ -30,7 +30,7 @@ def cv_folds(data: Dataset, cv: Any, seed: int, *, is_sample: bool = False) -> G
         pairs, origin = cv, "given rows"
     else:
         pairs, origin = _split_by(data, cv, seed)
-    sides = [(np.asarray(train), np.asarray(test)) for train, test in pairs]
+    sides = [(_rows(train, len(data)), _rows(test, len(data))) for train, test in pairs]
     repeats = _repeats([test for _, test in sides], len(data))
     folds = [Fold(*pair, repeat) for pair, repeat in zip(sides, repeats, strict=True)]
     if not folds:
@@ -64,6 +64,16 @@ def _split_by(data: Dataset, cv: Any, seed: int) -> tuple[list[Any], str]:
             " Give the groups of the rows." if data.group is None and "group" in str(error) else ""
         )
         raise DefinitionError(f"cv={origin}: {type(error).__name__}: {error}{hint}") from error
+
+
+def _rows(side: Any, size: int) -> np.ndarray:
+    """Return the rows of one side; a mask is as good as numbers.
+
+    >>> _rows([True, False, True], 3)
+    array([0, 2])
+    """
+    rows = np.atleast_1d(np.asarray(side))
+    return np.flatnonzero(rows) if rows.dtype.kind == "b" and len(rows) == size else rows
 
 
 def _repeats(tests: list[np.ndarray], size: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from karat.core.replicates import LARGEST_SEED, MOST_SEEDS
 from karat.core.task import Suite, Task, wrong_folds
 from karat.data.arrays import data_from_arrays, is_table_like
 from karat.data.download_display import shown_downloads
+from karat.data.readers.table_files import SUFFIXES, suffix_of
 from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.engine import PlanParts
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
@@ -45,6 +47,8 @@ from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
 LARGEST_COUNT = 2**31 - 1
 #: the constraint's keys for the fields of Limits, in their order
 LIMITS = ("max_runtime_seconds", "max_mem_size_mb", "cores", "gpus")
+#: the reason why a score is missing if the metric raised an error
+ERROR_OF_METRIC = re.compile(r"[^:]*: \w*(?:Error|Exception): ")
 #: the parameters of evaluate that are values of data
 OF_DATA = ("target", "groups", "sample_weight")
 #: the kind of target by the type of an estimator of scikit-learn
@@ -288,6 +292,13 @@ def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any
     values = {name: given[name] for name in OF_DATA}
     present = {name: value for name, value in values.items() if value is not None}
     target = values["target"]
+    if any(callable(getattr(target, method, None)) for method in ("fit", "predict")):
+        raise DefinitionError("the model is the first argument: karat.evaluate(model, X, y).")
+    if target is None and isinstance(tasks, str | Path) and _is_table(tasks):
+        raise DefinitionError(
+            f'{tasks} is a table; name its target: karat.evaluate(model, "{tasks}", '
+            f'target="COLUMN").'
+        )
     if target is not None and isinstance(tasks, str | Path):
         names = {"groups": "group", "sample_weight": "weight"}
         settings = {names[name]: column for name, column in present.items() if name in names}
@@ -305,6 +316,11 @@ def find_data(catalog: Catalog, models: Any, tasks: Any, given: Mapping[str, Any
             f"only on data: karat.evaluate(model, X, y)."
         )
     return tasks
+
+
+def _is_table(path: str | Path) -> bool:
+    """Return whether a path is that of a table file."""
+    return Path(path).is_file() and suffix_of(Path(path)) in SUFFIXES
 
 
 def _kind_of_target(models: Any) -> str | None:
@@ -344,14 +360,24 @@ def change_cv(suite: Suite, cv: Any) -> Suite:
 
 def change_metrics(suite: Suite, metrics: Any) -> Suite:
     """Return the suite with other metrics in every task; none: as they are."""
-    if not callable(metrics) and not len(metrics):
+    if isinstance(metrics, str) and "," in metrics and "(" not in metrics:
+        names = [name.strip() for name in metrics.split(",")]
+        raise DefinitionError(f"metrics must be a list: metrics={names}.")
+    if not callable(metrics) and not isinstance(metrics, Iterable):
+        raise DefinitionError(
+            f"metrics must be names, functions or scorers, or a list of these, got {metrics!r}."
+        )
+    if not callable(metrics) and not metrics:
         return suite
     tasks = tuple(dataclasses.replace(task, metrics=metrics) for task in suite)
     return dataclasses.replace(suite, tasks=tasks)
 
 
 def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
-    """Yield a line per model with failed jobs, and per given model that ran on no task."""
+    """Yield a line per model with failed jobs, and per given model that ran on no task.
+
+    A metric that fails in all jobs of a task has a line, too.
+    """
     for run in map(FrozenRun.of, runs):
         records = run.records()
         failed = [record for record in records if record["status"] in FAILURES]
@@ -366,6 +392,24 @@ def problems_of(runs: Iterable[Run], given: bool = True) -> Iterator[str]:
             )
         elif reason is not None:
             yield f"{run.model} ran on no task: {reason}"
+        for (task, metric), why in _failed_metrics(records).items():
+            yield f"{run.model}: the metric {metric} has no value on {task}: {why}"
+
+
+def _failed_metrics(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    """Return the metrics that raised an error in all jobs of a task, with the first error."""
+    errors: dict[tuple[str, str], str] = {}
+    scored: set[tuple[str, str]] = set()
+    for record in records:
+        view = record["views"][0] if record["status"] == "ok" and record["views"] else {}
+        reasons = view.get("reasons") or {}
+        for metric in view.get("scores") or ():
+            key, why = (record["task"], metric), str(reasons.get(metric, ""))
+            if ERROR_OF_METRIC.match(why):
+                errors.setdefault(key, why.partition(": ")[2])
+            else:
+                scored.add(key)
+    return {key: why for key, why in errors.items() if key not in scored}
 
 
 def suite(name: str, define: Files = ()) -> Suite:
@@ -507,7 +551,10 @@ def find_models_and_suite(
     found: list[Model] = attempt(lambda: catalog.models(names, variants), [])
     attempt(lambda: catalog.definitions.get("constraints", constraint))
     if not found and not messages:
-        messages.append(f'no model was given and suite "{chosen.name}" defines none; use -m.')
+        messages.append(
+            f'no model was given and suite "{chosen.name}" defines none; give one, such as dummy '
+            f"(-m dummy)."
+        )
     if messages:
         # a mistake in a definition file is found by models and tasks alike
         raise DefinitionError(*dict.fromkeys(messages))

@@ -610,8 +610,8 @@ def _check_folds_used(planned: Sequence[PlannedTask], folds: int) -> Iterator[st
     if names and len(names) == sum(each.data is not None for each in planned):
         yield (
             f"folds={folds} has no effect: {listed} {'has' if len(names) == 1 else 'have'} a "
-            f"split without a number of folds, such as a given test part; remove folds, or give "
-            f"the task split=kfold."
+            f"split without a number of folds, such as a holdout or a given test part; remove "
+            f"folds, or give the task split=kfold (-X t.split=kfold)."
         )
     elif names:
         text = "folds=%d has no effect on %s: their splits have no number of folds."

@@ -248,8 +248,9 @@ def _instance(cls: type) -> Any:
         raise
     except Exception as error:
         raise ContractError(
-            f"{cls.__name__}() without arguments fails ({type(error).__name__}: {error}); "
-            f"pass an instance."
+            f"{cls.__name__}() without arguments fails ({type(error).__name__}: {error}); pass an "
+            f"instance, for -m as a name of the module: encoder = {cls.__name__}(…), "
+            f"-m {cls.__module__}:encoder."
         ) from error
 
 

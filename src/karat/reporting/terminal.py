@@ -664,7 +664,7 @@ def _about(catalog: Catalog, kind: str, name: str) -> tuple[str, str]:
         given = catalog.definitions.get(kind, name)
         about = given.get("title") or given.get("description") or ""
         more = {
-            "models": given.get("extra") and f"pip install karat[{given['extra']}]",
+            "models": given.get("extra") and f'pip install "karat[{given["extra"]}]"',
             "tasks": f"{given.get('kind') or ''} · {', '.join(given.get('metrics') or [])}",
             "suites": f"{len(given.get('tasks') or [])} tasks",
             "datasets": _license(given) if kind == "datasets" else "",

@@ -914,12 +914,18 @@ def status_row(run: Run) -> dict[str, Any]:
     }
 
 
+#: how the reason begins that a model has vectors for none of the items of a task
+NO_VECTOR = ("no vector for any", "no question of")
+
+
 def reason_nothing_ran(run: Run) -> str | None:
     """Return why a run has no job that ran, or None if it has one."""
     records = run.records()
     if any(record["status"] != DECLINED for record in records):
         return None
-    reason = next((str(record["info"]) for record in records), "there was nothing to run")
+    reasons = [str(record["info"]) for record in records] or ["there was nothing to run"]
+    # that no item has a vector says more than what the model does not take
+    reason = next((why for why in reasons if why.startswith(NO_VECTOR)), reasons[0])
     return reason.partition(" Tried:")[0]
 
 

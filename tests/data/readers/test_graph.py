@@ -183,7 +183,7 @@ def test_texts_of_another_encoding_and_missing_texts(tmp_path):
     with pytest.raises(DataError, match='row 1.*"doc2"'):
         read_document_texts(path, SPEC)
     path.write_bytes("a\nb\n£3\n".encode("latin-1"))
-    with pytest.raises(DataError, match='"encoding"'):
+    with pytest.raises(DataError, match='"encoding: cp1252"'):
         read_document_texts(path, SPEC)
     spec = replace(SPEC, options={**SPEC.options, "encoding": "latin-1"})
     assert read_document_texts(path, spec).items.tolist() == ["a", "b", "£3"]

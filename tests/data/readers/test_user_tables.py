@@ -278,3 +278,51 @@ def test_defined_sources_and_data_frames_are_read_as_they_are(tmp_path):
     assert data.items["weight"].iloc[0] == "40 kg"
     with pytest.raises(DefinitionError, match='"keep"'):
         read_table(path, DataSpec("t", target="y", options={"keep": ["age"]}))
+
+
+# -- what was silent --------------------------------------------------------------------------
+
+
+def test_a_cell_that_is_no_number_in_any_way_is_named(tmp_path):
+    cells = [f"0.{i}" for i in range(40)]
+    cells[7] = "1.5.2"
+    data, notes = read(tmp_path, table({"x": cells, "y": with_labels(40)}))
+    assert notes == ['t: "x" stays text: "1.5.2" among numbers (--missing 1.5.2 reads numbers)']
+    data, notes = read(tmp_path, table({"x": cells, "y": with_labels(40)}), missing=["1.5.2"])
+    assert data.items["x"].isna().sum() == 1 and data.items["x"].dtype.kind == "f" and not notes
+    versions = ["1.2.3" if i % 2 else "1.4" for i in range(40)]
+    assert read(tmp_path, table({"v": versions, "y": with_labels(40)}))[1] == []
+
+
+def test_a_target_of_few_amounts_is_classes_with_a_note(tmp_path):
+    text = table({"x": list("abcd") * 10, "y": ["$1", "$2"] * 20})
+    data, notes = read(tmp_path, text)
+    assert data.classes == ("$1", "$2")
+    assert notes == ['t: "y" is taken as 2 classes, such as "$1" (--kind regression reads numbers)']
+    assert read(tmp_path, text, kind="classification")[1] == []
+    assert read(tmp_path, text, kind="regression")[0].target.tolist()[:2] == [1, 2]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_by_its_mark(tmp_path, encoding):
+    text = table({"größe": ["00123", "7"] * 20, "y": with_labels(40)}, "\t")
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    (tmp_path / "t.csv").write_bytes((mark + text).encode(encoding))
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        data = Dataset.from_csv(tmp_path / "t.csv", "y")
+    assert data.items["größe"].tolist()[:2] == ["00123", "7"]
+
+
+def test_rows_without_a_target_are_dropped_on_request(tmp_path):
+    text = table({"x": ["1.5"] * 40, "y": ["", *with_labels(39)]})
+    with pytest.raises(DataError, match="--unanswered drop"):
+        read(tmp_path, text)
+    assert len(read(tmp_path, text, unanswered="drop")[0]) == 39
+
+
+def test_a_warning_names_the_line_of_the_caller(tmp_path):
+    (tmp_path / "t.csv").write_text(table({"x": ["65 kg"] * 40, "y": with_labels(40)}))
+    with pytest.warns(UserWarning, match="65 kg") as caught:
+        Dataset.from_csv(tmp_path / "t.csv", "y")
+    assert {each.filename for each in caught} == {__file__}

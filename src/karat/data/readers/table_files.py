@@ -6,6 +6,7 @@ The readers "table" and "tabred" (folders of arrays), and scikit-learn's own tab
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import json
@@ -31,7 +32,7 @@ from karat.core.files import check_array, check_content, check_parquet, read_fea
 from karat.core.numbers import parse_number
 from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
-from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
+from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean, warn_caller
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -40,6 +41,10 @@ PIECE = 1 << 20
 SUFFIXES = (
     *(*SEPARATORS, ".parquet", ".pq", ".feather", ".arff", ".dat", ".json", ".jsonl", ".ndjson"),
 )
+#: files of spreadsheet programs, which are not read
+SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
+#: characters of a suffix from which it may be a misspelled one: .py is not .pq
+SHORTEST = 3
 _CSV_OPTIONS = ("separator", "encoding", "names", "header", "quoting", "rows_from", "decimal")
 OPTIONS = (
     *(*_CSV_OPTIONS, "missing", "thousands", "strip", "texts", "dates", "labels"),
@@ -83,10 +88,16 @@ def read_cells(path: Path, spec: DataSpec) -> pd.DataFrame:
         frame = _read_json(read_encoded(path, spec), path, lines=suffix != ".json")
     else:
         raise DataError(
-            f'{path}: unknown suffix "{suffix}".{did_you_mean(suffix, SUFFIXES)} Supported: '
+            f'{path}: unknown suffix "{suffix}".{_suffix_hint(suffix)} Supported: '
             f'{", ".join(SUFFIXES)} (and .gz, .bz2, .xz); or set the option "separator".'
         )
     return frame
+
+
+def _suffix_hint(suffix: str) -> str:
+    if suffix in SPREADSHEETS:
+        return " Save the sheet as CSV."
+    return did_you_mean(suffix, SUFFIXES) if len(suffix) > SHORTEST else ""
 
 
 def check_integers(frame: pd.DataFrame, path: Path) -> None:
@@ -196,11 +207,14 @@ def read_encoded(path: Path, spec: DataSpec) -> str:
 
 def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
     """Return the text of a file, or raise an error if it is empty, binary or wrongly encoded."""
-    encoding = spec.options.get("encoding")
+    encoding = spec.options.get("encoding") or _marked_encoding(content)
     if not content.strip():
         raise DataError(f"{path} is empty.")
     if b"\0" in content[:8192] and not encoding:
-        raise DataError(f'{path} is not a text file (if it is UTF-16: "encoding: utf-16").')
+        raise DataError(
+            f'{path} is not a text file (if it is UTF-16: --encoding utf-16, or "encoding: utf-16" '
+            f"among the options)."
+        )
     try:
         return content.decode(encoding or "utf-8-sig")
     except LookupError:
@@ -209,8 +223,14 @@ def _decoded(content: bytes, path: Path, spec: DataSpec) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
             f"{path}, line {line}: byte 0x{content[error.start]:02x} is not "
-            f'{encoding or "UTF-8"}; set the option "encoding", for example latin-1.'
+            f"{encoding or 'UTF-8'}; set the encoding of the file, for example --encoding cp1252 "
+            f'("encoding: cp1252" among the options).'
         ) from error
+
+
+def _marked_encoding(content: bytes) -> str:
+    """Return UTF-16 if a file begins with the mark of it, as text of spreadsheets does."""
+    return "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
 
 
 # -- CSV ------------------------------------------------------------------------------------
@@ -230,6 +250,8 @@ class Delimited:
         """Return a file with its separator, or raise a DataError if it cannot be a table."""
         content = read_bytes(path)
         text = _decoded(content, path, spec)
+        if "encoding" not in spec.options and _marked_encoding(content):
+            content = text.encode()
         arguments = _csv_arguments(spec, suffix_of(path))
         if spec.infer and "separator" not in spec.options:
             arguments["sep"] = _infer_separator(text, arguments)
@@ -337,7 +359,7 @@ def _refuse_duplicates(content: bytes, arguments: Mapping[str, Any], path: Path)
     first = pd.read_csv(BytesIO(content), **given).iloc[0]
     duplicates = first[first.duplicated() & (first != "")]
     if len(duplicates):
-        raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}".')
+        raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}"; rename one in the file.')
 
 
 def _infer_target(answers: pd.Series, spec: DataSpec, path: Path, decimal: bool) -> pd.Series:
@@ -369,7 +391,7 @@ HEAD = 100_000
 
 
 def _say_inferred(where: Path | str, what: str) -> None:
-    warnings.warn(f"{where}: read {what}.", stacklevel=4)
+    warn_caller(f"{where}: read {what}.")
 
 
 def _infers_numbers(spec: DataSpec) -> bool:
@@ -471,6 +493,8 @@ def _readable_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: its rows have more cells than its header.") from error
     except (pd.errors.ParserError, csv.Error) as error:
         reason = re.sub("^Error tokenizing data. C error: ", "", str(error)).strip()
+        if "EOF inside string" in reason:
+            reason = "a quotation mark is opened and never closed"
         line = re.search(r" in line (\d+)", reason)
         where = f"{path}, line {line[1]}" if line else str(path)
         raise DataError(f"{where}: {reason.replace(line[0], '') if line else reason}.") from error

@@ -7,7 +7,6 @@ One file has one way of writing numbers. Only tables with a ``path`` are read li
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from karat.data.readers.table_files import (
     join_parts,
     read_cells,
 )
-from karat.errors import DataError
+from karat.errors import DataError, warn_caller
 
 #: options of a user's table beyond those of every table
 USER_OPTIONS = ("numbers", "keep")
@@ -303,7 +302,7 @@ def infer_columns(
     ids = list(_row_ids(frame, spec, inference))
     sentence = inference.sentence()
     for line in ([f"read with {sentence}."] if sentence else []) + [*inference.notes.values()]:
-        warnings.warn(f"{spec.name}: {line}", stacklevel=3)
+        warn_caller(f"{spec.name}: {line}")
     about = {"reading": sentence} if sentence else {}
     spec = replace(spec, drop=(*spec.drop, *ids), about={**spec.about, **about})
     return (frame.assign(**columns) if columns else frame), spec
@@ -448,6 +447,12 @@ class _Inference:
                 self.notes[name] = _read_as(name, found, form or NumberFormat())
         elif spec.kind != "regression":
             self._infer_labels(name, cells)
+            if found is not None and found.unit and not found.problem:
+                self.notes.setdefault(
+                    name,
+                    f'"{name}" is taken as {len(cells)} classes, such as "{found.example()}" '
+                    f"(--kind regression reads numbers)",
+                )
 
     def _is_number_target(self, found: WrittenNumbers) -> bool:
         if self.spec.kind == "regression":
@@ -521,7 +526,7 @@ def _refuse_lists(spec: DataSpec, name: str, counts: pd.Series) -> None:
                 f'{spec.name}: the target "{name}" has lists of labels, such as "{lists[0]}", in '
                 f"{rows:,} rows. Multi-label targets are not supported: make one column per label "
                 f"(pandas: str.get_dummies({mark!r})) and evaluate one at a time, or set "
-                f'"texts: [{name}]" to take each list as a class.',
+                f'"texts: [{name}]" (--texts {_word(name)}) to take each list as a class.',
                 value=name,
             )
 

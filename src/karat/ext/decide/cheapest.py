@@ -86,7 +86,7 @@ class Cost:
 
 COSTS = {
     "price": Cost("what the endpoint charged for the compared tasks", "cheaper", math.fsum),
-    "seconds": Cost("time to encode and predict one question, mean over tasks", "faster", np.mean),
+    "seconds": Cost("time to encode and predict one item, mean over tasks", "faster", np.mean),
     "bytes": Cost("size of a vector, the largest over tasks", "smaller", max),
     "dimensions": Cost("dimensions of a vector, the largest over tasks", "smaller", max),
 }
@@ -94,7 +94,7 @@ GIVEN = Cost("as given", "cheaper", max)
 
 
 def _job_seconds(job: Mapping[str, Any]) -> float | None:
-    """Return the time to encode and predict one question; vectors are computed once per dataset."""
+    """Return the time to encode and predict one item; vectors are computed once per dataset."""
     if not job["questions"] or job["predict_seconds"] is None:
         return None
     found = job["predict_seconds"] / job["questions"] / max(len(job["views"] or ()), 1)
@@ -405,7 +405,7 @@ def cheapest(
     runs
         A table of scores, runs, run folders or folders of runs.
     cost
-        ``"price"``, ``"seconds"`` (to encode and predict one question), ``"bytes"`` (of a stored
+        ``"price"``, ``"seconds"`` (to encode and predict one item), ``"bytes"`` (of a stored
         vector) or ``"dimensions"``, as recorded by the runs; or a mapping of models to their costs.
     margin
         The largest loss that is acceptable, on the scale of the metric; for metrics that start at

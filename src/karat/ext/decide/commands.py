@@ -172,7 +172,7 @@ def _replay(targets: tuple[str, ...], shape: str | None, given: dict[str, Any]) 
 @run_folders
 @option(
     "--cost",
-    "What a model costs: price (of endpoints), seconds (to encode and predict one question), bytes "
+    "What a model costs: price (of endpoints), seconds (to encode and predict one item), bytes "
     "(of a stored vector) or dimensions.",
     type=click.Choice(["price", "seconds", "bytes", "dimensions"]),
     required=True,
