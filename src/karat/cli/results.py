@@ -350,7 +350,7 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), every-eval-ever, geval, model-card (of the Hugging Face hub), mteb (a JSON file "
+    "writes it), amlb-report (the tables of its reports), every-eval-ever, geval, model-card (of the Hugging Face hub), mteb (a JSON file "
     "per task), taco, or ulysses (data frame, aggregates and summary).",
     dest="system",
     required=True,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from karat.compat.amlb.report_tables import report_tables
 from karat.core.files import file_locks, write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, KaratWarning
@@ -80,6 +81,12 @@ def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield ``results.csv`` with the current columns; lower-is-better results are negated."""
     yield "results.csv", _table(runs, NEW, _present).drop(columns=HIGHER)
+
+
+def amlb_report_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+    """Yield the tables of its reports: summaries, normalized scores and leaderboards."""
+    jobs = _table(runs, NEW, _present)
+    yield from report_tables(jobs.rename(columns={"result": "score"}))
 
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:
