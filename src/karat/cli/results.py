@@ -48,8 +48,8 @@ from karat.errors import DataError, DefinitionError, KaratError
 )
 @option(
     "--normalize SCALE",
-    "Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
-    "(0 is that model).",
+    "Add scores scaled to 0-1: range (0 is the worst model of each task), baseline:MODEL "
+    "(0 is that model) or baseline:ZERO,ONE (0 and 1 are these models).",
     dest="normalize",
 )
 @option("--sort COLUMN", "Sort by this column, best first.")
@@ -350,8 +350,9 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), amlb-report (the tables of its reports), every-eval-ever, geval, model-card (of the Hugging Face hub), mteb (a JSON file "
-    "per task), taco, or ulysses (data frame, aggregates and summary).",
+    "writes it), amlb-report (the tables of its reports), every-eval-ever, geval, model-card (of "
+    "the Hugging Face hub), mteb (a JSON file per task), taco, or ulysses (data frame, aggregates "
+    "and summary).",
     dest="system",
     required=True,
 )

@@ -312,8 +312,8 @@ def test_an_openml_task_is_named_by_its_address(ours, tmp_path):
     assert set(pd.read_csv(back)["id"]) == {"openml.org/t/59", "l"}
 
 
-def test_results_csv_of_karat_is_imported_with_its_views(ours, tmp_path):
-    path = ours[0].folder / "scores" / "results.csv"
+def test_jobs_csv_of_karat_is_imported_with_its_views(ours, tmp_path):
+    path = ours[0].folder / "scores" / "jobs.csv"
     (run,) = karat.import_results(path, tmp_path / "out").runs
     one, other = ours[0].scores(), run.scores()
     keys = ["task", "fold", "corruption", "severity", "metric"]
