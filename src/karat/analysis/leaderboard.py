@@ -26,8 +26,8 @@ from karat.analysis.score_matrix import (
     fill_means,
     find_baseline,
     normalize,
-    references_of,
     over_tasks,
+    references_of,
     win_shares,
 )
 from karat.analysis.these_tasks import MARGIN, TheseTasks, these_tasks

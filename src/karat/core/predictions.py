@@ -230,7 +230,7 @@ class Predictions:
     # -- the file ---------------------------------------------------------------------------
 
     def to_csv(self) -> str:
-        """Return the text of ``predictions.csv``: classes in alphabetical order, predictions, truth.
+        """Return the text of ``predictions.csv``: classes by the alphabet, predictions, truth.
 
         Readers of the AutoML Benchmark take the columns in this order, whatever the case of their
         names. The further columns are in ``rows_csv``.

@@ -291,7 +291,7 @@ def test_inference_is_timed_and_exported(call):
     assert call(*arguments, f"-X{key}.enabled=True", f"-X{key}.batch_sizes=[1, 10]")[0] == 0
     (run,) = open_runs(["out"])
     kept = run.results()
-    assert list(kept.columns[-2:]) == ["inference_10_seconds", "inference_1_seconds"]
+    assert list(kept.columns[-2:]) == ["inference_1_seconds", "inference_10_seconds"]
     (file,) = export_results("out", "amlb-new", "export")
     row = pd.read_csv(file).iloc[0]
     assert list(row.index[-2:]) == ["infer_batch_size_df_1", "infer_batch_size_df_10"]

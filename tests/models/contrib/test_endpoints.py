@@ -451,7 +451,7 @@ def test_tokens_and_price_are_on_every_row_and_in_the_leaderboard(tmp_path, work
         assert record["price"] == pytest.approx(server.tokens * 1e-5)
         assert record["requests"] == 6 and record["request_seconds_p95"] > 0
     assert run.records()[0]["texts_per_second"] > 0
-    table = pd.read_csv(run.folder / "scores" / "results.csv")
+    table = pd.read_csv(run.folder / "scores" / "jobs.csv")
     assert table["tokens"].tolist() == [server.tokens] * 2
     board = karat.leaderboard([run])
     assert board.loc["paid", "tokens"] == server.tokens
@@ -463,7 +463,7 @@ def test_other_models_have_no_columns_of_endpoints(tmp_path):
     run = karat.evaluate({"n": lambda texts: [[len(t), 1] for t in texts]}, [text_task()],
                          output=tmp_path)[0]  # fmt: skip
     assert not {"tokens", "price"} & {*karat.leaderboard([run]), *run.records()[0]}
-    assert "tokens" not in (run.folder / "scores" / "results.csv").read_text()
+    assert "tokens" not in (run.folder / "scores" / "jobs.csv").read_text()
 
 
 def test_corrupted_texts_are_counted_and_cached(tmp_path):
