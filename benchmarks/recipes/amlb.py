@@ -1,7 +1,7 @@
-"""The AutoML Benchmark's command: one job, ten jobs, and ten of a framework with an environment.
+"""The AutoML Benchmark's command: one job, and ten jobs.
 
 The AutoML Benchmark is not on PyPI. ``--source amlb=FOLDER`` is a checkout of its repository, the
-folder that contains ``runbenchmark.py``; it installs its random forest there, which is not counted.
+folder that contains ``runbenchmark.py``; what it installs there is not counted.
 Both sides get the same user folder, with a table in files for training and testing per fold.
 """
 
@@ -82,11 +82,9 @@ def prepare(folder: Path) -> list[Case]:
     """Write the user folder, and return the cases."""
     user = (folder / "user").resolve()
     write_inputs(user)
-    forest = ["-Xf.n_estimators=10"]
     cases = [
         ("one constant job", ["constantpredictor", "one", "1h4c"], 1, 1.0),
         ("ten constant jobs", ["constantpredictor", "ten", "1h4c"], FOLDS, 1.0),
-        ("ten jobs with an environment", ["RandomForest", "ten", "1h4c", *forest], FOLDS, 3.0),
     ]
     return [
         Case(

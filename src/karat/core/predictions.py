@@ -270,11 +270,7 @@ class Predictions:
 
         ``rows`` is the text of ``rows.csv``.
         """
-        if precision not in PRECISIONS:
-            raise DataError(
-                f"the precision of predictions must be one of {', '.join(PRECISIONS)}, "
-                f"got {precision!r}."
-            )
+        _check_precision(precision)
         header, columns = _columns(text)
         # a class may be named "predictions" or "truth", so use the last such pair
         pairs = [pair == ("predictions", "truth") for pair in itertools.pairwise(header)]
@@ -304,6 +300,14 @@ class Predictions:
             classes=tuple(labels) if chances else tuple(classes),
             probabilities=given,
             **{name: extras.get(name) for name in EXTRAS},
+        )
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise DataError(
+            f"the precision of predictions must be one of {', '.join(PRECISIONS)}, "
+            f"got {precision!r}."
         )
 
 

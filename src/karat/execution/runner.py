@@ -972,6 +972,16 @@ def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
         return {}
 
 
+def _address(planned: PlannedTask) -> str:
+    """Return the address of an OpenML task, else the name of the data, if they are known."""
+    task, data = planned.task, planned.data
+    if data is not None:
+        number = data.about.get("openml_task")
+    else:
+        number = task.split.get("task_id") if isinstance(task.split, Mapping) else None
+    return f"openml.org/t/{number}" if number else data.name if data is not None else ""
+
+
 def task_entry(planned: PlannedTask) -> dict[str, Any]:
     """Return the definition of a task and the facts about its data, as stored in run.json."""
     task, data = planned.task, planned.data
@@ -995,12 +1005,9 @@ def task_entry(planned: PlannedTask) -> dict[str, Any]:
     }
     if task.keep_predictions != "all":
         facts["keep_predictions"] = task.keep_predictions
-    if data is None:
-        number = task.split.get("task_id") if isinstance(task.split, Mapping) else None
-        facts["id"] = f"openml.org/t/{number}" if number else ""
-    else:
-        number = data.about.get("openml_task")
-        facts |= {"dataset": data.name, "id": f"openml.org/t/{number}" if number else data.name}
+    facts["id"] = _address(planned)
+    if data is not None:
+        facts["dataset"] = data.name
         facts |= {"fingerprint": data.fingerprint, "modality": data.modality}
         facts |= {"roles": list(data.roles)} if data.roles else {}
         facts |= {"about": json_value(data.about), "items": len(data.items), "questions": len(data)}

@@ -485,8 +485,11 @@ class _Task:
         elif not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < 1:
             self.made.wrong(node, (*self.path, given[0]), "an OpenML id")
         elif given[0] == "openml_task_id":
-            self._load(node, "karat.compat.amlb.task_data:task_table", task_id=node)
-            self.entry["split"] = {"use": "karat.compat.amlb.task_data:task_folds", "task_id": node}
+            self._load(node, "karat.compat.amlb.openml_tasks:openml_or_local_table", task_id=node)
+            self.entry["split"] = {
+                "use": "karat.compat.amlb.openml_tasks:openml_or_local_folds",
+                "task_id": node,
+            }
         else:
             self._load(node, "karat.data.openml:openml_table", data_id=node)
             self.entry["split"] = {"use": "kfold", "folds": self._folds()}
