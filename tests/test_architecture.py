@@ -129,11 +129,11 @@ def _is_for_types(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-@functools.cache
-#: modules of this folder have the names and signatures of another system, whose programs import them
+#: the folder of modules with the names of another system, whose programs import them
 GUESTS = "guest"
 
 
+@functools.cache
 def modules() -> list[Module]:
     """Return all modules, parsed once by the process that runs these tests."""
     paths = sorted(ROOT.rglob("*.py"))

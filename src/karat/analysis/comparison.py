@@ -504,9 +504,7 @@ class Comparison:
         return result_html(self.sentence, self._task_table(), lines)
 
     def _task_table(self) -> pd.DataFrame:
-        return openml_or_local_table(self).rename(
-            columns={"first": self.first, "second": self.second}
-        )
+        return task_table(self).rename(columns={"first": self.first, "second": self.second})
 
 
 def compare(
@@ -937,7 +935,7 @@ def _counts(found: Comparison) -> str:
     return ", ".join(counts + ([f"{o.untested} not tested"] if o.untested else []))
 
 
-def openml_or_local_table(found: Comparison) -> pd.DataFrame:
+def task_table(found: Comparison) -> pd.DataFrame:
     """Return the tasks of a comparison as text; those without any score are left to the notes."""
     rows = found.tasks[found.tasks[["first", "second"]].notna().any(axis=1)]
     undecided = np.where(rows["p"].notna(), UNDECIDED, "not tested: " + rows["why"])

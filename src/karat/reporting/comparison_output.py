@@ -16,7 +16,7 @@ from rich.text import Text
 
 from karat.analysis.all_pairs import AllPairs
 from karat.analysis.cheapest import Cheapest, cheapest_rows
-from karat.analysis.comparison import Comparison, overall_lines, openml_or_local_table
+from karat.analysis.comparison import Comparison, overall_lines, task_table
 from karat.analysis.history import History
 from karat.analysis.items import ItemComparison
 from karat.analysis.slices import SliceComparison
@@ -116,7 +116,7 @@ def _show(
 
 def comparison_table(found: Comparison) -> Table:
     """Return one row per task: values, difference, p, and the better model."""
-    rows = openml_or_local_table(found)
+    rows = task_table(found)
     values = [
         Column(name, [Cell(*cell, cell[0] == "–") for cell in zip(texts, best, strict=True)])
         for name, texts, best in (

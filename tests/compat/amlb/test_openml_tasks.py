@@ -21,4 +21,4 @@ def test_a_local_table_of_the_name_takes_the_place_with_a_note(tmp_path, monkeyp
         data = openml_or_local_table("kc2", 3913)
     assert len(data) == 20 and data.classes == ("a", "b")
     folds = list(openml_or_local_folds(data, np.random.default_rng(0), 3913, folds=2))
-    assert [len(fold[1]) for fold in folds] == [10, 10]
+    assert [len(fold.test) for fold in folds] == [10, 10]
