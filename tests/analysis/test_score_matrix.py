@@ -157,6 +157,7 @@ def test_unfinished_runs_are_compared_on_common_folds():
         ("missing", "baseline:", "a, b, c"),
         ("normalize", "rnge", '"range"?'),
         ("normalize", "baseline:x", '"x"'),
+        ("normalize", "baseline:a,x", '"x"'),
         ("by", "tasks", '"task"?'),
     ],
 )
@@ -193,8 +194,8 @@ def compared(*tasks, takes=None):
     return RankedScores(models, [f"t{i}" for i in range(len(values))], values, takes.astype(bool))
 
 
-def column(task, baseline=None, takes=None):
-    return normalize(compared(task, takes=takes), baseline).ravel().tolist()
+def column(task, baseline=None, one=None, takes=None):
+    return normalize(compared(task, takes=takes), baseline, one).ravel().tolist()
 
 
 @pytest.mark.parametrize(
@@ -227,6 +228,14 @@ def column(task, baseline=None, takes=None):
         # the baseline has no score
         ([[0.9], [NAN], [0.5]], {"baseline": 1}, [NAN] * 3),
         ([[0.9], [NAN], [0.5]], {"baseline": 1, "takes": [[1], [0], [1]]}, [NAN] * 3),
+        # two references: the mean of the folds, not clipped
+        ([[0, 0], [1, 2], [3, 1], [-2, 0]], {"baseline": 0, "one": 1}, [0, 1, 1.75, -1]),
+        # without one of them, or where they are equal, a fold does not count
+        ([[0, 0], [1, NAN], [3, 9]], {"baseline": 0, "one": 1}, [0, 1, 3]),
+        ([[0, 0], [1, 0], [3, 9]], {"baseline": 0, "one": 1}, [0, 1, 3]),
+        ([[0], [0], [3]], {"baseline": 0, "one": 1}, [NAN] * 3),
+        # a failed fold is the worst of that fold
+        ([[0, 0], [1, 2], [3, NAN]], {"baseline": 0, "one": 1}, [0, 1, 1.5]),
     ],
 )
 def test_normalized_scores(task, options, expected):

@@ -86,6 +86,17 @@ def test_classes_come_first_then_predictions_and_truth_and_extras_are_apart():
     assert same(Predictions.from_csv(old, answers="items", truths="items"), made)
 
 
+def test_columns_of_classes_are_in_alphabetical_order_whatever_their_case():
+    """Else readers of the AutoML Benchmark give the probabilities to other classes."""
+    made = classified(["B", "a"], ["B", "c"], ("B", "a", "c"), [[0.5, 0.25, 0.25], [0, 1, 0]])
+    text = made.to_csv()
+    assert text == "a,B,c,predictions,truth\n0.25,0.5,0.25,B,B\n1.0,0.0,0.0,a,c\n"
+    assert same(again(made), made)
+    earlier = "B,a,c,predictions,truth\n0.5,0.25,0.25,B,B\n0.0,1.0,0.0,a,c\n"
+    facts = {"answers": "classes", "truths": "classes", "classes": made.classes}
+    assert same(Predictions.from_csv(earlier, **facts), made)
+
+
 def test_further_columns_of_another_number_of_rows_are_refused():
     made = Predictions([1.0, 2.0], [1.0, 3.0], key=["a", "b"])
     assert set(made.files()) == {"predictions.csv", "rows.csv"}

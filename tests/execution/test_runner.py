@@ -353,7 +353,7 @@ def test_unusable_data_of_all_tasks_are_an_error(with_lost, tmp_path):
 
 def test_a_declined_task_has_rows_and_is_not_a_failure(words, two_classes, tmp_path):
     (run,) = karat.evaluate(OneHotTable(), [words(), two_classes()], output=tmp_path)
-    table = pd.read_csv(run.folder / "scores" / "results.csv", keep_default_na=False)
+    table = pd.read_csv(run.folder / "scores" / "jobs.csv", keep_default_na=False)
     first = table[["task", "status", "fold", "result"]].iloc[0].tolist()
     assert first == ["words", "declined", 0, ""]
     assert "tables, not texts" in table["info"][0]
@@ -514,8 +514,8 @@ def test_no_name_leaves_the_run_folder(two_classes, tmp_path, name):
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["results"]
     assert run.results()["task"].unique().tolist() == [name]
     assert run.model == name
-    # run.json, 2 records, 2 × 2 × 2 predictions, a sample, an item table, 3 tables
-    assert sum(p.is_file() for p in run.folder.rglob("*")) == 16
+    # run.json, 2 records, 2 × 2 × 3 of predictions, a sample, an item table, 4 tables
+    assert sum(p.is_file() for p in run.folder.rglob("*")) == 21
     assert karat.leaderboard([run]).attrs["tasks"] == [name]
 
 

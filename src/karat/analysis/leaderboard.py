@@ -27,6 +27,7 @@ from karat.analysis.score_matrix import (
     find_baseline,
     normalize,
     over_tasks,
+    references_of,
     win_shares,
 )
 from karat.analysis.these_tasks import MARGIN, TheseTasks, these_tasks
@@ -151,7 +152,8 @@ class RequestedColumns:
 
     ``normalize`` is the reference of normalized scores, ``anchor`` the model whose Elo is 1500,
     ``cost`` the cost column of the Pareto front. ``baseline`` (the 0 of normalized scores; default:
-    the worst model of each task) and ``anchor_index`` are the indices of these models.
+    the worst model of each task), ``one`` (their 1; default: the best) and ``anchor_index`` are the
+    indices of these models.
     """
 
     names: tuple[str, ...] | None = None
@@ -160,6 +162,7 @@ class RequestedColumns:
     anchor: str | None = None
     cost: str = "seconds"
     baseline: int | None = None
+    one: int | None = None
     anchor_index: int | None = None
 
     @classmethod
@@ -187,7 +190,8 @@ class RequestedColumns:
 
     def check(self, models: list[str]) -> None:
         """Raise ``DefinitionError`` if it names an unknown model."""
-        find_baseline("normalize", self.normalize or "", models)
+        for name in references_of(self.normalize or "", models):
+            find_baseline("normalize", f"{BASELINE}{name}", models)
         find_baseline("elo", f"{BASELINE}{self.anchor}" if self.anchor else "", models)
 
     def look_up(self, models: list[str]) -> RequestedColumns:
@@ -196,12 +200,13 @@ class RequestedColumns:
         Without the baseline among the models, no score is normalized; without the anchor, the mean
         of the models has 1500 points.
         """
-        named = (self.normalize or "").removeprefix(BASELINE)
-        zero = None
-        if named != self.normalize and self.normalize is not None:
-            zero = models.index(named) if named in models else NO_MODEL
+        named = references_of(self.normalize or "", models)
+        places = [models.index(name) if name in models else NO_MODEL for name in named]
+        if NO_MODEL in places:
+            places = [NO_MODEL]
+        zero, one = [*places, None, None][:2]
         anchor = models.index(self.anchor) if self.anchor in models else None
-        return replace(self, baseline=zero, anchor_index=anchor)
+        return replace(self, baseline=zero, one=one, anchor_index=anchor)
 
     def wants(self, name: str) -> bool:
         """Return whether a column must be computed."""
@@ -564,7 +569,7 @@ def by_task(
         "score_high": high.ravel(),
     }
     if asked.normalize is not None:
-        columns["normalized"] = normalize(compared, asked.baseline).T.ravel()
+        columns["normalized"] = normalize(compared, asked.baseline, asked.one).T.ravel()
     columns["folds"] = np.concatenate(counts)
     columns |= {"filled": filled.T.ravel()} if filled.any() else {}
     columns |= _pooled_columns(cells)
@@ -628,7 +633,7 @@ def _summary(compared: RankedScores, asked: RequestedColumns, tests: TaskTests) 
     if few or asked.wants("difference"):
         _add_differences(frame, compared, tests, letters=few)
     if asked.normalize is not None:
-        frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline))
+        frame["score"], frame["median"] = over_tasks(normalize(compared, asked.baseline, asked.one))
     if asked.wants("wins"):
         frame["wins"] = over_tasks(win_shares(ranks.each))[0]
     if asked.wants("borda"):
@@ -839,7 +844,8 @@ def leaderboard(
         then the one that was ranked, and marked.
     normalize
         ``"range"`` adds ``score``, ``median`` and ``wins``, with each task's scores from 0 (the
-        worst model) to 1 (the best); ``"baseline:MODEL"`` puts that model at 0.
+        worst model) to 1 (the best); ``"baseline:MODEL"`` puts that model at 0, and
+        ``"baseline:ZERO,ONE"`` two models at 0 and 1, fold by fold.
     sort
         Column to sort by, best first. Default: rank.
     columns

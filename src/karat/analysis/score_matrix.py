@@ -174,6 +174,23 @@ def find_baseline(option: str, given: str, models: Sequence[str]) -> int | None:
     return list(models).index(name)
 
 
+def references_of(given: str, models: Sequence[str]) -> list[str]:
+    """Return the models of ``"baseline:ZERO"`` or ``"baseline:ZERO,ONE"``, none without the prefix.
+
+    >>> references_of("baseline:dummy,tuned", ["dummy", "tuned"])
+    ['dummy', 'tuned']
+    >>> references_of("baseline:a,b", ["a,b"])  # a name may have a comma
+    ['a,b']
+    """
+    if not given.startswith(BASELINE):
+        return []
+    text = given.removeprefix(BASELINE)
+    places = [place for place, letter in enumerate(text) if letter == ","]
+    pairs = [[text[:place], text[place + 1 :]] for place in places]
+    known = [pair for pair in pairs if set(pair) <= set(models)]
+    return [text] if text in models or not pairs else (known or pairs)[0]
+
+
 def check_rule(option: str, given: Any, rules: Sequence[str]) -> str:
     """Return the name of a rule, or raise ``DefinitionError``."""
     if isinstance(given, str) and (given in rules or given.startswith(BASELINE)):
@@ -262,11 +279,14 @@ REFERENCES = ("range",)
 EQUAL = 1e-12
 
 
-def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray:
+def normalize(
+    compared: RankedScores, baseline: int | None = None, one: int | None = None
+) -> np.ndarray:
     """Return models × tasks: 1 is the best model of a task, 0 the worst, or the baseline.
 
     Scores below a baseline are clipped at -1, which is as far below as the best is above. NaN on a
-    task on which all are equal, the baseline has no score, or there is one model only.
+    task on which all are equal, the baseline has no score, or there is one model only. With ``one``
+    this model has 1, nothing is clipped, and a score is the mean of those of the folds.
 
     >>> two = [np.array([[0.5], [0.7], [0.9]])]
     >>> ranked = RankedScores(["a", "b", "c"], ["t"], two, np.ones((3, 1), bool))
@@ -274,6 +294,8 @@ def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray
     [0.0, 0.5, 1.0]
     >>> normalize(ranked, baseline=1).round(3).ravel().tolist()
     [-1.0, 0.0, 1.0]
+    >>> normalize(ranked, baseline=0, one=1).round(3).ravel().tolist()
+    [0.0, 1.0, 2.0]
     """
     result = np.full(compared.takes.shape, np.nan)
     for t, values in enumerate(compared.values):
@@ -284,6 +306,8 @@ def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray
             continue
         if baseline is None:
             result[taking, t] = _by_range(_means(table), failed)
+        elif one is not None:
+            result[taking, t] = _between(table, values[[baseline, one]])
         elif (taking[~failed] == baseline).any():
             means = _means(table)
             zero, best = means[taking == baseline][0], means.max()
@@ -293,6 +317,22 @@ def normalize(compared: RankedScores, baseline: int | None = None) -> np.ndarray
             else:
                 result[taking, t] = np.clip((means - zero) / (best - zero), -1, 1)
     return result
+
+
+def _between(table: np.ndarray, references: np.ndarray) -> np.ndarray:
+    """Return the mean over folds of the shares of the way from one reference to the other.
+
+    A failed fold counts as its worst score, as everywhere. Folds without both references, or in
+    which they are equal, are left out.
+    """
+    known = ~np.isnan(references).any(axis=0) & ~np.isnan(table).all(axis=0)
+    zero, one = references[:, known]
+    table = table[:, known]
+    apart = np.array([not _equal(a, b) for a, b in zip(zero, one, strict=True)], dtype=bool)
+    if not apart.any():
+        return np.full(len(table), np.nan)
+    table = np.where(np.isnan(table), np.nanmin(table, axis=0), table)[:, apart]
+    return np.asarray(((table - zero[apart]) / (one[apart] - zero[apart])).mean(axis=1))
 
 
 def _means(values: np.ndarray) -> np.ndarray:

@@ -46,8 +46,8 @@ from karat.errors import DataError, DefinitionError, DiskFull, KaratError
 )
 @option(
     "--normalize SCALE",
-    "Add scores scaled to 0-1: range (0 is the worst model of each task) or baseline:MODEL "
-    "(0 is that model).",
+    "Add scores scaled to 0-1: range (0 is the worst model of each task), baseline:MODEL "
+    "(0 is that model) or baseline:ZERO,ONE (0 and 1 are these models).",
     dest="normalize",
 )
 @option("--sort COLUMN", "Sort by this column, best first.")

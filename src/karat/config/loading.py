@@ -241,11 +241,12 @@ class Entries:
 
     def _add_content(self, file: SourceFile, content: bytes) -> None:
         root, mistakes = (read_supplied if file.supplied else read_yaml)(content, file)
-        self.mistakes += mistakes
+        foreign = None if root is None else _foreign_format(root)
+        made = None if foreign is None or root is None else foreign.translate(root)
+        self.mistakes += mistakes if made is None or not made.left_out else []
         if root is None:
             self.lost |= bool(mistakes)
-        elif foreign := _foreign_format(root):
-            made = foreign.translate(root)
+        elif made is not None:
             self.mistakes += made.mistakes
             for section, name, node in made.entries:
                 self._add(Entry(section, name, node, foreign=True))

@@ -230,15 +230,19 @@ class Predictions:
     # -- the file ---------------------------------------------------------------------------
 
     def to_csv(self) -> str:
-        """Return the text of ``predictions.csv``: classes in their order, predictions, truth.
+        """Return the text of ``predictions.csv``: classes by the alphabet, predictions, truth.
 
-        The classes are sorted as text. The further columns are in ``rows_csv``.
+        Readers of the AutoML Benchmark take the columns in this order, whatever the case of their
+        names. The further columns are in ``rows_csv``.
         """
         columns: list[list[str]] = []
+        order = alphabetical(self.classes)
         if self.probabilities is not None and self.probabilities.size:
-            columns.append(_number_rows(self.probabilities))
+            in_order = order == sorted(order)
+            shares = self.probabilities if in_order else self.probabilities[:, order]
+            columns.append(_number_rows(shares))
         columns += [_cells(self.predictions), _cells(self.target)]
-        classes = self.classes if self.probabilities is not None else ()
+        classes = [self.classes[i] for i in order] if self.probabilities is not None else []
         return _csv([*map(_quoted, classes), "predictions", "truth"], columns)
 
     def rows_csv(self) -> str:
@@ -266,11 +270,7 @@ class Predictions:
 
         ``rows`` is the text of ``rows.csv``.
         """
-        if precision not in PRECISIONS:
-            raise DataError(
-                f"the precision of predictions must be one of {', '.join(PRECISIONS)}, "
-                f"got {precision!r}."
-            )
+        _check_precision(precision)
         header, columns = _columns(text)
         # a class may be named "predictions" or "truth", so use the last such pair
         pairs = [pair == ("predictions", "truth") for pair in itertools.pairwise(header)]
@@ -280,6 +280,10 @@ class Predictions:
             )
         at = len(pairs) - pairs[::-1].index(True)
         chances = columns[: at - 1]
+        labels = header[: at - 1]
+        if chances and sorted(labels) == sorted(classes):  # as the metadata has them
+            chances = [chances[labels.index(label)] for label in classes]
+            labels = list(classes)
         given = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         names, more = _columns(rows) if rows else ([], [])
@@ -293,10 +297,27 @@ class Predictions:
             target=columns[at],
             answers=answers,
             truths=truths,
-            classes=tuple(header[: at - 1]) if chances else tuple(classes),
+            classes=tuple(labels) if chances else tuple(classes),
             probabilities=given,
             **{name: extras.get(name) for name in EXTRAS},
         )
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise DataError(
+            f"the precision of predictions must be one of {', '.join(PRECISIONS)}, "
+            f"got {precision!r}."
+        )
+
+
+def alphabetical(labels: Sequence[str]) -> list[int]:
+    """Return the places of labels in alphabetical order, small and capital letters alike.
+
+    >>> alphabetical(["B", "a", "b"])
+    [1, 0, 2]
+    """
+    return sorted(range(len(labels)), key=lambda place: (labels[place].lower(), labels[place]))
 
 
 def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:

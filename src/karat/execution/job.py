@@ -69,7 +69,7 @@ from karat.models.table_predictor import DistinctRows, PreparedRows
 from karat.models.vector_files import VectorFile
 from karat.probes.trained import Probe, predict_checked
 from karat.results.run import collect_artifacts
-from karat.results.tables import item_keys
+from karat.results.tables import item_keys, json_value
 
 #: returns changed vectors, such as rounded ones
 Change = Callable[[Vectors], Vectors]
@@ -896,7 +896,7 @@ class _Attempt:
         unknown = ("tag", "command", "git_info", "input_dir")
         return {
             "name": self.task.name,
-            "framework_params": dict(self.model.params),
+            "framework_params": json_value(self.model.params),
             "framework_version": self.model.version,
             "openml_task_id": None if number is None else int(number),
             "test_server": False,

@@ -67,7 +67,7 @@ from karat.models.contrib.endpoint_account import Account, money, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
-from karat.results.tables import ELIMINATED, ItemTable, make_item_table
+from karat.results.tables import ELIMINATED, ItemTable, json_value, make_item_table
 
 #: seconds between two lines about the same encoder, or about the number of finished jobs
 PAUSE = 10.0
@@ -868,7 +868,7 @@ class Session:
             "stamp": self.stamp,
             "seed": self.plan.seed,
             **replicate_fact(model.replicate),
-            "params": _plain(model.params),
+            "params": json_value(model.params),
             "version": model.version,
             "role": model.role,
             **({"base": model.base} if model.base else {}),
@@ -1017,6 +1017,16 @@ def _prompt_facts(model: Model, tasks: Iterable[PlannedTask]) -> dict[str, Any]:
         return {}
 
 
+def _address(planned: PlannedTask) -> str:
+    """Return the address of an OpenML task, else the name of the data, if they are known."""
+    task, data = planned.task, planned.data
+    if data is not None:
+        number = data.about.get("openml_task")
+    else:
+        number = task.split.get("task_id") if isinstance(task.split, Mapping) else None
+    return f"openml.org/t/{number}" if number else data.name if data is not None else ""
+
+
 def task_entry(planned: PlannedTask) -> dict[str, Any]:
     """Return the definition of a task and the facts about its data, as stored in run.json."""
     task, data = planned.task, planned.data
@@ -1030,7 +1040,7 @@ def task_entry(planned: PlannedTask) -> dict[str, Any]:
         "dataset": getattr(task.dataset, "name", ""),
         "id": "",
         "fingerprint": "",
-        "probe": _plain(task.probe),
+        "probe": json_value(task.probe),
         "missing": task.missing,
         "modality": "",
         "duplicate_rows": list(planned.duplicate_rows),
@@ -1040,24 +1050,12 @@ def task_entry(planned: PlannedTask) -> dict[str, Any]:
     }
     if task.keep_predictions != "all":
         facts["keep_predictions"] = task.keep_predictions
+    facts["id"] = _address(planned)
     if data is not None:
-        number = data.about.get("openml_task")
-        facts |= {"dataset": data.name, "id": f"openml.org/t/{number}" if number else data.name}
+        facts["dataset"] = data.name
         facts |= {"fingerprint": data.fingerprint, "modality": data.modality}
         facts |= {"roles": list(data.roles)} if data.roles else {}
-        facts |= {"about": _plain(data.about), "items": len(data.items), "questions": len(data)}
+        facts |= {"about": json_value(data.about), "items": len(data.items), "questions": len(data)}
         if data.items.ndim > 1:
             facts["columns"] = data.items.shape[1]
     return facts
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON types; other objects become their repr."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)

@@ -429,6 +429,10 @@ def _baseline(rule: str) -> str:
 def _scale(reference: str, by: str | None) -> str:
     zero = "the worst"
     if reference.startswith(BASELINE):
+        zero, comma, one = reference.removeprefix(BASELINE).partition(",")
+        if comma:
+            text = f"1 is {short(one)}, 0 is {short(zero)}; means over folds."
+            return f"normalized: {text}" if by == "task" else f"score: mean over tasks; {text}"
         zero = f"{_baseline(reference)} (at least -1)"
     if by == "task":
         return f"normalized: 1 is the best model of the task, 0 is {zero}."

@@ -167,7 +167,7 @@ def _check_columns(path: Path, text: str, facts: Mapping[str, Any]) -> None:
     _, header = next(_rows(text))
     at = _truth(header) or 0
     labels, extras = header[: at - 1], header[at + 1 :]
-    if labels and labels != facts["classes"]:
+    if labels and sorted(labels) != sorted(facts["classes"]):
         raise DataError(
             f"{path}, line 1: the columns before predictions are {_listed(labels)}, but the "
             f"classes in metadata.json are {_listed(facts['classes'])}."

@@ -142,6 +142,8 @@ def amlb_columns(about: Mapping[str, Any], every: Mapping[str, list[Any]]) -> di
     columns = {name: [every[name][place] for place in jobs.values()] for name in names}
     states = [every["status"][place] for place in jobs.values()]
     columns["params"] = [params] * len(jobs)
+    # the metrics of a task whose data could not be read are unknown
+    columns["metric"] = ["" if name == "?" else name for name in columns["metric"]]
     columns["info"] = [
         f"{DECLINED}{info}" if state == "declined" else info
         for info, state in zip(columns["info"], states, strict=True)
@@ -288,6 +290,22 @@ Check = Callable[[Any], bool]
 def parse_json(content: str | bytes) -> Any:
     """Return the value of JSON; NaN and infinity, which are not JSON, are null."""
     return json.loads(content, parse_constant=lambda _: None)
+
+
+def json_value(value: Any) -> Any:
+    """Return a value as JSON types; other objects become their repr.
+
+    >>> json_value({"limit": float("nan"), "sizes": (1, 2)})
+    {'limit': 'nan', 'sizes': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): json_value(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(each) for each in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

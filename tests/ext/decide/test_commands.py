@@ -127,8 +127,8 @@ def test_options_of_runs_do_not_apply_to_replays(cli, tmp_path):
     assert done.code == 2 and "does not exist" in done.err
 
 
-def test_records_of_a_race_in_results_csv(cli, suite, tmp_path):
+def test_records_of_a_race_in_jobs_csv(cli, suite, tmp_path):
     cli(*suite, "-q")
     (folder,) = (tmp_path / "results").glob("worst.*")
-    table = pd.read_csv(folder / "scores" / "results.csv")
+    table = pd.read_csv(folder / "scores" / "jobs.csv")
     assert set(table["status"]) == {"ok", "eliminated"}

@@ -470,7 +470,7 @@ def test_other_models_have_no_columns_of_endpoints(tmp_path):
     run = karat.evaluate({"n": lambda texts: [[len(t), 1] for t in texts]}, [text_task()],
                          output=tmp_path)[0]  # fmt: skip
     assert not {"tokens", "price"} & {*karat.leaderboard([run]), *run.records()[0]}
-    assert "tokens" not in (run.folder / "scores" / "results.csv").read_text()
+    assert "tokens" not in (run.folder / "scores" / "jobs.csv").read_text()
 
 
 def test_corrupted_texts_are_counted_and_cached(tmp_path):

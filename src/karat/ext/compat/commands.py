@@ -57,8 +57,9 @@ def import_(files: tuple[Path, ...], output: str, system: str | None, model: str
 @option(
     "--as NAME",
     "Target format: amlb (results.csv as documented), amlb-new (results.csv as current AMLB "
-    "writes it), every-eval-ever, geval, model-card (of the Hugging Face hub), mteb (a JSON file "
-    "per task), taco, or ulysses (data frame, aggregates and summary).",
+    "writes it), amlb-report (the tables of its reports), every-eval-ever, geval, model-card (of "
+    "the Hugging Face hub), mteb (a JSON file per task), taco, or ulysses (data frame, aggregates "
+    "and summary).",
     dest="system",
     required=True,
 )

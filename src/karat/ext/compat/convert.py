@@ -298,6 +298,7 @@ MOST_MESSAGES = 10
 EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
     "amlb": amlb.amlb_tables,
     "amlb-new": amlb.new_amlb_tables,
+    "amlb-report": amlb.amlb_report_tables,
     "geval": geval.geval_tables,
     "mteb": mteb.mteb_files,
     "taco": taco.taco_tables,
@@ -437,7 +438,8 @@ def export_results(
         ``results_nonagg.csv``, ``results_agg.json`` and ``summary.csv``, ``"geval"`` GEval's
         result files and its comparison; with several models, each model has its own folder.
         ``"amlb"`` writes the AutoML Benchmark's ``results.csv`` as documented, ``"amlb-new"``
-        with its current columns; both for clean data only. ``"mteb"`` writes MTEB's
+        with its current columns; both for clean data only. ``"amlb-report"`` writes the tables of
+        its reports: means, normalized scores and leaderboards by task. ``"mteb"`` writes MTEB's
         ``results/MODEL/REVISION/TASK.json``, for all tasks with a score on clean data.
         ``"model-card"`` writes a ``README.md`` per model with the metadata of the Hugging Face hub,
         ``"every-eval-ever"`` the JSON files of that collection.

@@ -242,7 +242,9 @@ class BoardQuery(RunsQuery):
         "Rank within each."
     )
     missing: Text = _described("How missing scores count.", "worst")
-    normalize: MaybeText = _described('Add scores from 0 to 1: "range" or "baseline:MODEL".')
+    normalize: MaybeText = _described(
+        'Add scores from 0 to 1: "range", "baseline:MODEL" or "baseline:ZERO,ONE".'
+    )
     sort: MaybeText = _described("Sort by this column, best first.")
     metric: Texts = _described("TASK=METRIC: another metric of a task. Repeatable.", [])
     columns: Texts = _described("More columns, as in karat leaderboard. Repeatable.", [])

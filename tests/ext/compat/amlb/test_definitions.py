@@ -370,8 +370,10 @@ def test_labels_are_not_converted(here):
 
 def test_type_is_given_or_inferred_with_a_warning(here):
     Path("t.csv").write_text("x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(30)))
-    with pytest.warns(UserWarning, match='"y"'):
-        assert amlb_table("t", "t.csv").kind == "classification"
+    with pytest.warns(UserWarning, match='"y" has integers; assuming regression'):
+        assert amlb_table("t", "t.csv").kind == "regression"
+    Path("b.csv").write_text("x,y\n1,True\n2,False\n3,True\n4,False\n")
+    assert amlb_table("b", "b.csv").kind == "classification"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data = amlb_table("t", {"path": "t.csv", "type": "regression"})
@@ -556,3 +558,71 @@ def test_invalid_definitions(here, dataset, kind, word):
             Path(folder, file).write_text(csv(0, 4))
     with pytest.raises(kind, match=word):
         amlb_table("d", dataset)
+
+
+# -- files with the structure of those that it ships -------------------------------------------
+
+SHIPPED = {
+    # a template, a removed one, one with parameters of its wrapper, children of others
+    "frameworks.yaml": """\
+__template: {version: '', module: , setup_args: '', params: {}, image: {author: me, tag: }}
+Grower: {version: stable, refs: ['https://example.org'], params: {_telemetry: "on"}}
+Grower_best: {extends: Grower, params: {presets: best, _askl: true}}
+old_one: {removed: Use another one.}
+RandomForest: {version: stable, params: {n_estimators: 2000}}
+TunedRandomForest: {version: stable, params: {n_estimators: 2000, _tuning: {max: 3}}}
+constantpredictor: {version: stable}
+""",
+    # entries of a tag, of which some extend what only the other file has
+    "frameworks_stable.yaml": """\
+Grower: {version: '1.2', setup_args: ['1.2', mine], setup_cmd: '{pip} install x'}
+Orphan: {extends: Nobody}
+Loop: {extends: Loop, module: frameworks.DecisionTree}
+""",
+    "test.yaml": """\
+- {name: __dummy, enabled: false, openml_task_id: 0, metric: [null, acc], ec2_instance_type: m5}
+- {name: __defaults__, folds: 2, cores: 2, max_runtime_seconds: 60}
+- {name: kc2, openml_task_id: 3913, description: two}
+""",
+    "mine.yaml": """\
+- {name: later, openml_task_id: -1, openml_data_id: 41147, enabled: false}
+- {name: series, dataset: {path: a.csv, type: timeseries, freq: H}, quantile_levels: [0.5]}
+- {name: now, openml_task_id: 59}
+""",
+    "constraints.yaml": """\
+1h: {folds: 10, max_runtime_seconds: 3600, cores: 8, min_vol_size_mb: 99, ec2_volume_type: gp3}
+30m: {folds: 2, max_runtime_seconds: 1800, cores: 4, ec2_instance_type: c5}
+""",
+    "config.yaml": """\
+project_repository: https://example.org
+job_scheduler: {parallel_jobs: 1}
+container: &container {force_branch: true}
+docker: {<<: *container, run_as: default}
+aws: {region: ''}
+""",
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_file_of_its_structure_is_read_whole(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(SHIPPED[name])
+    if name == "config.yaml":  # it has no definitions: that is said, and stops nothing
+        with pytest.warns(UserWarning, match="-X config=FILE"):
+            ours = Catalog([path]).definitions.names("models")
+        assert ours == Catalog().definitions.names("models")
+        return
+    definitions = Catalog([path]).definitions
+    if name == "frameworks.yaml":
+        assert Catalog([path]).model("constantpredictor").name == "constantpredictor"
+        for refused in ("Grower", "Grower_best", "old_one", "TunedRandomForest"):
+            with pytest.raises(DefinitionError, match=f"{name}:[0-9]"):
+                Catalog([path]).model(refused)
+        assert "__template" not in definitions.names("models", abstract=True)
+    if name == "frameworks_stable.yaml":
+        assert Catalog([path]).model("Loop").name == "Loop"  # its own parent: ignored
+        with pytest.raises(DefinitionError, match="Nobody"):
+            Catalog([path]).model("Orphan")
+    if path.stem in ("test", "mine"):
+        names = [task.name for task in Catalog([path]).suite(path.stem)]
+        assert names == {"test": ["kc2"], "mine": ["now"]}[path.stem]

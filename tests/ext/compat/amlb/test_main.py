@@ -110,7 +110,7 @@ def test_user_folder_with_a_time_limit(call):
     assert row["auc"] > 0.8 and 20 < row["models"] < 10**6
     assert "1,000,000" in row["notes"]
     head = Path(run.folder, "predictions/shop/0/predictions.csv").read_text().splitlines()[0]
-    assert head == "B,a,predictions,truth,key"
+    assert head == "a,B,predictions,truth"
 
 
 def test_all_tasks_and_artifacts(call):
@@ -289,8 +289,9 @@ def test_inference_is_timed_and_exported(call):
     arguments = "constantpredictor own free -u user -o out -t shop -f 0 --logging error".split()
     key = "inference_time_measurements"
     assert call(*arguments, f"-X{key}.enabled=True", f"-X{key}.batch_sizes=[1, 10]")[0] == 0
-    kept = pd.read_csv("out/results.csv")
-    assert list(kept.columns[-2:]) == ["inference_10_seconds", "inference_1_seconds"]
+    (run,) = open_runs(["out"])
+    kept = run.results()
+    assert list(kept.columns[-2:]) == ["inference_1_seconds", "inference_10_seconds"]
     (file,) = export_results("out", "amlb-new", "export")
     row = pd.read_csv(file).iloc[0]
     assert list(row.index[-2:]) == ["infer_batch_size_df_1", "infer_batch_size_df_10"]

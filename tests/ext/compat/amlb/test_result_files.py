@@ -27,7 +27,7 @@ id,task,framework,constraint,fold,result,metric,mode,version,params,tag,utc,dura
 openml.org/t/3913,kc2,RandomForest,test,0,0.78125,auc,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:01,4.5,300,3000000000,,0.75,0.78125,0.6875,0.4375,,,
 openml.org/t/3913,kc2,RandomForest,test,1,0.84375,auc,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:11,4.25,300,3000000001,,0.875,0.84375,0.8125,0.34375,,,
 openml.org/t/59,iris,RandomForest,test,0,0.15625,logloss,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:21,4.0,300,3000000000,,0.9375,,0.9375,0.15625,,,
-openml.org/t/2295,cholesterol,RandomForest,test,0,52.5,rmse,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:31,3.75,300,3000000000,,,,,40.25,-0.0625,52.5
+openml.org/t/2295,cholesterol,RandomForest,test,0,52.5,rmse,local,1.5.0,{'n_estimators': 300},,2024-05-06T07:08:31,3.75,300,3000000000,,,,,,40.25,-0.0625,52.5
 """  # noqa: E501
 PRESENT = """\
 id,task,framework,constraint,fold,type,result,metric,mode,version,params,app_version,utc,duration,training_duration,predict_duration,models_count,seed,info,acc,logloss,mase,rmse
@@ -312,8 +312,8 @@ def test_an_openml_task_is_named_by_its_address(ours, tmp_path):
     assert set(pd.read_csv(back)["id"]) == {"openml.org/t/59", "l"}
 
 
-def test_results_csv_of_karat_is_imported_with_its_views(ours, tmp_path):
-    path = ours[0].folder / "scores" / "results.csv"
+def test_jobs_csv_of_karat_is_imported_with_its_views(ours, tmp_path):
+    path = ours[0].folder / "scores" / "jobs.csv"
     (run,) = karat.import_results(path, tmp_path / "out").runs
     one, other = ours[0].scores(), run.scores()
     keys = ["task", "fold", "corruption", "severity", "metric"]

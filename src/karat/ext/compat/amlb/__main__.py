@@ -96,7 +96,7 @@ def _placed(given: argparse.Namespace, changes: Overrides, key: str) -> str | No
 
 def _run(given: argparse.Namespace, changes: Overrides) -> int:
     catalog, name = _catalog(given)
-    if given.parallel and sys.platform == "linux":
+    if sys.platform == "linux":
         # one worker loads only what its model uses
         Template.copy_this_process(preload=given.parallel > 1)
     model = _model(catalog, given.framework, changes)

@@ -43,7 +43,7 @@ from karat.data import download as transfer
 from karat.data.download import is_safe, offline, sha256_of, unpack, without_password
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import read_frame
-from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
+from karat.errors import DataError, DefinitionError, KaratWarning, Unavailable, did_you_mean
 
 IGNORED = ("ec2_instance_type", "ec2_volume_type")
 LIMITS = ("folds", "max_runtime_seconds", "max_mem_size_mb", "cores")
@@ -76,10 +76,14 @@ Made = tuple[str, str, Node]
 
 @dataclass
 class Translation:
-    """The entries of a file, as (section, name, definition), and its mistakes."""
+    """The entries of a file, as (section, name, definition), and its mistakes.
+
+    ``left_out`` says that the file has no definitions, so that nothing in it matters.
+    """
 
     entries: list[Made] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
+    left_out: bool = False
 
     def check_keys(self, node: Node, path: tuple[Key, ...], known: Iterable[str]) -> None:
         """Report unknown keys."""
@@ -148,10 +152,11 @@ def translate(root: Node) -> Translation:
         add_benchmark(made, root, PurePath(root.file.label).stem)
     elif shape == "configuration":
         text = (
-            "is a configuration of the AutoML Benchmark, without definitions: pass it as "
-            "-X config=FILE, or its folder as -u."
+            f"{root.file.label} is a configuration of the AutoML Benchmark, without definitions: "
+            "pass it as -X config=FILE, or its folder as -u."
         )
-        made.mistakes.append(mistake_at(root, (), text))
+        warnings.warn(text, KaratWarning, stacklevel=2)
+        made.left_out = True
     elif shape == "constraints":
         for name, node in root.value.items():
             path = ("constraints", str(name))
@@ -480,9 +485,11 @@ class _Task:
         elif not isinstance(node.value, int) or isinstance(node.value, bool) or node.value < 1:
             self.made.wrong(node, (*self.path, given[0]), "an OpenML id")
         elif given[0] == "openml_task_id":
-            self._load(node, "karat.compat.amlb.task_data:task_table", task_id=node)
+            self._load(
+                node, "karat.ext.compat.amlb.openml_tasks:openml_or_local_table", task_id=node
+            )
             self.entry["split"] = {
-                "use": "karat.compat.amlb.task_data:task_folds",
+                "use": "karat.ext.compat.amlb.openml_tasks:openml_or_local_folds",
                 "task_id": node,
             }
         else:
@@ -999,16 +1006,17 @@ class _Tables:
     def _kind(self, first: Path) -> str:
         frame = self._frame(first, DataSpec(self.name, target=self.target))
         values = frame[self.target].dropna().to_numpy()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kind = infer_kind(values, self.name)
-        if values.dtype.kind in "iuf" and (values == np.round(values)).all():
+        if values.dtype.kind not in "iuf":
+            return infer_kind(values, self.name)
+        if (values == np.round(values)).all():
             warnings.warn(
                 f'{self.name}: the type is not given and "{self.target}" has integers; assuming '
-                f"{kind}. Set type: binary, multiclass or regression.",
+                "regression, as the AutoML Benchmark does. Set type: binary, multiclass or "
+                "regression.",
+                KaratWarning,
                 stacklevel=2,
             )
-        return kind
+        return "regression"
 
     def read(self, path: Path) -> pd.DataFrame:
         """Return the table of one file."""

@@ -19,6 +19,7 @@ from karat.core.files import file_locks
 from karat.core.writing import write_atomic
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, KaratError, KaratWarning
+from karat.ext.compat.amlb.report_tables import report_tables
 from karat.metrics.metric import get_metric
 from karat.results.importing import (
     UNKNOWN,
@@ -81,6 +82,12 @@ def amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
 def new_amlb_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield ``results.csv`` with the current columns; lower-is-better results are negated."""
     yield "results.csv", _table(runs, NEW, _present).drop(columns=HIGHER)
+
+
+def amlb_report_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+    """Yield the tables of its reports: summaries, normalized scores and leaderboards."""
+    jobs = _table(runs, NEW, _present)
+    yield from report_tables(jobs.rename(columns={"result": "score"}))
 
 
 def _table(runs: Any, columns: tuple[str, ...], make: Any) -> pd.DataFrame:

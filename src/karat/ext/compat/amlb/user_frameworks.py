@@ -163,14 +163,13 @@ class UserFramework(Parameterized):
         classes = 0 if self.kind == "regression" else len(self.classes_)
         output = folder / "output"
         predictions = output / "predictions" / task / str(fold)
-        detailed = "binary" if classes == 2 else "multiclass"
         metrics = self.job_metrics or [self.optimize or "rmse"]
         return {
             "framework": self.framework or self.module.rpartition(".")[2],
             "framework_params": dict(self.framework_params or {}),
             "framework_version": self.framework_version,
             "type": "classification" if classes else "regression",
-            "type_": detailed if classes else "regression",
+            "type_": {0: "regression", 2: "binary"}.get(classes, "multiclass"),
             "name": task,
             "openml_task_id": None,
             "fold": fold,
@@ -190,20 +189,18 @@ class UserFramework(Parameterized):
             "ext": {},
         }
 
-    def _call(self, folder: Path, config: dict[str, Any]) -> dict[str, Any]:
-        """Run the process and return the framework's facts; its error is raised here."""
+    def _variables(self, output: str) -> dict[str, str]:
+        """Return the environment variables of the process."""
         known = [GUEST, self.folder, os.environ.get("PYTHONPATH", "")]
-        variables = {
+        places = {"root_dir": str(GUEST), "user_dir": self.folder, "output_dir": output}
+        return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(str(each) for each in known if each),
-            CONFIG_VARIABLE: json.dumps(
-                {
-                    "root_dir": str(GUEST),
-                    "user_dir": self.folder,
-                    "output_dir": config["output_dir"],
-                }
-            ),
+            CONFIG_VARIABLE: json.dumps(places),
         }
+
+    def _call(self, folder: Path, config: dict[str, Any]) -> dict[str, Any]:
+        """Run the process and return the framework's facts; its error is raised here."""
         program = [sys.executable, str(GUEST / "run_framework.py"), str(folder / "job.json")]
         log = folder / "log.txt"
         with log.open("w") as output:
@@ -212,7 +209,7 @@ class UserFramework(Parameterized):
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env=variables,
+                env=self._variables(config["output_dir"]),
                 cwd=self.folder or None,
                 start_new_session=True,
             )
@@ -223,7 +220,7 @@ class UserFramework(Parameterized):
                 raise TimeoutError("the framework did not end within its time") from None
             finally:
                 _end_group(process)
-                print(log.read_text(encoding="utf-8", errors="replace"), end="")
+                sys.stdout.write(log.read_text(encoding="utf-8", errors="replace"))
         return _outcome(folder / "outcome.json", log)
 
     def _read(self, file: Path, rows: int, facts: dict[str, Any]) -> Made:

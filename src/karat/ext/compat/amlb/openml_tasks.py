@@ -24,7 +24,7 @@ from karat.ext.compat.amlb.definitions import ARCHIVES, FOLDS, TABLES, amlb_fold
 BUNDLED = {59: ("load_iris", "species")}
 
 
-def task_table(name: str, task_id: int) -> Dataset:
+def openml_or_local_table(name: str, task_id: int) -> Dataset:
     """Return the table of an OpenML task, or the local one in its place, with a note."""
     try:
         return openml_task(name, task_id)
@@ -43,7 +43,7 @@ def task_table(name: str, task_id: int) -> Dataset:
         return data
 
 
-def task_folds(
+def openml_or_local_folds(
     data: Dataset, rng: np.random.Generator, task_id: int, folds: int = FOLDS
 ) -> Iterator[Any]:
     """Yield OpenML's folds of a task, or those of the local table in its place."""
