@@ -38,7 +38,7 @@ def few(monkeypatch):
 
     monkeypatch.setattr(benchmark, "MODELS", {"classification": ("logreg",)})
     for name in ("plot_runs", "plot_confusions"):
-        monkeypatch.setattr(benchmark, name, lambda *_, **__: [])
+        monkeypatch.setattr(f"karat.ext.compat.taco.taco_plots.{name}", lambda *_, **__: [])
 
 
 def test_clean_and_corrupted_rows_are_the_same_rows(few, tmp_path):
