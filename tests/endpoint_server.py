@@ -15,6 +15,7 @@ import json
 import socket
 import threading
 import time
+import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,7 +70,7 @@ class EndpointServer(ThreadingHTTPServer):
         self.random = np.random.default_rng(0)
         self.lock = threading.Lock()
         self.texts: Counter[str] = Counter()
-        self.requests = self.tokens = self.refused = self.active = 0
+        self.requests = self.tokens = self.refused = self.connections = 0
         self.times: list[float] = []
         self.bodies: list[dict] = []
         self.statuses: Counter[int] = Counter()
@@ -100,6 +101,28 @@ class EndpointServer(ThreadingHTTPServer):
             "last": max(self.times, default=None),
         }
 
+    def process_request(self, request, client_address) -> None:
+        with self.lock:
+            self.connections += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request) -> None:
+        super().shutdown_request(request)
+        with self.lock:
+            self.connections -= 1
+
+    def wait_for_silence(self, seconds: float = 60.0) -> bool:
+        """Wait until all that clients have sent before they ended is read and counted.
+
+        Connections are accepted in their order: when a new one is answered, those before it are.
+        """
+        with urllib.request.urlopen(f"{self.url}/v1/models") as answer:
+            answer.read()
+        deadline = time.monotonic() + seconds
+        while self.connections and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return not self.connections
+
     def handle_error(self, request, client_address) -> None:
         """Stay silent about connections that clients close."""
 
@@ -124,15 +147,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send(404, {"error": {"message": f"no route {self.path}"}})
 
     def do_POST(self) -> None:
-        with self.server.lock:
-            self.server.active += 1
-        try:
-            self.answer_post()
-        finally:
-            with self.server.lock:
-                self.server.active -= 1
-
-    def answer_post(self) -> None:
         served = self.server
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with served.lock:
