@@ -361,7 +361,7 @@ def test_disk_full(cli, here, monkeypatch):
     monkeypatch.setattr("karat.results.run.write_atomic", full)
     code, _, err = cli("run", "mine", *DEFINED, "-w", 1)
     assert code == 2
-    assert "No space left on device: 'results/x'" in err and "Traceback" not in err
+    assert "cannot write results/x: No space left on device" in err and "Traceback" not in err
 
 
 def test_ctrl_c_before_the_first_job(cli, here, monkeypatch):

@@ -11,6 +11,7 @@ import re
 import shlex
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,6 +78,8 @@ COMPONENTS = (
     *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
     *("query_generators", "vector_formats", "measures", "analogy_functions"),
 )
+#: what ends the process if the standard output is closed
+ENDING_MODULES = ("click.core", "rich.console")
 logger = logging.getLogger("karat")
 
 
@@ -127,7 +130,13 @@ def _explained(error: KaratError | OSError) -> str:
 def _run_command() -> int:
     """Run the command and return its exit code; it does not end by code of the user's."""
     with exit_refused():
-        return karat.main(prog_name="karat", standalone_mode=False) or 0
+        try:
+            return karat.main(prog_name="karat", standalone_mode=False) or 0
+        except SystemExit as error:
+            *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+            if frame.f_globals["__name__"] in ENDING_MODULES:
+                raise BrokenPipeError from error
+            raise
 
 
 def _prepare() -> None:
