@@ -36,7 +36,7 @@ def classes(answers, chance=None, keys="abcd", truth=TRUTH) -> Predictions:
 
 def files_of(answers: Predictions) -> dict[str, str]:
     facts = {"answers": answers.answers, "truths": answers.truths, "classes": answers.classes}
-    return {"predictions.csv": answers.to_csv(), "metadata.json": json.dumps(facts)}
+    return {**answers.files(), "metadata.json": json.dumps(facts)}
 
 
 @pytest.fixture

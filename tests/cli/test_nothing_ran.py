@@ -91,7 +91,7 @@ def test_commands_on_a_run_without_jobs(cli, here, command):
 
 
 def test_a_race_without_a_named_model(cli, tmp_path, monkeypatch, clean_registry):
-    from .test_race import REGISTERED
+    from ..ext.decide.test_commands import REGISTERED
 
     write_suite(tmp_path, 14)
     (tmp_path / "guessing.py").write_text(REGISTERED + MODELS.replace("\nimport karat\n", ""))

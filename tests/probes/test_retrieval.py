@@ -180,7 +180,7 @@ def assert_scores_are_scikit_learns(got, matrix, labels, candidates):
         gain.append(ndcg_score([relevant.astype(int)], [scores], k=10))
     assert score("map", got)[0] == pytest.approx(np.mean(average), abs=1e-12)
     assert score("ndcg@10", got)[0] == pytest.approx(np.mean(gain), abs=1e-12)
-    again = Predictions.from_csv(got.to_csv(), answers="items", truths="items")
+    again = Predictions.from_csv(got.to_csv(), answers="items", truths="items", rows=got.rows_csv())
     assert score("map", again) == score("map", got)
 
 

@@ -43,7 +43,7 @@ def labels(predictions, truth, probabilities=None, classes=("a", "b"), **more):
 
 
 def files(*given):
-    return {"predictions.csv": labels(*given).to_csv(), "metadata.json": json.dumps(FACTS)}
+    return {**labels(*given).files(), "metadata.json": json.dumps(FACTS)}
 
 
 @pytest.fixture
@@ -433,7 +433,7 @@ def with_items(
     make_run, model, keys, sample=None, text="key,text,characters\nk1,one,3\nk2,two,3\n"
 ):
     answers = labels("aa", "bb", key=np.array(keys, dtype=object))
-    stored = {"predictions.csv": answers.to_csv(), "metadata.json": json.dumps(FACTS)}
+    stored = {**answers.files(), "metadata.json": json.dumps(FACTS)}
     facts = {"metrics": ["acc"], "item_table": {"file": "items/t.csv.gz", "rows": 2, "of": 2}}
     stored |= {} if sample is None else {"sample.csv": sample}
     made = make_run(model, {"t": [0.0]}, task=facts, files={("t", 0): stored})

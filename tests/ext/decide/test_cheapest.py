@@ -89,7 +89,7 @@ def answered(write):
                 answers, ["yes"] * items, answers="classes", truths="classes", classes=("no", "yes")
             )
             facts = {"answers": "classes", "truths": "classes", "classes": ["no", "yes"]}
-            files = {"predictions.csv": stored.to_csv(), "metadata.json": json.dumps(facts)}
+            files = {**stored.files(), "metadata.json": json.dumps(facts)}
             sizes = {"questions": items, "train_questions": 0, "dimensions": 256 // 4**place}
             accuracy = {"t": [1 - len(errors) / items]}
             write(model, accuracy, files={("t", 0): files}, record=sizes)

@@ -51,7 +51,7 @@ def answered(tmp_path):
                 classes=("no", "yes"),
                 key=[f"k{i}" for i in range(items)],
             )
-            texts = {"predictions.csv": stored.to_csv(), "metadata.json": json.dumps(FACTS)}
+            texts = {**stored.files(), "metadata.json": json.dumps(FACTS)}
             files[task, 0], scores[task] = texts, [1 - len(set(errors)) / items]
         sizes = {"questions": items, "train_questions": 4 * items}
         return write_run(tmp_path / folder, model, scores, files=files, record=sizes, **about)

@@ -172,7 +172,7 @@ def test_run_folders_of_one_model(tmp_path):
         facts = {"answers": "classes", "truths": "classes", "classes": ("no", "yes")}
         keys = [f"k{i}" for i in range(60)]
         stored = Predictions(answers, ["yes"] * 60, key=keys, **facts)
-        texts = {"predictions.csv": stored.to_csv(), "metadata.json": json.dumps(facts)}
+        texts = {**stored.files(), "metadata.json": json.dumps(facts)}
         scores = {"t": [1 - len(wrong) / 60]}
         sizes = {"questions": 60, "train_questions": 240}
         run = write_run(tmp_path / folder, "m", scores, files={("t", 0): texts}, record=sizes)
