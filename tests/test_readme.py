@@ -119,7 +119,16 @@ def core(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory) -> Path:
     """Return a folder with the files that the README takes for the reader's own."""
-    folder = tmp_path_factory.mktemp("reader")
+    return write_files(tmp_path_factory.mktemp("reader"))
+
+
+@pytest.fixture(scope="module")
+def reader_of_wheel(tmp_path_factory) -> Path:
+    """Return another folder with these files; its runs are of the installed version only."""
+    return write_files(tmp_path_factory.mktemp("reader_of_wheel"))
+
+
+def write_files(folder: Path) -> Path:
     rng = np.random.default_rng(0)
     age = rng.integers(18, 80, ROWS)
     churn = np.where(age + rng.normal(0, 9, ROWS) > 45, "yes", "no")
@@ -268,10 +277,10 @@ def installed_core(wheel, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ran_with_the_wheel(installed_core, reader) -> dict[str, tuple[int, str, str]]:
+def ran_with_the_wheel(installed_core, reader_of_wheel) -> dict[str, tuple[int, str, str]]:
     """Return exit code and output of the lines without extras, before any extra is installed."""
     lines = [line for line, extra in LINES.items() if not (extra or is_left_out(line))]
-    return run_lines(installed_core / "python", reader, lines)
+    return run_lines(installed_core / "python", reader_of_wheel, lines)
 
 
 @pytest.fixture(scope="module")
@@ -327,22 +336,24 @@ def test_the_extras_that_the_wheel_test_leaves_out_are_large():
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_wheel_with_its_extra_plots(installed_extras, reader):
+def test_the_wheel_with_its_extra_plots(installed_extras, reader_of_wheel):
     (line,) = (line for line, extra in LINES.items() if extra == "plots")
-    done = typed(installed_extras, line, reader)
+    done = typed(installed_extras, line, reader_of_wheel)
     assert done.returncode == 0, done.stderr
-    assert (reader / line.split()[-1]).read_bytes().startswith(b"%PDF")
+    assert (reader_of_wheel / line.split()[-1]).read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_wheel_with_its_extra_serve(installed_extras, reader):
+def test_the_wheel_with_its_extra_serve(installed_extras, reader_of_wheel):
     (line,) = (line for line, extra in LINES.items() if extra == "serve")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [installed_extras / "karat", *shlex.split(line)[1:], "--port", str(port)]
-    server = subprocess.Popen(words, cwd=reader, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    server = subprocess.Popen(
+        words, cwd=reader_of_wheel, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     try:
         page = ""
         while not page and server.poll() is None:
@@ -357,9 +368,11 @@ def test_the_wheel_with_its_extra_serve(installed_extras, reader):
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_wheel_with_its_extra_text(installed_extras, reader):
+def test_the_wheel_with_its_extra_text(installed_extras, reader_of_wheel):
     (line,) = (line for line, extra in LINES.items() if extra == "text")
-    done = typed(installed_extras, f"{line} -t stsb --max-rows 40", reader)  # the smallest task
+    done = typed(
+        installed_extras, f"{line} -t stsb --max-rows 40", reader_of_wheel
+    )  # the smallest task
     if "connect to the network" in done.stdout + done.stderr:
         pytest.skip("the data of the sentences cannot be downloaded")
     assert done.returncode == 0 and "use-multilingual" in done.stdout, done.stderr
@@ -367,13 +380,13 @@ def test_the_wheel_with_its_extra_text(installed_extras, reader):
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_wheel_with_its_extra_endpoint(installed_extras, reader):
+def test_the_wheel_with_its_extra_endpoint(installed_extras, reader_of_wheel):
     (line,) = (line for line, extra in LINES.items() if extra == "endpoint")
     with serving() as server:
         here = line.replace("http://localhost:8080/v1", f"{server.url}/v1")
         assert here != line
         line = here.replace("bge-small", "words-small") + " -t stsb --max-rows 40"
-        done = typed(installed_extras, line, reader)
+        done = typed(installed_extras, line, reader_of_wheel)
     if "connect to the network" in done.stdout + done.stderr:
         pytest.skip("the data of the sentences cannot be downloaded")
     assert done.returncode == 0 and server.stats()["requests"], done.stderr

@@ -22,6 +22,7 @@ _MODULES = {
     "analysis.robustness": "robustness",
     "analysis.slices": "SliceComparison compare_slices",
     "core.dataset": "Dataset",
+    "core.extension": "Command Extension",
     "core.predictions": "Predictions",
     "core.registry": "analogy_function composer corruption dataset encoder head measure "
     "predictor probe query_generator reader splitter vector_format",
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices
     from karat.core.dataset import Dataset as Dataset
+    from karat.core.extension import Command as Command
+    from karat.core.extension import Extension as Extension
     from karat.core.predictions import Predictions as Predictions
     from karat.core.registry import analogy_function as analogy_function
     from karat.core.registry import composer as composer

@@ -170,7 +170,7 @@ def test_a_warning_is_one_line_without_a_code_location(here, python):
     pd.DataFrame({"x": range(60), "y": [0, 1, 2] * 20}).to_csv("counts.csv", index=False)
     found = python("-m", "karat", "plan", "counts.csv", "--target", "y", "--like", "taco")
     (line,) = found.stderr.splitlines()
-    assert line.startswith('note: counts.csv: "y"')
+    assert line.startswith('note: counts: "y"')
 
 
 PORTO = "id,target,a,b\n" + "".join(

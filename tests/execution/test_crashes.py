@@ -140,7 +140,7 @@ def test_the_predictions_are_those_of_an_undisturbed_run(runs):
             for run in (whole[model], broken[model])
         ]
         assert hashes[0] == hashes[1]
-        assert sum(not name.endswith("sample.csv") for name in hashes[0]) == 32
+        assert sum(not name.endswith("sample.csv") for name in hashes[0]) == 48
 
 
 def test_nothing_half_written_is_left(runs):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.errors import DataError, Declined, DefinitionError
+from karat.errors import DataError, Declined, DefinitionError, DiskFull
 from karat.ext.compat.tabeb import (
     TabEBBaseEncoder,
     TabEBClassificationTask,
@@ -225,7 +225,7 @@ def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 
     task().evaluate([Scaled(name="a")], save_dir=tmp_path)
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(DataError, match="scores_regression.parquet.*No space"):
+    with pytest.raises(DiskFull, match="scores_regression.parquet.*No space"):
         task().evaluate([Scaled(name="b")], save_dir=tmp_path)
     (path,) = tmp_path.iterdir()
     assert read_tabeb_scores(path)["encoder"].tolist() == ["a"]
