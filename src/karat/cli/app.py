@@ -34,7 +34,6 @@ from karat.cli.options import (
     repeatable,
     run_options,
     session_options,
-    shard_options,
     split_names,
     table_options,
 )
@@ -53,18 +52,14 @@ from karat.errors import DefinitionError, KaratError, KaratWarning
 
 #: options of karat run that differ between its shards, or change only what is printed
 NOT_REPEATED = (
-    *(
-        "shard",
-        "claim",
-        "lease",
-        "estimates",
-        "output",
-        "resume",
-        "retry_failed",
-        "quiet",
-        "verbose",
-    ),
-    *("shape", "ignore"),
+    "shard",
+    "output",
+    "resume",
+    "retry_failed",
+    "quiet",
+    "verbose",
+    "shape",
+    "ignore",
 )
 #: the folder of Karat
 PACKAGE = Path(__file__).parents[1]
@@ -273,7 +268,6 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "Run the I-th of N parts of the plan; auto: from the variables of Slurm, Kubernetes, AWS Batch "
     "or GitLab. karat gather merges the parts.",
 )
-@shard_options
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
 @option(
@@ -337,7 +331,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         return run_suite(plan, tasks, options, progress)
 
     runs, left = run_until_stopped(context, execute, resume)
-    if options.shard is not None or options.claim is not None:
+    if options.shard is not None:
         terminal.print_gather_hint(runs, options.output)
     if not runs:  # an empty part
         return 0

@@ -306,24 +306,6 @@ session_options = combine_options(
     option("--no-cache", "Do not read or write the vector cache.", is_flag=True),
     option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True),
 )
-shard_options = combine_options(
-    option(
-        "--claim DIR",
-        "Folder on a shared disk by which several shards divide the jobs among them.",
-        type=PATH,
-    ),
-    option(
-        "--lease SECONDS",
-        "With --claim: seconds after which others take the jobs of a shard that has died.",
-        type=click.FloatRange(min=1),
-        default=300.0,
-    ),
-    option(
-        "--estimates DIR",
-        "Folder of earlier runs whose times balance the parts.  [default: the output folder]",
-        type=PATH,
-    ),
-)
 format_option = option(
     "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)
 )

@@ -450,9 +450,6 @@ class Options:
     items: bool = True
     budget: float | None = None
     shard: str | None = None
-    claim: Path | None = None
-    lease: float = 300.0
-    estimates: Path | None = None
     command: Sequence[str] = ()
 
 
