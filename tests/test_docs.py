@@ -174,7 +174,12 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
     "downloads data": (
         41,
         (
-            *("karat run nodes *", "karat run geval *", "karat geval *", "karat run sentences*"),
+            *(
+                "karat run nodes *",
+                "karat run geval *",
+                "python -m karat.compat.geval *",
+                "karat run sentences*",
+            ),
             *(
                 "karat run tables*",
                 "karat run tabeb*",

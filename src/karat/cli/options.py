@@ -92,8 +92,7 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
     words: list[str] = [str(context.command.name)]
     for parameter in context.command.params:
         name, value = str(parameter.name), context.params.get(str(parameter.name))
-        source = context.get_parameter_source(name)
-        if name in without or source is not click.core.ParameterSource.COMMANDLINE:
+        if name in without or not is_from_command_line(context, name):
             continue
         if isinstance(parameter, click.Argument):
             words += map(str, [value] if parameter.nargs == 1 else value)  # type: ignore[arg-type]
@@ -104,6 +103,17 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
             own = [[option] if parameter.is_flag else [option, str(each)] for each in values]  # type: ignore[union-attr]
             words += [word for each in own for word in each]
     return words
+
+
+def is_from_command_line(context: click.Context, name: str) -> bool:
+    """Return whether a parameter was given on the command line."""
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def has_runs(path: Path) -> bool:
+    """Return whether a path is a run folder, or a folder of run folders or of their folders."""
+    places = ("run.json", "*/run.json", "*/*/run.json")
+    return path.is_dir() and any(any(path.glob(place)) for place in places)
 
 
 def _is_read(path: Path) -> bool:

@@ -498,11 +498,11 @@ def print_model_checks(checks: Sequence[Any], model: str) -> int:
 
 
 def is_table_file(name: str) -> bool:
-    """Return whether a name is that of an existing file of a table."""
+    """Return whether a name is that of a file of a table, there or misspelled."""
     from karat.data.readers.table_files import SUFFIXES, suffix_of
 
     path = Path(name)
-    return suffix_of(path) in SUFFIXES and path.is_file()
+    return suffix_of(path) in SUFFIXES and not path.is_dir()
 
 
 def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> None:
