@@ -27,11 +27,10 @@ from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count
+from karat.core.formatting import count, money
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
-from karat.models.contrib.endpoint_account import money
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
