@@ -172,7 +172,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "downloads data": (
-        41,
+        40,
         (
             *(
                 "karat run nodes *",
