@@ -1,7 +1,8 @@
 # Two commands do all on a fresh machine with Python 3.11 or newer:
 #   make demo    sets up .venv, runs the suite "quickstart", prints the leaderboard and writes report.html
 #   make test    sets up .venv and runs linter, types, tests, doctests and examples
-# Others: make setup, make lint, make test-only, make faults, make bench, make docs (the documentation site in site/, with its reports)
+# While you work: make check, the linter, types and the quick tests of the core
+# Others: make setup, make lint, make test-only, make border, make faults, make bench, make docs (the documentation site in site/, with its reports)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -9,10 +10,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # the versions to install, and the extra with the test requirements
 CONSTRAINTS ?= constraints.txt
 EXTRA  ?= dev
+# what make check runs: arrays, files and definitions; no processes, servers or browsers
+QUICK_TESTS := tests/core tests/stats tests/metrics tests/config tests/results \
+	tests/test_snapshots.py
 # where it is set, every process of the tests would compile all modules again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo setup lint test test-only faults bench docs clean
+.PHONY: demo setup lint check test test-only border faults bench docs clean
 
 demo: $(VENV)/.stamp-demo
 	$(BIN)/karat run quickstart
@@ -25,11 +29,18 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+check: lint
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not network" $(QUICK_TESTS)
+
 test: lint test-only
 
 # three processes on two cores: many tests wait for a browser, a server or a worker
 test-only: $(VENV)/.stamp-$(EXTRA)
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile
+
+# the core without extensions, with its own tests, and without each extension in turn
+border: $(VENV)/.stamp-dev
+	KARAT_BORDER=full $(BIN)/python -m pytest -q -n 2 tests/border
 
 # kills, full disks, damaged files, endpoints and models that misbehave; KARAT_FAULTS_SECONDS for each test
 faults: $(VENV)/.stamp-dev

@@ -1,4 +1,4 @@
-"""CPU time of `karat site` for 500 runs with predictions.
+"""CPU time of `karat report --site` for 500 runs with predictions.
 
 python benchmarks/site.py [RUNS]
 """

@@ -499,6 +499,7 @@ def test_modules_do_no_work_at_import():
                 "karat.cli.mistakes",
                 "karat.cli.options",
                 "karat.cli.results",
+                "karat.core.exits",
                 "karat.core.extension",
                 "karat.core.registry",
             },

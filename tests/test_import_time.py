@@ -63,9 +63,9 @@ def test_python_m_karat_loads_no_scientific_library():
     assert "karat run quickstart" in done.stdout
 
 
-def test_the_main_help_has_an_example_of_every_command(helped):
-    for verb in set(helped["texts"]) - {"", "plan", "cache", "show"}:
-        assert f"karat {verb}" in helped["texts"][""], verb
+def test_the_help_of_every_command_has_an_example(helped):
+    for verb in set(helped["texts"]) - {""}:
+        assert f"karat {verb}" in helped["texts"][verb].partition("Example")[2], verb
 
 
 def test_a_public_name_is_loaded_when_it_is_used():

@@ -540,7 +540,7 @@ def test_six_lines_and_where_the_rest_is():
     codes = [rule.code for rule in RULES[:8]]
     lines = finding_lines(Findings([found(code, "m", "t") for code in codes], {"KRT405": 2}), "r")
     assert [line.partition(" ")[0] for line in lines[:-1]] == codes[:6]
-    assert "karat lint r" in lines[-1]
+    assert "karat check r" in lines[-1]
     assert finding_lines(Findings(), "r") == []
     assert len(finding_lines(Findings([], {"KRT405": 1}), "r")) == 1
 
@@ -627,7 +627,7 @@ def test_a_run_shows_its_checks(tmp_path, cli, monkeypatch):
     result = cli("run", "halves.csv", "--target", "y", "-m", "onehot", "-w", "1")
     assert result.code == 0
     assert "KRT003" in result.out
-    assert "karat lint results/onehot.halves" in result.out
+    assert "karat check results/onehot.halves" in result.out
     quiet = ("--ignore", "KRT003", "-o", "other")
     assert (
         "KRT003"

@@ -1,6 +1,7 @@
 """The border between the core and the extensions, tried in copies from which folders are deleted.
 
-The static part, who may import whom, is in ``tests/test_architecture.py``.
+``KARAT_BORDER=full`` (``make border``) runs more of the tests of the core in the copy. The static
+part, who may import whom, is in ``tests/test_architecture.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 import karat.ext
 
 ROOT = Path(karat.__file__).parent
+TESTS = Path(__file__).parents[1]
 #: modules at the places where users import extensions from
 FACADES = ("cluster", "compat", "decide", "plots", "publish", "search", "testing_plugin")
 
@@ -56,9 +58,9 @@ COMMANDS = (
     "run quickstart -m onehot -m dummy -t penguins -t diabetes -o results -w 0 -q",
     "leaderboard results",
     "compare results",
-    "lint results",
+    "check results",
     "rescore results",
-    "status results",
+    "show results",
     "report results",
     "--help",
 )
@@ -69,6 +71,19 @@ for command in COMMANDS:
     except SystemExit as ended:
         print(f"{sys.argv[1]}: {ended.code or 0}", file=sys.stderr)
 """
+
+
+#: folders of tests that need no extension; the first ones are run always
+CORE_TESTS = ("metrics", "config", "core", "stats", "results")
+ALWAYS = 2
+#: tests in them that are about extensions
+OF_EXTENSIONS = (
+    "core/test_extension.py",
+    "core/test_replicates.py",
+    "config/test_catalog.py::test_a_header_is_not_taken_for_the_modality",
+    "config/test_model_names.py::test_common_names_lead_to_models_of_karat",
+    "results/test_run.py::test_heads_in_pickles_of_earlier_versions_are_found",
+)
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +117,30 @@ def test_the_core_works_without_any_extension(copies):
     assert "gate" not in imported.stdout.split() and "leaderboard" in imported.stdout.split()
     done = run(folder, FLOW)
     codes = [line for line in done.stderr.splitlines() if line.endswith((": 0", ": 1", ": 2"))]
-    verbs = ["run", "leaderboard", "compare", "lint", "rescore", "status", "report", "--help"]
+    verbs = ["run", "leaderboard", "compare", "check", "rescore", "show", "report", "--help"]
     assert codes == [f"{verb}: 0" for verb in verbs], done.stderr
     assert (folder / "report.html").stat().st_size > 100_000
-    assert "onehot" in done.stdout and "karat race" not in done.stdout
+    assert "onehot" in done.stdout and "Evaluate:" in done.stdout and "  race " not in done.stdout
+
+
+def _left_out(name: str) -> tuple[str, str]:
+    """Return the words that leave out a file, or a test of a file."""
+    return ("--deselect" if "::" in name else "--ignore", name)
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_core_pass_without_any_extension(copies):
+    folder = copies("ext", *(name for name in FACADES if list(ROOT.glob(f"{name}*"))))
+    ignored = shutil.ignore_patterns("__pycache__", "browser", "faults")
+    shutil.copytree(TESTS, folder / "tests", ignore=ignored)
+    shutil.copy(TESTS.parent / "pyproject.toml", folder)
+    count = len(CORE_TESTS) if os.environ.get("KARAT_BORDER") == "full" else ALWAYS
+    words = ["-q", "-p", "no:karat", "-p", "no:cacheprovider", "-m", "not slow and not network"]
+    words += [f"tests/{name}" for name in CORE_TESTS[:count]]
+    words += [word for name in OF_EXTENSIONS for word in _left_out(f"tests/{name}")]
+    done = run(folder, "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))", *words)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "passed" in done.stdout
 
 
 #: modules that only another extension loads, which is deleted

@@ -123,27 +123,54 @@ def test_after_a_single_fit_the_next_command_has_more_seeds(cli, here):
     assert "--seeds 3" not in cli(*given).err
 
 
-def test_inspect_says_how_a_file_is_read(cli, here):
+def test_show_and_check_of_runs_are_what_status_and_lint_were(cli, here):
+    Path("t.csv").write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(40)))
+    assert cli("run", "t.csv", "--target", "y", "-m", "dummy", "-w", 0, "-q").code == 0
+    for new, old in (("show", "status"), ("check", "lint")):
+        done, before = (cli(name, "results", "--format", "json") for name in (new, old))
+        assert (done.code, done.out) == (before.code, before.out) == (0, done.out) and done.out
+    assert cli("show", "cache").out == cli("cache").out
+    assert cli("check", "dummy").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("show", "penguins", "--clear"), "--clear is for the cache"),
+        (("show", "penguins", "--format", "json"), "--format is for runs"),
+        (("show", "penguins", "--decimal", ","), "--decimal is for a table file"),
+        (("show", "cache", "--constraint", "1h8c"), "--constraint is for a name"),
+        (("check", "onehot", "--fail-on", "error"), "--fail-on is for runs"),
+        (("check",), "--explain"),
+        (("report", "results", "--site", "--umap"), "--umap cannot be used with --site"),
+    ],
+)
+def test_an_option_of_something_else_is_refused(cli, here, words, named):
+    done = cli(*words)
+    assert done.code == 2 and named in done.err
+
+
+def test_show_says_how_a_file_is_read(cli, here):
     Path("eu.csv").write_text("x;day;y\n1,5;2024-01-31;no\n;2024-02-01;churned\n")
     with pytest.warns(UserWarning) as caught:
-        code, out, _ = cli("inspect", "eu.csv")
+        code, out, _ = cli("show", "eu.csv")
     assert code == 0
     printed = " ".join(str(each.message) for each in caught)
     assert '";"' in printed and "decimal commas" in printed and '"day"' in printed
-    assert cli("show", "eu.csv").out == out
+    assert cli("inspect", "eu.csv").out == out
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
     assert rows["x"][:4] == ["numbers", "1", "1", "1.5"]
     assert rows["day"][:3] == ["dates", "0", "2"]
     assert rows["y"] == ["text", "0", "2", "no", "feature"]
     options = ("--separator", ";", "--decimal", ",", "--dates", "day", "--drop", "day")
-    code, out, _ = cli("inspect", "eu.csv", "--target", "y", *options)
+    code, out, _ = cli("show", "eu.csv", "--target", "y", *options)
     assert code == 0 and "positive class: no" in out
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
     assert rows["y"][-1] == "target" and rows["day"][-1] == "dropped"
-    chosen = cli("inspect", "eu.csv", "--target", "y", *options, "--positive", "churned")
+    chosen = cli("show", "eu.csv", "--target", "y", *options, "--positive", "churned")
     assert "positive class: churned" in chosen.out
-    assert cli("inspect", "eu.csv", "--target", "z", *options).code == 2
-    assert cli("inspect", "none.csv").code == 2
+    assert cli("show", "eu.csv", "--target", "z", *options).code == 2
+    assert cli("show", "none.csv").code == 2
 
 
 def test_run_of_a_file_says_what_it_holds_and_uses_the_given_split(cli, here):

@@ -50,8 +50,30 @@ def test_the_help_tells_what_each_command_tells_of_itself():
         assert part.help == every[name].get_short_help_str(100), name
 
 
+def listed(help_text):
+    """Return the commands of a help text by group."""
+    groups = {}
+    for line in help_text.splitlines():
+        if line.endswith(":") and not line.startswith((" ", "Usage", "Options")):
+            members = groups.setdefault(line[:-1], [])
+        elif groups and line.startswith("  ") and line[2:3].strip() and not line[2:3].isupper():
+            members.append(line.split()[0])
+    return groups
+
+
+def test_the_help_lists_every_command_once_in_five_groups(cli):
+    groups = listed(cli("--help").out)
+    assert list(groups) == ["Evaluate", "Understand", "Decide", "Share", "Scale"]
+    names = [name for members in groups.values() for name in members]
+    assert len(names) == len(set(names)) <= 22
+    hidden = {"cache", "geval", "inspect", "lint", "site", "status"}
+    assert {*names} == {*group.all_commands()} - hidden
+    assert "race" in groups["Evaluate"] and "gather" in groups["Scale"]
+
+
 def test_a_command_of_another_package_is_listed_and_run(cli, greeting):
-    assert "greet" in cli("--help").out and "Say good morning." in cli("--help").out
+    assert listed(cli("--help").out)["More"] == ["greet"]
+    assert "Say good morning." in cli("--help").out
     assert cli("greet").out == "good morning\n"
 
 

@@ -38,7 +38,7 @@ MISTAKES = {
     "export results --as csv": "model-card",
     "check my_module": '"my_module:Name"',
     "check my_module.MyEncoder": '"my_module:MyEncoder"',
-    "inspect chrun.csv": '"churn.csv"',
+    "show chrun.csv": '"churn.csv"',
     "run": "karat run quickstart",
     "run --target churn": "karat run churn.csv --target churn",
     "run quickstrat": '"quickstart"',

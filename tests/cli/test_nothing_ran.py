@@ -9,8 +9,6 @@ import pytest
 
 from karat.ext.compat.amlb import __main__ as amlb
 
-from ..races import write_suite
-
 MODELS = """
 import karat
 
@@ -53,9 +51,8 @@ def test_run_names_the_reason(cli, here):
     assert "lacking ran on no task: no license file" in done.err
 
 
-@pytest.mark.parametrize("part", [("--shard", "1/2"), ("--claim", "claims")])
-def test_a_part_of_nothing_is_an_error(cli, here, part):
-    done = cli(*RUN, *part)
+def test_a_part_of_nothing_is_an_error(cli, here):
+    done = cli(*RUN, "--shard", "1/2")
     assert done.code == 2
     assert "no jobs" in done.err and "no license file" in done.err
 
@@ -88,19 +85,6 @@ def test_commands_on_a_run_without_jobs(cli, here, command):
     done = cli(name, *place, "results", *options)
     assert done.code not in (0, None), done.out
     assert "error: " in done.err
-
-
-def test_a_race_without_a_named_model(cli, tmp_path, monkeypatch, clean_registry):
-    from ..ext.decide.test_commands import REGISTERED
-
-    write_suite(tmp_path, 14)
-    (tmp_path / "guessing.py").write_text(REGISTERED + MODELS.replace("\nimport karat\n", ""))
-    monkeypatch.chdir(tmp_path)
-    words = ["race", "many", "--define", "many.yaml", "--define", "guessing.py", "-w", 0, "-q"]
-    decided = [*words, "-m", "good", "-m", "poor", "-m", "worst"]
-    assert cli(*decided).code == 0
-    done = cli(*decided, "-m", "lacking-too")
-    assert done.code == 1 and "lacking-too ran on no task: no license file" in done.err
 
 
 def test_the_automl_benchmark_without_its_framework(here, capsys, monkeypatch):

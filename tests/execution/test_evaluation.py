@@ -144,7 +144,6 @@ def test_options_have_defaults_and_short_forms(tmp_path):
         ({"folds": 2.5}, "an integer >= 2, got 2.5"),
         ({"folds": True}, "got True"),
         ({"retry_failed": True}, "retry_failed requires resume"),
-        ({"lease": 7.0}, "lease requires claim"),
         ({"inference": [0]}, "inference"),
         ({"engine": "ray"}, "'ray'"),
         ({"scheduler": "tcp://127.0.0.1:9"}, "scheduler .*--engine dask"),

@@ -82,8 +82,9 @@ def test_power_is_told_for_a_plan(cli, runs, tmp_path):
 
 
 def test_a_site_and_files_of_another_system(cli, runs, tmp_path):
-    made = cli("site", runs, "-o", tmp_path / "site")
-    assert made.code == 0 and (tmp_path / "site" / "index.html").is_file()
+    for words, folder in ((("site", runs), "site"), (("report", runs, "--site"), "again")):
+        made = cli(*words, "-o", tmp_path / folder)
+        assert made.code == 0 and (tmp_path / folder / "index.html").is_file()
     done = cli("export", runs, "--as", "amlb", "-o", tmp_path / "out")
     assert done.code == 0, done.err
     back = cli("import", tmp_path / "out" / "results.csv", "-o", tmp_path / "in")

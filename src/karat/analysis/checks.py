@@ -1279,7 +1279,7 @@ def rule_of(code: str) -> Rule:
 
 def _unknown(code: str) -> DefinitionError:
     hint = did_you_mean(code, [rule.code for rule in RULES])
-    return DefinitionError(f'there is no check "{code}".{hint}   (karat lint --list)')
+    return DefinitionError(f'there is no check "{code}".{hint}   (karat check --list)')
 
 
 def render_page(rule: Rule) -> str:

@@ -28,18 +28,20 @@ from karat.cli.options import (
     define_option,
     format_option,
     given_words,
+    has_runs,
     ignore_option,
+    is_from_command_line,
     option,
     pop_table_settings,
     print_error,
     repeatable,
     run_options,
     session_options,
-    shard_options,
     split_names,
     table_options,
 )
 from karat.cli.results import (
+    check,
     compare,
     leaderboard,
     lint,
@@ -54,18 +56,14 @@ from karat.errors import DefinitionError, KaratError, KaratWarning
 
 #: options of karat run that differ between its shards, or change only what is printed
 NOT_REPEATED = (
-    *(
-        "shard",
-        "claim",
-        "lease",
-        "estimates",
-        "output",
-        "resume",
-        "retry_failed",
-        "quiet",
-        "verbose",
-    ),
-    *("shape", "ignore"),
+    "shard",
+    "output",
+    "resume",
+    "retry_failed",
+    "quiet",
+    "verbose",
+    "shape",
+    "ignore",
 )
 #: the folder of Karat
 PACKAGE = Path(__file__).parents[1]
@@ -220,8 +218,16 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @click.group(
     cls=AllCommands,
     commands=[
-        *(leaderboard, compare, lint, robustness, report, rescore, status),
+        check,
+        compare,
+        leaderboard,
+        lint,
+        report,
+        rescore,
+        robustness,
+        status,
     ],
+    epilog="Start with: karat run quickstart (options: karat COMMAND --help).",
     context_settings=SETTINGS,
 )
 @option(
@@ -233,36 +239,7 @@ def _configure_logging(verbose: int, log_file: Path | None) -> None:
 @option("--log-file FILE", "Append log messages to this file.", type=PATH)
 @click.version_option(__version__, prog_name="karat", message="%(prog)s %(version)s")
 def karat(verbose: int, log_file: Path | None) -> None:
-    """Evaluate encoders and predictors.
-
-    \b
-    karat run quickstart                    evaluate several models on real data
-    karat run quickstart -m onehot -m my_module:MyEncoder
-    karat race SUITE -m A -m B              find the best model with fewer jobs
-    karat list models                       list available models
-    karat inspect churn.csv                 show how a table file is read
-    karat check my_module:MyEncoder         check that a model can be evaluated
-    karat leaderboard results               rank the models of all runs
-    karat compare results                   test which models differ
-    karat cheapest results --cost bytes     find a cheaper model that is as good
-    karat same minilm minilm-int8           test whether two encoders are the same
-    karat gate NEW --against BASELINE       test that a new model is not worse
-    karat shrink SUITE results              choose few tasks that keep the order
-    karat lint results                      find problems that distort scores
-    karat robustness results                measure the effect of corrupted data
-    karat report results                    write one HTML file with all results
-    karat site results -o site              write a static site of all results
-    karat plot cd results -o cd.pdf         plot a figure for a paper
-    karat serve results                     serve the report with a JSON API
-    karat export results --as taco          write the files of another benchmark
-    karat import results.csv -o results     import results of another benchmark
-    karat slurm quickstart --array 64       write a job script for Slurm
-    karat gather results -o gathered        merge the runs of several machines
-    karat status results                    show the progress of runs
-    karat rescore results                   recompute scores from predictions
-    karat verify results/NEW                check that results can be trusted
-    karat geval --vector_file vectors.txt   run GEval's tasks on node embeddings
-    """
+    """Evaluate encoders and predictors."""
     from karat.data.download_display import shown_downloads
 
     _configure_logging(verbose, log_file)
@@ -282,7 +259,6 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "Run the I-th of N parts of the plan; auto: from the variables of Slurm, Kubernetes, AWS Batch "
     "or GitLab. karat gather merges the parts.",
 )
-@shard_options
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
 @option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
 @option(
@@ -346,7 +322,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         return run_suite(plan, tasks, options, progress)
 
     runs, left = run_until_stopped(context, execute, resume)
-    if options.shard is not None or options.claim is not None:
+    if options.shard is not None:
         terminal.print_gather_hint(runs, options.output)
     if not runs:  # an empty part
         return 0
@@ -451,21 +427,16 @@ def plan(
         plan_notes.get("detect")(plan, detect, runs, shape)
 
 
-@karat.command()
+@karat.command(hidden=True)
 @click.argument("file", type=PATH)
 @click.option("--target", metavar="COLUMN", help="Target column.")
 @table_options
 def inspect(file: Path, target: str | None, **given: Any) -> None:
-    """Show how a table file is read, without running anything.
-
-    Lists, per column, its type, the number of missing and of distinct values and an example, and
-    with --target what would be predicted. The options are those of karat run.
+    """Show how a table file is read, as karat show FILE.
 
     \b
     Examples:
       karat inspect churn.csv
-      karat inspect churn.csv --target churn --positive no
-      karat inspect verkauf.csv --target umsatz --separator ";" --decimal ,
     """
     from karat.reporting.terminal import show_table
 
@@ -582,49 +553,72 @@ def list_(kind: str | None, define: tuple[Path, ...]) -> None:
 @click.argument("name")
 @option("-c, --constraint NAME", "Also show the limits of a task under this constraint.")
 @option("--target COLUMN", "Target column, if NAME is a table file.")
+@table_options
 @define_option
-def show(name: str, constraint: str | None, target: str | None, define: tuple[Path, ...]) -> None:
-    """Show the definition of NAME, or how a table file is read.
+@option("--clear", "With cache: remove all cached vectors.", is_flag=True)
+@format_option
+@click.pass_context
+def show(
+    context: click.Context, /, name: str, define: tuple[Path, ...], clear: bool, **given: Any
+) -> int | None:
+    """Show a definition, a table file, or the progress of runs.
+
+    NAME is that of a definition, a file, a folder of runs, or the word cache, for the cache of
+    vectors. Of a table file, lists each column with its type, the number of missing and of distinct
+    values and an example, and with --target what would be predicted; its options are those of
+    karat run. Of runs, counts the jobs that are done, failed, declined, running and left.
 
     \b
     Examples:
       karat show penguins
       karat show penguins -c 1h8c
-      karat show churn.csv        as karat inspect, without its options
-    """
-    from karat.reporting.terminal import is_table_file, show_name, show_table
+      karat show churn.csv
+      karat show verkauf.csv --target umsatz --separator ";" --decimal ,
+      karat show results
+      karat show cache
 
+    Exit code: 0, 1 if jobs of runs are left, 2 invalid input.
+    """
+    from karat.reporting import terminal
+
+    constraint, target, shape = (given.pop(key) for key in ("constraint", "target", "shape"))
+    what = _kind_of_shown(name)
+    _refuse_options_of_others(context, name, what)
+    if what == "cache":
+        terminal.show_cache(clear)
+    elif what == "runs":
+        return terminal.show_status([Path(name)], shape)
+    elif what == "table":
+        terminal.show_table(Path(name), target, pop_table_settings(given))
+    else:
+        terminal.show_name(name, define, constraint)
+    return None
+
+
+def _kind_of_shown(name: str) -> str:
+    """Return what a name is: that of a table file, of runs, of the cache, or of a definition."""
+    from karat.reporting.terminal import is_table_file
+
+    if name == "cache":
+        return "cache"
     if is_table_file(name):
-        if constraint is not None:
-            raise DefinitionError(f"--constraint applies to a task; {name} is a table file.")
-        return show_table(Path(name), target, {})
-    if target is not None:
-        raise DefinitionError(f"--target applies to a table file; {name} is none.")
-    return show_name(name, define, constraint)
+        return "table"
+    return "runs" if has_runs(Path(name)) else "definition"
 
 
-@karat.command()
-@click.argument("model")
-@define_option
-def check(model: str, define: tuple[Path, ...]) -> int:
-    """Check that MODEL can be evaluated.
-
-    Prints which requirements it does not meet and how to fix them.
-
-    \b
-    Examples:
-      karat check onehot
-      karat check my_module:MyEncoder
-      karat check vectors.txt
-    """
-    from karat.config.catalog import Catalog
-    from karat.reporting.terminal import print_model_checks
-    from karat.testing import check_model
-
-    return print_model_checks(check_model(Catalog(define).model(model)), model)
+def _refuse_options_of_others(context: click.Context, name: str, what: str) -> None:
+    """Refuse an option that does nothing for what is shown."""
+    kinds = {"constraint": "definition", "define": "definition", "clear": "cache", "shape": "runs"}
+    words = {"table": "a table file", "runs": "runs", "cache": "the cache", "definition": "a name"}
+    for parameter in context.command.params:
+        kind = kinds.get(str(parameter.name), "table")
+        given = parameter.name != "name" and is_from_command_line(context, str(parameter.name))
+        if given and kind != what:
+            option = max(parameter.opts, key=len)
+            raise DefinitionError(f"{option} is for {words[kind]}; {name} is not.")
 
 
-@karat.command()
+@karat.command(hidden=True)
 @option("--clear", "Remove all cached vectors.", is_flag=True)
 def cache(clear: bool) -> None:
     """Show or clear the cache of vectors.

@@ -8,6 +8,17 @@ from karat.cli.mistakes import Commands
 from karat.core.extension import Command, builtin_extensions, commands, installed_extensions
 from karat.core.registry import load_object
 
+#: the groups of the help, and the commands of the core in each; extensions name their group
+CORE_COMMANDS = {
+    "Evaluate": ("run", "plan", "list", "show", "check"),
+    "Understand": ("leaderboard", "compare", "robustness", "rescore", "report"),
+    "Decide": (),
+    "Share": (),
+    "Scale": (),
+}
+#: the group of commands of other packages that name none of these groups
+MORE = "More"
+
 
 class AllCommands(Commands):
     """Commands, of which those of extensions are imported when they are called."""
@@ -33,38 +44,24 @@ class AllCommands(Commands):
         found = {name: self.get_command(context, name) for name in self.list_commands(context)}
         return {name: command for name, command in found.items() if command is not None}
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the text of the help without examples of commands that are not there."""
-        whole, names = self.help or "", self.list_commands(ctx)
-        lines = [line for line in whole.splitlines() if _names_one_of(line, names)]
-        self.help = "\n".join(lines)
-        try:
-            super().format_help_text(ctx, formatter)
-        finally:
-            self.help = whole
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands without importing those of extensions."""
-        shown = {name: click.Command(name, short_help=part.help) for name, part in _added().items()}
-        shown |= self.commands
-        limit = formatter.width - 6 - max(map(len, shown))
-        rows = [
-            (name, command.get_short_help_str(limit))
-            for name, command in sorted(shown.items())
-            if not command.hidden
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-
-def _names_one_of(line: str, commands: list[str]) -> bool:
-    """Return whether a line of the help is no example, or one of these commands.
-
-    >>> _names_one_of("karat race SUITE", ["run"]), _names_one_of("Evaluate models.", ["run"])
-    (False, True)
-    """
-    words = line.split()
-    return len(words) < 2 or words[0] != "karat" or words[1] in commands
+        """Write every command once, by group, without importing those of extensions."""
+        members: dict[str, dict[str, str]] = {group: {} for group in (*CORE_COMMANDS, MORE)}
+        for group, names in CORE_COMMANDS.items():
+            members[group] = {name: self.commands[name].get_short_help_str(200) for name in names}
+        for name, part in _added().items():
+            if not part.hidden and name not in self.commands:
+                members[part.group if part.group in CORE_COMMANDS else MORE][name] = part.help
+        widest = max(len(name) for texts in members.values() for name in texts)
+        limit = formatter.width - 6 - widest
+        for group, texts in members.items():
+            rows = [
+                (name.ljust(widest), click.Command(name, help=text).get_short_help_str(limit))
+                for name, text in texts.items()
+            ]
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(rows)
 
 
 def _added() -> dict[str, Command]:

@@ -92,8 +92,7 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
     words: list[str] = [str(context.command.name)]
     for parameter in context.command.params:
         name, value = str(parameter.name), context.params.get(str(parameter.name))
-        source = context.get_parameter_source(name)
-        if name in without or source is not click.core.ParameterSource.COMMANDLINE:
+        if name in without or not is_from_command_line(context, name):
             continue
         if isinstance(parameter, click.Argument):
             words += map(str, [value] if parameter.nargs == 1 else value)  # type: ignore[arg-type]
@@ -104,6 +103,17 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
             own = [[option] if parameter.is_flag else [option, str(each)] for each in values]  # type: ignore[union-attr]
             words += [word for each in own for word in each]
     return words
+
+
+def is_from_command_line(context: click.Context, name: str) -> bool:
+    """Return whether a parameter was given on the command line."""
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def has_runs(path: Path) -> bool:
+    """Return whether a path is a run folder, or a folder of run folders or of their folders."""
+    places = ("run.json", "*/run.json", "*/*/run.json")
+    return path.is_dir() and any(any(path.glob(place)) for place in places)
 
 
 def _is_read(path: Path) -> bool:
@@ -305,24 +315,6 @@ session_options = combine_options(
     option("-o, --output DIR", "Where to write run folders.", default="results"),
     option("--no-cache", "Do not read or write the vector cache.", is_flag=True),
     option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True),
-)
-shard_options = combine_options(
-    option(
-        "--claim DIR",
-        "Folder on a shared disk by which several shards divide the jobs among them.",
-        type=PATH,
-    ),
-    option(
-        "--lease SECONDS",
-        "With --claim: seconds after which others take the jobs of a shard that has died.",
-        type=click.FloatRange(min=1),
-        default=300.0,
-    ),
-    option(
-        "--estimates DIR",
-        "Folder of earlier runs whose times balance the parts.  [default: the output folder]",
-        type=PATH,
-    ),
 )
 format_option = option(
     "--format", "Output format.  [default: table]", dest="shape", type=click.Choice(FORMATS)

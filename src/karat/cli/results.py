@@ -13,15 +13,19 @@ from karat.cli.options import (
     SETTINGS,
     as_run_folders,
     cluster_option,
+    combine_options,
     define_option,
     format_option,
+    has_runs,
     ignore_option,
+    is_from_command_line,
     option,
     pool_option,
     print_error,
     repeatable,
     run_folders,
 )
+from karat.core.registry import report_formats
 from karat.errors import DataError, DefinitionError, DiskFull, KaratError
 
 
@@ -182,7 +186,7 @@ def rescore(
     return code
 
 
-@click.command(context_settings=SETTINGS)
+@click.command(context_settings=SETTINGS, hidden=True)
 @run_folders
 @format_option
 def status(runs: tuple[Path, ...], shape: str | None) -> int:
@@ -203,13 +207,17 @@ def status(runs: tuple[Path, ...], shape: str | None) -> int:
 
 @click.command(context_settings=SETTINGS)
 @run_folders
-@option("-o, --output FILE", "Output file.", default="report.html")
+@option(
+    "-o, --output PATH",
+    "Output file, or the folder of --site.  [default: report.html or site]",
+)
+@option("--site", "Write a folder instead, with a page per model and task.", is_flag=True)
 @option("--title TEXT", "Title of the page.  [default: the names of the suites]")
 @option("--umap", "Also project vectors with UMAP (slow).", is_flag=True)
 @cluster_option
 @pool_option
-def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
-    """Write an interactive report as one HTML file.
+def report(runs: tuple[Path, ...], output: str | None, site: bool, **given: Any) -> None:
+    """Write an interactive report as one HTML file, or a site.
 
     The file contains the leaderboard, curves, maps of vectors, predictions, failures, datasets and
     provenance. It works offline and needs no other file.
@@ -218,28 +226,89 @@ def report(runs: tuple[Path, ...], output: str, **given: Any) -> None:
     Examples:
       karat report results
       karat report results/*.taco.* -o taco.html --title "TACO, November"
+      karat report results --site -o public
     """
+    if site:
+        _write_site(runs, output or "site", given)
+        return
     from karat.reporting.page import report as write
 
-    click.echo(write(list(runs), output, **given))
+    click.echo(write(list(runs), output or "report.html", **given))
+
+
+def _write_site(runs: tuple[Path, ...], output: str, given: dict[str, Any]) -> None:
+    """Write a static site; refuse what only the page has."""
+    if "site" not in report_formats:
+        raise DefinitionError("--site needs the extension publish, which is missing.")
+    only_page = [name for name in ("umap", "cluster") if given.pop(name)]
+    if only_page:
+        raise DefinitionError(f"--{only_page[0]} cannot be used with --site: leave it out.")
+    files = report_formats.get("site")(list(runs), output, **given)
+    click.echo(f"{files[1]}   ({len(files):,} files)")
+
+
+#: the options of checks of runs
+checks_options = combine_options(
+    ignore_option,
+    option(
+        "--fail-on",
+        "Exit with code 1 if there is a finding of this level or a more severe one.",
+        type=click.Choice(["error", "warning", "note"]),
+    ),
+    format_option,
+    pool_option,
+    option("--explain CODE", "Explain a check and how to fix its findings."),
+    option("--list", "List all checks.", dest="list_checks", is_flag=True),
+)
 
 
 @click.command(context_settings=SETTINGS)
+@click.argument("names", nargs=-1, metavar="[MODEL|RUN...]")
+@checks_options
+@define_option
+@click.pass_context
+def check(
+    context: click.Context, /, names: tuple[str, ...], define: tuple[Path, ...], **given: Any
+) -> int:
+    """Check a model, or runs for misleading scores.
+
+    Of a MODEL, prints which requirements it does not meet and how to fix them. Of run folders,
+    prints what makes scores misleading: leakage, constant vectors, saturated tasks, differences
+    within noise, etc.
+
+    \b
+    Examples:
+      karat check onehot
+      karat check my_module:MyEncoder
+      karat check vectors.txt
+      karat check results --ignore KRT102 --fail-on warning
+      karat check --explain KRT302
+
+    Exit code: 0, 1 if there is a finding of the level of --fail-on, 2 if a model does not meet a
+    requirement.
+    """
+    paths = tuple(map(Path, names))
+    if given["explain"] is not None or given["list_checks"] or len(names) != 1:
+        return check_runs(paths, **given)
+    if any(has_runs(path) for path in paths):
+        return check_runs(paths, **given)
+    from karat.config.catalog import Catalog
+    from karat.reporting.terminal import print_model_checks
+    from karat.testing import check_model
+
+    for parameter in context.command.params:
+        if parameter.name in given and is_from_command_line(context, str(parameter.name)):
+            raise DefinitionError(f"{parameter.opts[0]} is for runs; {names[0]} is no run folder.")
+    return print_model_checks(check_model(Catalog(define).model(names[0])), names[0])
+
+
+@click.command(context_settings=SETTINGS, hidden=True)
 @click.argument("runs", nargs=-1, type=PATH, metavar="[RUN...]")
-@ignore_option
-@option(
-    "--fail-on",
-    "Exit with code 1 if there is a finding of this level or a more severe one.",
-    type=click.Choice(["error", "warning", "note"]),
-)
-@format_option
-@pool_option
-@option("--explain CODE", "Explain a check and how to fix its findings.")
-@option("--list", "List all checks.", dest="list_checks", is_flag=True)
-def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
+@checks_options
+def lint(runs: tuple[Path, ...], **given: Any) -> int:
     """Check runs for problems that make scores misleading.
 
-    The checks find leakage, constant vectors, saturated tasks, differences within noise, etc.
+    The same as karat check for runs.
 
     \b
     Examples:
@@ -249,6 +318,11 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
 
     Exit code: 0, or 1 if there is a finding of the level of --fail-on.
     """
+    return check_runs(runs, **given)
+
+
+def check_runs(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given: Any) -> int:
+    """Print the findings of the checks of runs, or what the checks are."""
     from karat.reporting.leaderboard_output import (
         print_check_documentation,
         print_checks,
@@ -261,7 +335,7 @@ def lint(runs: tuple[Path, ...], explain: str | None, list_checks: bool, **given
     if list_checks:
         return print_checks()
     if not runs:
-        raise DefinitionError("karat lint needs run folders, --list or --explain CODE.")
+        raise DefinitionError("karat check needs a model, run folders, --list or --explain CODE.")
     require_results(frozen_runs(runs), "check")
     shown = {"shape": given["shape"], "pool": given["pool"]}
     return print_findings(runs, given["ignore"], given["fail_on"], **shown)

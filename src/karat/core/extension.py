@@ -24,10 +24,16 @@ BUILTIN = "karat.ext"
 
 @dataclass(frozen=True)
 class Command:
-    """A command of an extension: the help lists it without importing it."""
+    """A command of an extension: the help lists it, in a group, without importing it.
+
+    The groups are those of ``karat --help``; without one of them, it is listed under "More". A
+    hidden command is another name for what a listed one does.
+    """
 
     path: str
     help: str
+    group: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,18 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def money(price: float | None) -> str:
+    """Return a price with two decimals, or with two significant digits if it is small.
+
+    >>> money(2.0), money(0.00123), money(0.0), money(None)
+    ('$2.00', '$0.0012', '$0.00', '–')
+    """
+    if price is None or math.isnan(price):
+        return "–"
+    digits = 2 if price == 0 or price >= 0.1 else 1 - math.floor(math.log10(price))
+    return f"${price:,.{digits}f}"
+
+
 def plain(name: object) -> str:
     r"""Return a name on one line, without control characters.
 

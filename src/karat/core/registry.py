@@ -319,6 +319,8 @@ trackers = Registry("tracker")
 exporters = Registry("exporter")
 #: what reads and writes result files of other systems
 interchange = Registry("interchange")
+#: ways to write a report besides the page, as functions of runs and a folder that return files
+report_formats = Registry("report_format")
 #: functions that draw a kind of plot
 plots = Registry("plot")
 #: systems that ``karat serve`` evaluates besides suites, as classes made from its settings

@@ -41,13 +41,14 @@ from karat.core.embeddings import (
     transformed,
 )
 from karat.core.files import cache_folder
+from karat.core.usage import combined_usage
 from karat.core.writing import draft_folder, remove_drafts
 from karat.errors import DiskFull, KaratError
 from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
 from karat.models.adapters import keeps_vectors
-from karat.models.contrib.endpoint_account import combined_usage, current_account, use_account
+from karat.models.contrib.endpoint_account import current_account, use_account
 from karat.models.model import Model
 from karat.models.model_identity import encoder_identity
 from karat.models.searchers import stage_encoders, stage_model

@@ -89,9 +89,6 @@ def evaluate(
     precision: str | Sequence[str] = (),
     rescore: bool | int = False,
     shard: str | None = None,
-    claim: str | Path | None = None,
-    lease: float = 300.0,
-    estimates: str | Path | None = None,
     define: Files = (),
     progress: Progress | bool | None = None,
     raise_on_failure: bool = False,
@@ -181,12 +178,6 @@ def evaluate(
         Run one part of the plan only: ``"3/64"`` is the third of 64 parts, ``"auto"`` reads the
         variables of Slurm, Kubernetes, AWS Batch, GitLab and others. Its runs are in a folder of
         their own in ``output``; ``karat.gather`` merges those of all shards.
-    claim : str or Path, optional
-        A folder on a shared disk through which several calls divide the jobs among them.
-    lease : float, default=300.0
-        Seconds after which the claims of a call that has died can be taken by others.
-    estimates : str or Path, optional
-        Folder of earlier runs whose times balance the parts. Default: ``output``.
     define : path or sequence of paths, default=()
         YAML files with definitions, or Python files that register components.
     progress : Progress or bool, optional
@@ -444,8 +435,6 @@ def suite(name: str, define: Files = ()) -> Suite:
 def make_options(given: Mapping[str, Any]) -> Options:
     """Return checked options, or raise a DefinitionError that lists every wrong one."""
     given = {**given, "output": Path(given.get("output", Options.output))}
-    for name in ("claim", "estimates"):
-        given[name] = None if given.get(name) is None else Path(given[name])
     for name, single in (("only", str), ("only_folds", int)):
         if isinstance(given.get(name), single):
             given[name] = [given[name]]
@@ -494,19 +483,14 @@ def _wrong_parts(options: Options) -> Iterator[str]:
     parts = _plan_parts(options)
     if parts is not None:
         yield from parts.mistakes(options)
-        return
-    if options.lease != Options.lease:
-        yield "lease requires claim."
-    if options.estimates is not None:
-        yield "estimates requires shard or claim."
 
 
 def _plan_parts(options: Options) -> PlanParts | None:
     """Return what divides the plan among several calls, if the options say so."""
-    if options.shard is None and options.claim is None:
+    if options.shard is None:
         return None
     if "shards" not in registry.plan_parts:
-        raise DefinitionError("shard and claim need the extension cluster, which is missing.")
+        raise DefinitionError("shard needs the extension cluster, which is missing.")
     parts: PlanParts = registry.plan_parts.get("shards")()
     return parts
 

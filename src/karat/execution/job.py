@@ -39,6 +39,7 @@ from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.replicates import model_seed, replicate_fact, seed_parameters
 from karat.core.task import Task
+from karat.core.usage import Counted, job_usage
 from karat.core.writing import draft_file
 from karat.corruptions.view import (
     CLEAN,
@@ -61,7 +62,7 @@ from karat.execution.diagnostics import (
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
-from karat.models.contrib.endpoint_account import Account, Usage, job_usage, use_account
+from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model, fit_weighted
 from karat.models.model_identity import object_identity
 from karat.models.searchers import StoredTexts, scored_pairs, use_stored
@@ -650,7 +651,7 @@ class _Attempt:
             if not reason_not_applicable(view, data, self.model.role):
                 yield view.name, self._corrupted(test, view)[0]
 
-    def add_usage(self, used: Usage) -> None:
+    def add_usage(self, used: Counted) -> None:
         """Add what was counted for the vectors of the data and, by endpoints, for the views."""
         shared = dict(self.job.usage or {})
         # an encoder in this process has counted truncated texts only

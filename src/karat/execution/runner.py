@@ -32,7 +32,7 @@ from karat import __version__
 from karat.core.dataset import QUERY
 from karat.core.embeddings import declared_prompts, uses_roles
 from karat.core.files import encodable, temporary_folder
-from karat.core.formatting import count, duration
+from karat.core.formatting import count, duration, money
 from karat.core.notebook import Output, in_notebook
 from karat.core.registry import engines
 from karat.core.replicates import replicate_fact, replicate_name
@@ -63,7 +63,7 @@ from karat.execution.resources import Limits, visible_gpus
 from karat.execution.resuming import NotContinued, reason_outdated
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
-from karat.models.contrib.endpoint_account import Account, money, use_account
+from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
@@ -450,9 +450,6 @@ class Options:
     items: bool = True
     budget: float | None = None
     shard: str | None = None
-    claim: Path | None = None
-    lease: float = 300.0
-    estimates: Path | None = None
     command: Sequence[str] = ()
 
 

@@ -19,11 +19,10 @@ from karat.analysis.item_tests import AS_FITTED, DETECTED, LEARNERS
 from karat.analysis.leaderboard import THESE_TASKS, split_groups
 from karat.analysis.score_matrix import BASELINE
 from karat.analysis.these_tasks import OTHER_TASKS
-from karat.core.formatting import count, fixed, interval, plain, records, rounded, short
+from karat.core.formatting import count, fixed, interval, money, plain, records, rounded, short
 from karat.core.formatting import duration as duration
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
-from karat.models.contrib.endpoint_account import money
 from karat.reporting.task_sentences import headline
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.results.tables import ELIMINATED

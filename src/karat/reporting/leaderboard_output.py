@@ -382,7 +382,7 @@ def finding_lines(found: Findings, where: str) -> list[str]:
     last = f"{count(len(found), 'finding')}" + (f" ({ignored:,} ignored)" if ignored else "")
     prefix = f"{count(more, 'more check')}; " if more > 0 else ""
     every = "all " if len(found) > 1 else ""
-    return [*lines[:MAX_LINES], f"{prefix}karat lint {where} shows {every}{last}."]
+    return [*lines[:MAX_LINES], f"{prefix}karat check {where} shows {every}{last}."]
 
 
 def print_finding_lines(

@@ -27,11 +27,10 @@ from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count
+from karat.core.formatting import count, money
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
-from karat.models.contrib.endpoint_account import money
 from karat.reporting.formats import (
     DOCUMENTS,
     Table,
@@ -498,11 +497,11 @@ def print_model_checks(checks: Sequence[Any], model: str) -> int:
 
 
 def is_table_file(name: str) -> bool:
-    """Return whether a name is that of an existing file of a table."""
+    """Return whether a name is that of a file of a table, there or misspelled."""
     from karat.data.readers.table_files import SUFFIXES, suffix_of
 
     path = Path(name)
-    return suffix_of(path) in SUFFIXES and path.is_file()
+    return suffix_of(path) in SUFFIXES and not path.is_dir()
 
 
 def show_table(file: Path, target: str | None, settings: Mapping[str, Any]) -> None:

@@ -634,7 +634,7 @@ def _next_step(case: _Case, state: str) -> dict[str, str] | None:
         return None
     errors = [finding.code for finding in _relevant(case) if finding.level == "error"]
     if errors:
-        return {"text": "what is wrong", "command": f"karat lint --explain {errors[0]}"}
+        return {"text": "what is wrong", "command": f"karat check --explain {errors[0]}"}
     command = case.evidence.commands.get(winner, "")
     failed = any(f.code == FAILED_JOBS and f.model == winner for f in _relevant(case))
     if failed and command.startswith("karat run "):

@@ -61,7 +61,7 @@ from karat.results.tables import (
     check_record,
     csv_text,
     eliminated_records,
-    parse_json,
+    parse_stored_json,
     read_item_table,
     read_json_object,
     results_columns,
@@ -509,7 +509,7 @@ class Run:
             raise DataError(f"{self.folder} has one fit of {task}, fold {fold}; see karat run.")
         folder = self._view_folder(task, fold, view)
         with self._explain_missing(task, fold, view):
-            facts = parse_json(read_regular(folder / "metadata.json"))
+            facts = parse_stored_json(read_regular(folder / "metadata.json"))
             kinds = {name: facts[name] for name in ("answers", "truths", "classes")}
             kinds["precision"] = facts.get("precision", "float64")
             text = read_regular(folder / FILE).decode()
@@ -575,7 +575,7 @@ def _read_about(path: Path) -> dict[str, Any] | None:
         head, mark, tail = read_regular(path).decode().partition(_TASKS)
         if mark and tail.endswith("]\n}"):
             tasks = _read_tasks(tail[:-2])
-            about = parse_json(f"{head.rstrip().removesuffix(',')}}}")
+            about = parse_stored_json(f"{head.rstrip().removesuffix(',')}}}")
             if tasks is not None and not check_about({**about, "tasks": tasks[:1]}):
                 return {**_complete({**about, "tasks": []}), "tasks": list(tasks)}
     return None
@@ -584,7 +584,7 @@ def _read_about(path: Path) -> dict[str, Any] | None:
 @lru_cache(maxsize=32)
 def _read_tasks(text: str) -> list[dict[str, Any]] | None:
     """Return the tasks of a ``run.json``; None if one is damaged."""
-    about = _renamed({"model": "any", "tasks": parse_json(text)})
+    about = _renamed({"model": "any", "tasks": parse_stored_json(text)})
     found: list[dict[str, Any]] | None = None if check_about(about) else _complete(about)["tasks"]
     return found
 

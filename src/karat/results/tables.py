@@ -287,7 +287,7 @@ def _csv_cell(value: Any) -> str:
 Check = Callable[[Any], bool]
 
 
-def parse_json(content: str | bytes) -> Any:
+def parse_stored_json(content: str | bytes) -> Any:
     """Return the value of JSON; NaN and infinity, which are not JSON, are null."""
     return json.loads(content, parse_constant=lambda _: None)
 
@@ -311,7 +311,7 @@ def json_value(value: Any) -> Any:
 def read_json_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file."""
     try:
-        found = parse_json(read_regular(path))
+        found = parse_stored_json(read_regular(path))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {error}.") from error
     if not isinstance(found, dict):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import threading
-import time
 
 import numpy as np
 import pandas as pd
@@ -20,7 +17,6 @@ from karat.errors import DefinitionError
 from karat.execution.evaluation import evaluate, make_options
 from karat.execution.plan import job_spec, make_plan
 from karat.ext.cluster.shards import (
-    Claims,
     Parts,
     Shard,
     job_seconds,
@@ -121,12 +117,9 @@ def test_a_wrong_shard_is_refused(text):
 
 
 def test_wrong_options_are_refused_together():
-    given = {"shard": "9/3", "lease": 0.0, "claim": "x", "exit_on_error": True}
     with pytest.raises(DefinitionError) as error:
-        make_options(given)
-    assert len(error.value.messages) == 3
-    with pytest.raises(DefinitionError, match="estimates"):
-        make_options({"estimates": "results"})
+        make_options({"shard": "9/3", "retry_failed": True})
+    assert len(error.value.messages) == 2
 
 
 def test_vectors_are_computed_in_one_part_if_their_time_is_unknown(plan):
@@ -212,18 +205,13 @@ def test_a_part_has_its_jobs_models_and_folds_only(plan):
 
 
 def test_the_first_shard_fixes_the_times_for_all_others(plan, tmp_path):
-    earlier = tmp_path / "earlier.json"
+    assert pinned_times(plan, tmp_path) == {}
     rows = [["letters", planned.task.name, 2.0, 0.5] for planned in plan.tasks]
-    earlier.write_text(json.dumps({"jobs": rows}))
-    options = make_options({"output": tmp_path / "out", "shard": "1/2", "estimates": earlier})
-    (tmp_path / "out").mkdir()
-    first = pinned_times(plan, options)
-    assert first == {("letters", row[1]): (2.0, 0.5) for row in rows}
-    earlier.write_text(json.dumps({"jobs": [["letters", "other", 1.0, 1.0]]}))
-    assert pinned_times(plan, options) == first
-    (tmp_path / "out" / "estimates.json").write_text("[1")
+    (tmp_path / "estimates.json").write_text(json.dumps({"jobs": rows}))
+    assert pinned_times(plan, tmp_path) == {("letters", row[1]): (2.0, 0.5) for row in rows}
+    (tmp_path / "estimates.json").write_text("[1")
     with pytest.raises(DefinitionError, match=r"estimates\.json"):
-        pinned_times(plan, options)
+        pinned_times(plan, tmp_path)
 
 
 def test_times_come_from_the_runs_in_the_output_folder(two_classes, tmp_path):
@@ -234,99 +222,12 @@ def test_times_come_from_the_runs_in_the_output_folder(two_classes, tmp_path):
     ]
     assert (model, task, vectors) == ("onehot", "halves", 0.0)
     assert seconds > 0
-
-
-def test_no_such_estimates(two_classes, tmp_path):
-    options = {"output": tmp_path, "shard": "1/2", "estimates": tmp_path / "missing"}
-    with pytest.raises(DefinitionError, match="missing"):
-        evaluate("onehot", two_classes(), **options)
+    pinned = (tmp_path / "estimates.json").read_bytes()
+    evaluate("onehot", two_classes(), output=tmp_path)  # another run, with other times
+    evaluate("onehot", two_classes(), output=tmp_path, shard="2/2")
+    assert (tmp_path / "estimates.json").read_bytes() == pinned
 
 
 def test_a_part_without_jobs_writes_the_plan_only(two_classes, tmp_path):
     assert evaluate("dummy", two_classes(), output=tmp_path, shard="3/3") == []
     assert [path.name for path in (tmp_path / "shard-3-of-3").iterdir()] == ["plan.json"]
-
-
-KEYS = [f"key-{number}" for number in range(60)]
-
-
-def test_several_owners_divide_the_work(tmp_path):
-    taken = []
-
-    def work(start):
-        order = [(start + step) % len(KEYS) for step in range(len(KEYS))]
-        with Claims(tmp_path, 300, KEYS) as claims:
-            for place, claim in claims.take(order):
-                taken.append(place)
-                claim.finish()
-
-    threads = [threading.Thread(target=work, args=(10 * number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(taken) == list(range(len(KEYS)))
-    assert len(list(tmp_path.glob("*.done"))) == len(KEYS)
-    assert not list(tmp_path.glob(".clock*"))
-
-
-def test_the_claim_of_a_dead_owner_is_taken_over_once_it_expires(tmp_path):
-    with Claims(tmp_path, 300, ["a"]) as first, Claims(tmp_path, 300, ["a"]) as second:
-        ((_, claim),) = first.take([0])
-        assert list(second.take([0])) == []
-        claim._ended.set()  # it dies
-        os.utime(claim.path, (time.time() - 301,) * 2)
-        ((_, later),) = second.take([0])
-        assert (claim.generation, later.generation) == (1, 2)
-        assert list(Claims(tmp_path, 300, ["a"]).__enter__().take([0])) == []
-        later.finish()
-        assert list(first.take([0])) == []
-
-
-def test_the_lease_is_that_of_the_owner(tmp_path):
-    with Claims(tmp_path, 1000, ["a"]) as first, Claims(tmp_path, 1, ["a"]) as second:
-        ((_, claim),) = first.take([0])
-        claim._ended.set()
-        os.utime(claim.path, (time.time() - 100,) * 2)
-        assert list(second.take([0])) == []
-
-
-def test_a_released_claim_can_be_taken_at_once_by_others(tmp_path):
-    with Claims(tmp_path, 300, ["a"]) as first, Claims(tmp_path, 300, ["a"]) as second:
-        taking = first.take([0])
-        _, claim = next(taking)
-        claim.release()
-        assert list(taking) == []  # not by itself: it would try for ever
-        assert len(list(second.take([0]))) == 1
-
-
-def test_an_owner_renews_its_claim(tmp_path):
-    with Claims(tmp_path, 0.4, ["a"]) as claims:
-        ((_, claim),) = claims.take([0])
-        os.utime(claim.path, (1, 1))
-        end = time.monotonic() + 30
-        while claim.path.stat().st_mtime == 1 and time.monotonic() < end:
-            time.sleep(0.02)
-        assert claim.path.stat().st_mtime > 1
-        claim.finish()
-
-
-def test_claims_of_another_plan_are_refused(tmp_path):
-    with Claims(tmp_path, 300, ["a", "b"]):
-        pass
-    with pytest.raises(DefinitionError, match="another plan"), Claims(tmp_path, 300, ["a", "c"]):
-        pass
-
-
-def test_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DefinitionError, match="--claim"), Claims(tmp_path / "file", 300, ["a"]):
-        pass
-
-
-def test_a_damaged_claim_expires_like_others(tmp_path):
-    (tmp_path / "a.1").write_text("{")
-    os.utime(tmp_path / "a.1", (1, 1))
-    with Claims(tmp_path, 300, ["a"]) as claims:
-        ((_, claim),) = claims.take([0])
-        assert claim.generation == 2

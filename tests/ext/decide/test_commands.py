@@ -30,6 +30,17 @@ class Worst(Guess):
 )
 
 
+LACKING = """
+@karat.predictor("lacking")
+class Lacking(Guess):
+    def __init__(self):
+        super().__init__(0.5)
+
+    def unavailable(self):
+        return "no license file"
+"""
+
+
 @pytest.fixture
 def suite(tmp_path, monkeypatch, clean_registry):
     write_suite(tmp_path, 14)
@@ -37,6 +48,13 @@ def suite(tmp_path, monkeypatch, clean_registry):
     monkeypatch.chdir(tmp_path)
     models = [word for name in ("good", "poor", "worst") for word in ("-m", name)]
     return ["race", "many", "--define", "many.yaml", "--define", "guessing.py", *models, "-w", 0]
+
+
+def test_a_race_without_a_named_model(cli, suite, tmp_path):
+    (tmp_path / "guessing.py").write_text(REGISTERED + LACKING)
+    assert cli(*suite, "-q").code == 0
+    done = cli(*suite, "-q", "-m", "lacking")
+    assert done.code == 1 and "lacking ran on no task: no license file" in done.err
 
 
 def test_a_race_is_decided(cli, suite):

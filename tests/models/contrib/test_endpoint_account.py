@@ -16,7 +16,6 @@ from karat.models.contrib.endpoint_account import (
     Taken,
     Usage,
     current_account,
-    job_usage,
     remarks_of,
     use_account,
 )
@@ -121,18 +120,6 @@ def test_usage_counts_texts_and_requests():
     assert facts["tokens_estimated"] and facts["truncated"] == 1
     assert inner.facts()["texts_per_second"] == 2.0 and not inner.facts()["tokens"] == 12
     assert Usage().facts() == {}
-
-
-def test_a_job_has_the_usage_of_its_data_and_its_own():
-    used = Usage(texts=1, tokens=5.0, price=0.5, seconds=[1.0], remarks=["odd"])
-    embedded = {"tokens": 10, "price": 1.0, "truncated": 2, "texts": 3, "requests": 1}
-    embedded["remarks"] = ["strange", "odd"]
-    facts = job_usage(embedded, used)
-    assert (facts["tokens"], facts["price"], facts["embed_tokens"]) == (15, 1.5, 10)
-    assert (facts["texts"], facts["requests"], facts["truncated"]) == (4, 2, 2)
-    assert facts["remarks"] == ["strange", "odd"]
-    assert job_usage(None, Usage()) == {}
-    assert job_usage({**embedded, "price": None}, Usage())["price"] is None
 
 
 def test_a_budget_is_never_passed():

@@ -184,6 +184,15 @@ def test_a_wrong_parameter_is_refused_without_its_secret(params, word):
     assert KEY not in str(error.value)
 
 
+def test_the_names_of_stored_vectors_are_those_of_earlier_versions():
+    """Under another name, vectors that were paid for would be asked for again."""
+    url = "https://api.example.com/v1"
+    plain = EndpointEncoder("http://localhost:1/v1", "m")
+    large = EndpointEncoder(url, "text-3", dimensions=256, revision="2", prompt="query: ")
+    assert plain.fingerprint() == "d8570031dc7dcc2406f78ec7d93e641c None"
+    assert large.fingerprint() == "dd90b2c9347f593684d71bde6c6f02ce 'query: '"
+
+
 def test_prices_and_limits_do_not_change_the_identity():
     plain = EndpointEncoder("http://localhost:1/v1", "m")
     paid = clone(plain).set_params(price_per_million_tokens=1.0, requests_per_minute=5, timeout=1)

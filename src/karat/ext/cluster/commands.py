@@ -19,7 +19,6 @@ from karat.cli.options import (
     option,
     repeatable,
     run_options,
-    shard_options,
 )
 from karat.errors import DefinitionError
 
@@ -40,7 +39,7 @@ MOST_JOBS = 20
     "--format", "Output format.", dest="shape", type=click.Choice(["text", "json"]), default="text"
 )
 def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
-    """Merge the runs that karat run --shard or --claim has written into DIR.
+    """Merge the runs that karat run --shard has written into DIR.
 
     Checks that every planned job is there once, lists what is missing, double or outdated, and
     prints the commands that run what is missing. The tables are those of a run on one machine.
@@ -101,7 +100,6 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
 @option("-o, --output DIR", "Where to write run folders, on a shared disk.", default="results")
 @option("--no-cache", "Do not read or write the vector cache.", is_flag=True)
 @option("--no-items", "Do not copy texts or cells of the data into run folders.", is_flag=True)
-@shard_options
 @repeatable(
     "--sbatch OPTION", "Further option of sbatch, such as --sbatch=--partition=gpu. Repeatable."
 )
@@ -116,7 +114,6 @@ def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
     \b
     Examples:
       karat slurm quickstart --array 64 --time 4:00:00 --mem 8G > job.sh
-      karat slurm quickstart -m onehot --array 8 --claim results/claims > job.sh
     """
     slurm_options = {name: given.pop(name) for name in ("array", "time", "mem", "sbatch")}
     _check_settings(slurm_options)
@@ -132,7 +129,7 @@ def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
 
     plan = plan_suite(models, tasks, catalog, options)
     require_jobs(plan)
-    times = read_times(plan, options.estimates or options.output)
+    times = read_times(plan, options.output)
     parts = Parts.of(plan, times, slurm_options["array"])
     _print_parts(parts, bool(times), options.workers)
     click.echo(_script(words, options, slurm_options), nl=False)
@@ -208,10 +205,6 @@ def _script(words: list[str], options: Any, given: dict[str, Any]) -> str:
     settings = [*limits, *given["sbatch"]]
     output = str(options.output)
     own = ["-o", output, "-w", str(options.workers)]
-    for name in ("claim", "estimates"):
-        own += [f"--{name}", str(value)] if (value := getattr(options, name)) is not None else []
-    if options.claim is not None:
-        own += ["--lease", f"{options.lease:g}"]
     karat = shlex.join([sys.executable, "-m", "karat"])
     gathered = shlex.quote(f"{output}/gathered")
     part = f'--shard "$SLURM_ARRAY_TASK_ID/{given["array"]}" --resume'

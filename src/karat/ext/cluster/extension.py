@@ -7,8 +7,10 @@ extension = Extension(
     "cluster",
     {
         "command": {
-            "gather": Command(f"{_HERE}.commands:gather", "Merge the runs of several machines."),
-            "slurm": Command(f"{_HERE}.commands:slurm", "Write a job script for Slurm."),
+            "gather": Command(
+                f"{_HERE}.commands:gather", "Merge the runs of several machines.", "Scale"
+            ),
+            "slurm": Command(f"{_HERE}.commands:slurm", "Write a job script for Slurm.", "Scale"),
         },
         "engine": {"dask": f"{_HERE}.dask_engine:DaskEngine"},
         "plan_parts": {"shards": f"{_HERE}.shards:ShardParts"},

@@ -321,7 +321,7 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     Parameters
     ----------
     folders : path or sequence of paths
-        Output folders of ``karat run --shard`` or ``--claim``, folders of single shards, or run
+        Output folders of ``karat run --shard``, folders of single shards, or run
         folders.
     output : path
         Where to write one run folder per model.
@@ -382,7 +382,7 @@ def _common_plan(paths: Iterable[Path]) -> PlanFile:
     if not plans:
         raise DataError(
             f"no {FILE} in {', '.join(map(str, paths))}; karat gather merges the output folders of "
-            f"karat run with --shard or --claim."
+            f"karat run with --shard."
         )
     for other in plans[1:]:
         if other.digest != plans[0].digest:

@@ -1,160 +1,33 @@
 """Shards: a plan in balanced parts that are the same on every machine, and the run of one part.
 
 Jobs that share work are kept together in bundles: those of an encoder whose vectors are computed
-once per dataset, else those on one fold of a dataset. A part is a list of bundles. With claims,
-shards take bundles from one list instead, their own part first.
-
-Claims are files in a shared folder by which processes on several machines divide a list of work.
-``KEY.1`` is the first claim of a piece of work, created exclusively. Its owner renews the time of
-the file while it works and writes ``KEY.done`` at the end. If the time is older than the lease, the
-owner has died, and the one who creates ``KEY.2`` takes over. Nothing is renamed or deleted, so two
-processes never take the same claim. Times are those of the file server, not of the machines.
+once per dataset, else those on one fold of a dataset. A part is a list of bundles.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import heapq
 import json
 import logging
 import os
-import platform
 import re
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from karat.core.task import Suite
 from karat.core.writing import write_atomic
-from karat.errors import DefinitionError, KaratError
+from karat.errors import DefinitionError
 from karat.execution.embedding_cache import has_vectors
-from karat.execution.plan import Plan, job_spec, require_jobs
-from karat.execution.runner import Options, Progress, Session, Stopped
+from karat.execution.plan import Plan, require_jobs
+from karat.execution.runner import Options, Progress, Session
 from karat.ext.cluster.gather import write_plan_file
 from karat.results.load import earlier_seconds
 from karat.results.run import Run
-
-LIST = "list.txt"
-DONE = "done"
-
-
-@dataclass
-class Claim:
-    """A claim of this process on the work of a key; ``generation`` counts its owners from 1."""
-
-    path: Path
-    key: str
-    generation: int
-    lease: float
-    _ended: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        threading.Thread(target=self._renew, daemon=True).start()
-
-    def _renew(self) -> None:
-        while not self._ended.wait(self.lease / 4):
-            with contextlib.suppress(OSError):  # try again later
-                os.utime(self.path)
-
-    def finish(self) -> None:
-        """Mark the work as done."""
-        self._ended.set()
-        self.path.with_name(f"{self.key}.{DONE}").touch()
-
-    def release(self) -> None:
-        """Let others take over at once."""
-        self._ended.set()
-        with contextlib.suppress(OSError):
-            os.utime(self.path, (0, 0))
-
-
-class Claims:
-    """The claims in a folder on a list of work, given by its keys; a context manager."""
-
-    def __init__(self, folder: Path, lease: float, keys: Sequence[str]) -> None:
-        self.folder, self.lease, self.keys = Path(folder), lease, keys
-        self.clock = self.folder / f".clock.{os.urandom(8).hex()}"
-
-    def __enter__(self) -> Claims:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.clock.touch()
-        except OSError as error:
-            raise DefinitionError(
-                f"cannot write claims to {self.folder}: {error.strerror}; choose another --claim."
-            ) from error
-        digest = hashlib.sha256("\n".join(sorted(self.keys)).encode()).hexdigest()
-        with contextlib.suppress(FileExistsError):
-            (self.folder / LIST).open("x").write(digest)
-        if (self.folder / LIST).read_text() not in (digest, ""):  # empty: being written
-            self.clock.unlink()
-            raise DefinitionError(
-                f"the claims in {self.folder} are of another plan or another number of shards; "
-                f"choose another --claim folder."
-            )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.clock.unlink(missing_ok=True)
-
-    def take(self, order: Sequence[int]) -> Iterator[tuple[int, Claim]]:
-        """Yield the places of keys in this order, each with a claim, until none can be claimed."""
-        tried: set[int] = set()
-        while (found := self._next(order, tried)) is not None:
-            tried.add(found[0])
-            yield found
-
-    def _next(self, order: Sequence[int], tried: set[int]) -> tuple[int, Claim] | None:
-        latest, done = self._listed()
-        for place in order:
-            key = self.keys[place]
-            if place in tried or key in done:
-                continue
-            generation = latest.get(key, 0)
-            if generation and not self._is_expired(self.folder / f"{key}.{generation}"):
-                continue
-            if (claim := self._create(key, generation + 1)) is not None:
-                return place, claim
-        return None
-
-    def _listed(self) -> tuple[dict[str, int], set[str]]:
-        """Return the latest generation of each claimed key, and the keys that are done."""
-        latest: dict[str, int] = {}
-        done: set[str] = set()
-        for name in os.listdir(self.folder):
-            key, _, rest = name.rpartition(".")
-            if rest == DONE:
-                done.add(key)
-            elif rest.isdecimal():
-                latest[key] = max(latest.get(key, 0), int(rest))
-        return latest, done
-
-    def _is_expired(self, path: Path) -> bool:
-        self.clock.touch()
-        about: Any = {}
-        with contextlib.suppress(OSError, ValueError):
-            about = json.loads(path.read_text(encoding="utf-8"))
-        lease = about.get("lease", self.lease) if isinstance(about, dict) else self.lease
-        try:
-            return self.clock.stat().st_mtime - path.stat().st_mtime > lease
-        except OSError:
-            return False
-
-    def _create(self, key: str, generation: int) -> Claim | None:
-        path = self.folder / f"{key}.{generation}"
-        about = {"host": platform.node(), "pid": os.getpid(), "lease": self.lease}
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(json.dumps(about))
-        except FileExistsError:
-            return None
-        return Claim(path, key, generation, self.lease)
-
 
 #: number of shards of any system, where the system does not report it or reports another one
 COUNT = "KARAT_SHARD_COUNT"
@@ -414,33 +287,29 @@ def _longest_first(seconds: Sequence[float], count: int) -> list[list[int]]:
 # -- times of earlier runs ------------------------------------------------------------------------
 
 
-def read_times(plan: Plan, source: Path) -> Times:
-    """Return the seconds of earlier runs in a folder, or those in an ``estimates.json``."""
-    if source.is_dir():
-        pinned = source / TIMES_FILE
-        if not pinned.is_file():
-            return earlier_seconds({model.name for model in plan.models}, source)
-        source = pinned
+def read_times(plan: Plan, output: Path) -> Times:
+    """Return the seconds in the ``estimates.json`` of an output folder, else those of its runs."""
+    file = output / TIMES_FILE
+    if not file.is_file():
+        return earlier_seconds({model.name for model in plan.models}, output)
     try:
-        rows = json.loads(source.read_text(encoding="utf-8"))["jobs"]
-        return {(model, task): (float(job), float(own)) for model, task, job, own in rows}
-    except FileNotFoundError:
-        return {}
+        rows = json.loads(file.read_text(encoding="utf-8"))["jobs"]
+        return {(model, task): (float(job), float(vectors)) for model, task, job, vectors in rows}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DefinitionError(
-            f"cannot read the estimates in {source}: {type(error).__name__}: {error}; "
-            f"use a folder of runs, or delete the file."
+            f"cannot read the estimates in {file}: {type(error).__name__}: {error}; "
+            f"delete the file to balance the parts anew."
         ) from error
 
 
-def pinned_times(plan: Plan, options: Options) -> Times:
+def pinned_times(plan: Plan, output: Path) -> Times:
     """Return the times that all shards of an output folder use; the first shard writes them."""
-    file = options.output / TIMES_FILE
-    if options.estimates is not None and not options.estimates.exists():
-        raise DefinitionError(f"--estimates: no such file or folder: {options.estimates}.")
+    file = output / TIMES_FILE
     if not file.is_file():
-        found = read_times(plan, options.estimates or options.output)
-        rows = [[*pair, *(float(f"{own:.6g}") for own in found[pair])] for pair in sorted(found)]
+        times = read_times(plan, output)
+        rows = [
+            [*pair, *(float(f"{seconds:.6g}") for seconds in times[pair])] for pair in sorted(times)
+        ]
         text = json.dumps({"jobs": rows}, ensure_ascii=False, indent=0)
         draft = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}")
         write_atomic(draft, text)
@@ -449,7 +318,7 @@ def pinned_times(plan: Plan, options: Options) -> Times:
                 _link(draft, file)
         finally:
             draft.unlink()
-    return read_times(plan, file)
+    return read_times(plan, output)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -470,22 +339,11 @@ class ShardParts:
     """The parts of a plan that several calls run, as ``karat.execution.engine`` wants them."""
 
     def mistakes(self, options: Options) -> Iterator[str]:
-        """Yield what is wrong with the options of shards and claims."""
-        if options.shard is not None:
-            try:
-                parse_shard(options.shard)
-            except DefinitionError as error:
-                yield from error.messages
-        if not options.lease >= 1:
-            yield f"lease must be at least 1 second, got {options.lease!r}."
-        if options.claim is None:
-            if options.lease != Options.lease:
-                yield "lease requires claim."
-            return
-        if options.retry_failed:
-            yield "retry_failed cannot be combined with claim; resume the gathered runs instead."
-        if options.exit_on_error:
-            yield "exit_on_error cannot be combined with claim."
+        """Yield what is wrong with the number of the shard."""
+        try:
+            _shard_of(options)
+        except DefinitionError as error:
+            yield from error.messages
 
     def run(self, plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:
         """Run the part of this call and return its runs."""
@@ -515,92 +373,23 @@ class Parts:
 
 
 def run_part(plan: Plan, suite: Suite, options: Options, progress: Progress) -> list[Run]:
-    """Run one part of a plan, or what can be claimed of it; return the runs."""
+    """Run one part of a plan and return its runs."""
     require_jobs(plan)
-    shard = parse_shard(options.shard) if options.shard is not None else Shard(1, 1)
+    shard = _shard_of(options)
     options.output.mkdir(parents=True, exist_ok=True)
-    parts = Parts.of(plan, pinned_times(plan, options), shard.count)
+    parts = Parts.of(plan, pinned_times(plan, options.output), shard.count)
     numbers = {job: part for part in range(shard.count) for job in parts.jobs(part)}
-    session = Session(plan, suite, options, progress)
-
-    def run(places: Iterable[int], folder: Path) -> list[Run]:
-        own = dataclasses.replace(options, output=folder)
-        return Session(plan.take(places), suite, own, progress).run()
-
-    if options.claim is not None:
-        write_plan_file(options.output, session, numbers if shard.count > 1 else {})
-        return _run_claimed(plan, options, parts, shard, run)
     folder = options.output / shard.folder
-    write_plan_file(folder, session, numbers, replace=True)
+    write_plan_file(folder, Session(plan, suite, options, progress), numbers, replace=True)
     jobs = parts.jobs(shard.index - 1)
     log.info("part %d of %d: %d jobs", shard.index, shard.count, len(jobs))
-    return run(jobs, folder) if jobs else []
+    if not jobs:
+        return []
+    own_options = dataclasses.replace(options, output=folder)
+    return Session(plan.take(jobs), suite, own_options, progress).run()
 
 
-def _run_claimed(
-    plan: Plan,
-    options: Options,
-    parts: Parts,
-    shard: Shard,
-    run: Callable[[Iterable[int], Path], list[Run]],
-) -> list[Run]:
-    """Run bundles that nobody else has claimed: those of the own part, then those of the next."""
-    assert options.claim is not None
-    keys = [_bundle_key(plan, bundle) for bundle in parts.bundles]
-    turns = [(shard.index - 1 + step) % shard.count for step in range(shard.count)]
-    order = [place for part in turns for place in parts.parts[part]]
-    runs: list[Run] = []
-    postponed: list[str] = []
-    with Claims(options.claim, options.lease, keys) as claims:
-        for place, claim in claims.take(order):
-            folders = sorted(options.output.glob(f"bundle-{keys[place]}.*"))
-            jobs = _not_recorded(plan, parts.bundles[place].jobs, folders)
-            folder = options.output / f"bundle-{keys[place]}.{claim.generation}"
-            try:
-                runs += run(jobs, folder) if jobs else []
-            except Stopped as stopped:
-                claim.release()
-                runs += stopped.runs
-                if stopped.interrupted:
-                    stopped.runs = runs
-                    raise
-                postponed.append(stopped.reason)
-            except BaseException:
-                claim.release()
-                raise
-            else:
-                claim.finish()
-    if postponed:
-        left = Stopped(0, 0, runs, "; ".join(dict.fromkeys(postponed)))
-        left.interrupted, left.progress = False, f"{len(postponed)} bundles have jobs left"
-        raise left
-    return runs
-
-
-def _bundle_key(plan: Plan, bundle: JobBundle) -> str:
-    digest = hashlib.sha256()
-    for job in bundle.jobs:
-        model, planned, fold = plan.jobs[job]
-        if plan.identities[model.name] is None:
-            raise KaratError(
-                f'model "{model.name}" cannot be hashed, so its jobs cannot be claimed; use shard '
-                f"without claim."
-            )
-        digest.update(job_spec(plan, model, planned, fold).encode())
-    return digest.hexdigest()[:16]
-
-
-def _not_recorded(plan: Plan, jobs: Sequence[int], folders: Iterable[Path]) -> list[int]:
-    """Return the jobs that a shard before, whose lease expired, has not finished."""
-    done = {
-        (record["model"], record["task"], record["fold"], record["spec"])
-        for folder in folders
-        for path in folder.glob("*/run.json")
-        for record in Run(path.parent).records()
-    }
-
-    def key(job: int) -> tuple[Any, ...]:
-        model, planned, fold = plan.jobs[job]
-        return model.name, planned.task.name, fold, job_spec(plan, model, planned, fold)
-
-    return [job for job in jobs if key(job) not in done]
+def _shard_of(options: Options) -> Shard:
+    """Return the shard that options name."""
+    assert options.shard is not None
+    return parse_shard(options.shard)

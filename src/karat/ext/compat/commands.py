@@ -149,7 +149,7 @@ def geval(parameters: Path | None, **given: Any) -> int:
     Examples:
       karat geval --vector_file vectors.txt --vector_size 200 --tasks Class,Reg
       karat geval --vector_file vectors.h5 --vector_file_format hdf5 --parallel
-      karat geval --parameters parameters.xml --protocol legacy
+      python -m karat.compat.geval --parameters parameters.xml --protocol legacy
 
     Exit code: 0, 1 if a job failed, 2 after an error or if a gold standard is missing.
     """

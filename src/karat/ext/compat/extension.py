@@ -9,13 +9,19 @@ extension = Extension(
     {
         "command": {
             "export": Command(
-                f"{_HERE}.commands:export", "Write scores in the file format of another benchmark."
+                f"{_HERE}.commands:export",
+                "Write scores in the file format of another benchmark.",
+                "Share",
             ),
             "geval": Command(
-                f"{_HERE}.commands:geval", "Evaluate node embeddings on the six GEval tasks."
+                f"{_HERE}.commands:geval",
+                "Evaluate node embeddings on the six GEval tasks.",
+                hidden=True,
             ),
             "import": Command(
-                f"{_HERE}.commands:import_", "Import result files of other systems as run folders."
+                f"{_HERE}.commands:import_",
+                "Import result files of other systems as run folders.",
+                "Share",
             ),
         },
         "definition_format": {"amlb": f"{_HERE}.amlb.definitions:FORMAT"},

@@ -4,11 +4,11 @@ from karat.core.extension import Command, Extension
 
 _HERE = "karat.ext.decide"
 _COMMANDS = {
-    "cheapest": "Find the cheapest model that is as good as the best one.",
-    "gate": "Test that a new model is not worse than a baseline.",
-    "race": "Find the best model with fewer jobs.",
-    "same": "Test whether B is still the same encoder as A.",
-    "shrink": "Find few tasks that keep the order of models.",
+    "cheapest": ("Decide", "Find the cheapest model that is as good as the best one."),
+    "gate": ("Decide", "Test that a new model is not worse than a baseline."),
+    "race": ("Evaluate", "Find the best model with fewer jobs."),
+    "same": ("Decide", "Test whether B is still the same encoder as A."),
+    "shrink": ("Decide", "Find few tasks that keep the order of models."),
 }
 _NAMES = {
     "cheapest": ("Cheapest", "cheapest"),
@@ -22,7 +22,8 @@ extension = Extension(
     "decide",
     {
         "command": {
-            name: Command(f"{_HERE}.commands:{name}", text) for name, text in _COMMANDS.items()
+            name: Command(f"{_HERE}.commands:{name}", text, group)
+            for name, (group, text) in _COMMANDS.items()
         },
         "name": {
             name: f"{_HERE}.{module}:{name}" for module, names in _NAMES.items() for name in names

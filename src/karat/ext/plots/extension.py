@@ -7,7 +7,9 @@ extension = Extension(
     "plots",
     {
         "command": {
-            "plot": Command(f"{_HERE}.commands:plot", "Plot runs as an SVG, PDF or PNG file.")
+            "plot": Command(
+                f"{_HERE}.commands:plot", "Plot runs as an SVG, PDF or PNG file.", "Understand"
+            )
         },
         "name": {name: f"{_HERE}.figures:{name}" for name in ("Plot", "plot")},
     },

@@ -8,10 +8,14 @@ extension = Extension(
     {
         "command": {
             "site": Command(
-                f"{_HERE}.commands:site", "Write a static site with a page per model and task."
+                f"{_HERE}.commands:site",
+                "Write a static site with a page per model and task.",
+                hidden=True,
             ),
             "verify": Command(
-                f"{_HERE}.commands:verify", "Check that the results of runs can be trusted."
+                f"{_HERE}.commands:verify",
+                "Check that the results of runs can be trusted.",
+                "Share",
             ),
         },
         "name": {
@@ -20,6 +24,7 @@ extension = Extension(
             "Verification": f"{_HERE}.verification:Verification",
             "verify": f"{_HERE}.verification:verify",
         },
+        "report_format": {"site": f"{_HERE}.site:site"},
         "exporter": {
             "every-eval-ever": f"{_HERE}.publishing:every_eval_ever_records",
             "model-card": f"{_HERE}.publishing:model_cards",

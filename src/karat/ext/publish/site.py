@@ -93,7 +93,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _style() -> str:
-    return "/* The style of a site made by karat site. */\n" + "".join(page_files(".css"))
+    return "/* The style of a site made by karat report --site. */\n" + "".join(page_files(".css"))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ extension = Extension(
     "serve",
     {
         "command": {
-            "serve": Command(f"{_HERE}.commands:serve", "Serve the report with a JSON API."),
+            "serve": Command(
+                f"{_HERE}.commands:serve", "Serve the report with a JSON API.", "Share"
+            ),
         },
     },
 )

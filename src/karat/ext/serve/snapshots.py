@@ -203,7 +203,7 @@ class ServedRun(FrozenRun):
 
     @cached_property
     def status(self) -> dict[str, Any]:
-        """The row of ``karat status``."""
+        """The row of ``karat show`` of a run."""
         return status_row(self)
 
     def active_jobs(self) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from karat.core.files import cache_folder
+from karat.core.formatting import money
 from karat.models.contrib.endpoint_processes import ProcessName
 from karat.models.contrib.endpoint_rows import MARK_BYTES, ReceivedVectors
 from karat.models.contrib.endpoint_store import EndpointDatabase, Unwritable, database_in
@@ -113,35 +114,6 @@ class Usage:
             "texts_per_second": None if rate is None else round(rate, 3),
             **({"remarks": self.remarks} if self.remarks else {}),
         }
-
-
-def job_usage(embedded: Mapping[str, Any] | None, used: Usage) -> dict[str, Any]:
-    """Return the fields of a job's record: the usage of its data's vectors and of its own calls.
-
-    ``embed_tokens`` are those of the vectors, which the jobs on a dataset share.
-    """
-    facts = combined_usage([each for each in (embedded, used.facts()) if each])
-    return {**facts, "embed_tokens": (embedded or {}).get("tokens", 0)} if facts else {}
-
-
-def combined_usage(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the facts of several usages: counts are added, others are those of the first.
-
-    >>> combined_usage([{"tokens": 3, "texts": 1}, {"tokens": 4, "price": 0.5}])
-    {'tokens': 7, 'price': 0.5, 'texts': 1}
-    """
-    facts: dict[str, Any] = {}
-    for part in reversed(parts):
-        facts |= part
-    for name in ("tokens", "price", "truncated", "texts", "requests"):
-        values = [part[name] for part in parts if part.get(name) is not None]
-        if name in facts:
-            facts[name] = sum(values) if values else None
-    if any(part.get("tokens_estimated") for part in parts):
-        facts["tokens_estimated"] = True
-    if remarks := [remark for part in parts for remark in part.get("remarks", ())]:
-        facts["remarks"] = list(dict.fromkeys(remarks))
-    return facts
 
 
 class OverBudget(Exception):
@@ -517,18 +489,6 @@ def remarks_of(vectors: np.ndarray) -> list[str]:
         if count:
             remarks.append(f"{count:,} of {total:,} vectors of the endpoint are {kind}")
     return remarks
-
-
-def money(price: float | None) -> str:
-    """Return a price with two decimals, or with two significant digits if it is small.
-
-    >>> money(2.0), money(0.00123), money(0.0), money(None)
-    ('$2.00', '$0.0012', '$0.00', '–')
-    """
-    if price is None or math.isnan(price):
-        return "–"
-    digits = 2 if price == 0 or price >= 0.1 else 1 - math.floor(math.log10(price))
-    return f"${price:,.{digits}f}"
 
 
 _accounts: list[Account] = [Account()]
