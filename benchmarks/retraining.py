@@ -181,7 +181,12 @@ class Design:
             yield from ((repeat, fold_of == fold) for fold in range(self.folds))
 
 
-DESIGNS = {"5 folds": Design(1, 5), "10 x 5 folds": Design(10, 5), "3 seeds": Design(1, 1, 3)}
+DESIGNS = {
+    "5 folds": Design(1, 5),
+    "2 x 5 folds": Design(2, 5),
+    "10 x 5 folds": Design(10, 5),
+    "3 seeds": Design(1, 1, 3),
+}
 
 
 @dataclass(frozen=True)

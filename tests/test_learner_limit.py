@@ -42,3 +42,28 @@ def test_the_cells_hold_all_boards(limit):
     beyond = limit.chances(1, 1, limit.shift_of(0.5)).reshape(len(limit.RATIOS) - 1, -1)
     sizes = limit.SIZES[:-1]
     assert beyond[:, sizes >= 1.96].sum() == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_limit_is_that_of_shared_rows_with_any_number_of_models(limit):
+    shift, pooled = limit.shift_of(0.5), 7 * (limit.FOLDS - 1)
+    shared = [limit.largest_power(shift, limit.SHARED_ONLY, df) for df in (4, pooled)]
+    assert shared[0] == pytest.approx(shared[1], abs=0.01) and shared[0] < 0.36
+    # where only seeds add noise, pairs together show that these learners have none
+    one, eight = (limit.largest_power(shift, limit.SEEDS_ONLY, df) for df in (4, pooled))
+    assert shared[0] < one < eight
+
+
+@pytest.mark.parametrize("repeats", [2, 10])
+@pytest.mark.parametrize("common", [0.0, 0.2])
+def test_repeats_rarely_separate_equal_learners(limit, repeats, common):
+    rng = np.random.default_rng(2)
+    for training in (0, 1, 4, 16):
+        assert limit.separated_repeats(rng, repeats, training, common)[0] <= 0.065
+
+
+@pytest.mark.parametrize(("repeats", "share"), [(2, 0.7), (10, 0.85)])
+def test_repeats_keep_most_of_the_power(limit, repeats, share):
+    rng = np.random.default_rng(3)
+    for power in limit.POWERS:
+        ours, alone = limit.separated_repeats(rng, repeats, 0, 0, limit.shift_of(power))
+        assert alone == pytest.approx(power, abs=0.015) and ours >= share * alone

@@ -93,6 +93,19 @@ def test_stable_learners_keep_most_of_the_power(simulated):
     assert found["as fitted"] > 0.6 and found["share"] >= 0.6
 
 
+def test_repeats_of_folds_separate_few_equal_learners_and_keep_the_power(simulated):
+    """Logistic models on exchangeable columns, and those of which one lacks a column."""
+    equal = simulated.Setting(simulated.logistic, ("acc",), 2, 150, "blocks")
+    differ = simulated.Setting(simulated.logistic, ("acc",), 2, 400, "power", 1.2)
+    many = simulated.Design(4, 5)
+    found = [
+        simulated.shares(setting, many, "acc", simulated.boards(setting, many, 60))
+        for setting in (equal, differ)
+    ]
+    assert float(found[0]["separated"]) <= 0.1 and float(found[0]["gate"]) <= 0.1
+    assert 0.3 < float(found[1]["as fitted"]) < 0.9 and float(found[1]["share"]) >= 2 / 3
+
+
 def test_kept_boards_are_read_again(simulated, tmp_path):
     setting = simulated.Setting(simulated.ridge, ("rmse",), 2, 60)
     design = simulated.DESIGNS["3 seeds"]

@@ -68,6 +68,19 @@ def test_a_significant_difference(tmp_path):
     assert (found.overall.worse, found.overall.losses) == (1, 1)
 
 
+def test_one_task_has_no_probabilities_and_effects_over_tasks(tmp_path):
+    runs = write_two(tmp_path, {"t": [0.9, 0.8, 0.7, 0.9]}, {"t": [0.8, 0.8, 0.6, 0.6]})
+    overall = compare(runs, "one", "other").to_dict()["overall"]
+    over_tasks = ("p", "p_wilcoxon", "p_better", "p_equal", "p_worse")
+    effects = ("rank_biserial", "superiority", "cohens_d")
+    assert all(overall[name] is None for name in (*over_tasks, *effects))
+    assert (overall["wins"], overall["gain"]) == (1, pytest.approx(0.125))
+    # two tasks have them
+    runs = write_two(tmp_path / "two", {"t": [0.9], "u": [0.7]}, {"t": [0.8], "u": [0.6]})
+    overall = compare(runs, "one", "other").to_dict()["overall"]
+    assert overall["p_better"] > 0 and overall["superiority"] == 1.0
+
+
 def test_lower_is_better_and_counts_as_a_share(tmp_path):
     scores = {"rmse": [9.0, 9.0, 9.3]}, {"rmse": [11.0, 11.0, 10.7]}
     # a direction that the runs do not record is that of the registered metric

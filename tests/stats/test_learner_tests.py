@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from karat.analysis.item_tests import _by_items, _item_statistics
 from karat.stats.learner_tests import (
     FitNoise,
     SeedNoise,
@@ -19,21 +20,47 @@ from karat.stats.learner_tests import (
     wider,
     with_shared_rows,
 )
+from karat.stats.paired_items import PairSums
+
+#: variance of items of one pair
+ITEMS = np.array([0.5])
 
 
 def test_folds_of_one_repeat_have_the_variance_of_their_mean():
-    noise = noise_of_folds([[1.0, 2.0, 3.0, 4.0]], [0] * 4, ratio=0.25)
+    noise = noise_of_folds([[1.0, 2.0, 3.0, 4.0]], [0] * 4, 0.25, ITEMS)
     assert noise.variance[0] == pytest.approx(5 / 3 / 4) and noise.freedom[0] == 3
     # a fold that failed is left out
-    failed = noise_of_folds([[1.0, np.nan, 3.0]], [0] * 3, ratio=0.25)
+    failed = noise_of_folds([[1.0, np.nan, 3.0]], [0] * 3, 0.25, ITEMS)
     assert failed.variance[0] == pytest.approx(2.0 / 2) and failed.freedom[0] == 1
-    assert np.isnan(noise_of_folds([[1.0]], [0], ratio=0.25).variance[0])
+    assert np.isnan(noise_of_folds([[1.0]], [0], 0.25, ITEMS).variance[0])
 
 
-def test_folds_of_several_repeats_share_rows():
-    differences = np.arange(8.0)[None]
-    noise = noise_of_folds(differences, [0] * 4 + [1] * 4, ratio=0.25)
+def test_repeated_holdouts_share_rows():
+    noise = noise_of_folds(np.arange(8.0)[None], range(8), 0.25, ITEMS)
     assert noise.variance[0] == pytest.approx(6.0 * (1 / 8 + 0.25)) and noise.freedom[0] == 7
+    assert not noise.repeated
+
+
+def test_repeats_of_folds_show_the_noise_of_training():
+    differences = np.arange(8.0)[None]
+    noise = noise_of_folds(differences, [0] * 4 + [1] * 4, 0.25, ITEMS)
+    seen = 5 / 3 / 4  # the variance within a repeat, of the mean of its four folds
+    assert noise.repeated and seen < ITEMS[0]
+    assert noise.variance[0] == ITEMS[0]  # items explain all of it
+    less = noise_of_folds(differences, [0] * 4 + [1] * 4, 0.25, ITEMS / 5)
+    variance = 0.1 + (seen - 0.1) * (1 / 2 + 0.25)
+    assert less.variance[0] == pytest.approx(variance)
+    assert less.freedom[0] == pytest.approx(6 * (variance / (0.75 * seen)) ** 2)
+
+
+def test_repeats_with_missing_folds():
+    rows = np.array([[1.0, 2.0, 3.0, np.nan], [0.0, 2.0, np.nan, np.nan], [1.0, np.nan, 3.0, 3.0]])
+    noise = noise_of_folds(rows, [0, 0, 1, 1], 0.25, np.zeros(3))
+    # 0.5 of one degree of freedom, 3 fits of 2 repeats; the same of one repeat; 0 of one
+    assert noise.variance == pytest.approx([0.5 * 2 / 3 * 0.75, 2.0 / 2 * 1.25, 0.0])
+    assert np.isnan(noise_of_folds(rows[:, [0, 2]], [0, 1], 0.25, np.zeros(3)).variance[1])
+    alone = noise_of_folds(np.array([[1.0, np.nan, 3.0, np.nan]]), [0, 0, 1, 1], 0.25, ITEMS)
+    assert np.isnan(alone.variance[0])
 
 
 def test_items_add_degrees_of_freedom_as_they_explain_the_variance():
@@ -103,7 +130,7 @@ def test_the_wider_interval_decides():
 def separated(folds: np.ndarray) -> tuple[float, float]:
     """Return how often boards × folds are separated, and by their items, of variance 1, alone."""
     means, of_items = folds.mean(axis=1), np.ones(len(folds))
-    noise = noise_of_folds(folds, [0] * folds.shape[1], ratio=0.25)
+    noise = noise_of_folds(folds, [0] * folds.shape[1], 0.25, of_items)
     items = 2 * stats.norm.sf(np.abs(means))
     p = np.maximum(with_shared_rows(items), noise.p_values(means, of_items))
     return float(np.mean(p < 0.05)), float(np.mean(items < 0.05))
@@ -132,6 +159,25 @@ def test_stable_learners_keep_most_of_the_power(difference, share):
     rng = np.random.default_rng(6)
     power, by_items = separated(rng.normal(difference, np.sqrt(5), (8000, 5)))
     assert power >= share * by_items
+
+
+@pytest.mark.parametrize("binary", [0.02, 0.1, 0.5])
+def test_items_that_no_training_changes_rarely_separate_repeats(binary):
+    """Right and wrong answers of perfectly stable learners, of which few differ."""
+    rng = np.random.default_rng(8)
+    counts = rng.multinomial(200, [binary / 2, binary / 2, 1 - binary], 20_000)
+    apart, differ = counts[:, 0] - counts[:, 1], counts[:, :2].sum(axis=1)
+    sums = PairSums(apart.astype(float), differ.astype(float))
+    noise = FitNoise(np.ones(1), np.ones(1), repeated=True)
+    p = _by_items(_item_statistics(sums, noise, sums.sums), 200)
+    assert np.mean(p < 0.05) <= 0.055
+
+
+def test_intervals_of_repeats_have_a_tenth_more_variance():
+    noise = FitNoise(np.array([1.0]), np.array([40.0]), repeated=True)
+    error, freedom = wider(np.array([1.0]), 101, noise)
+    assert error[0] == pytest.approx(np.sqrt(1.1)) and freedom[0] == 100
+    assert noise.with_shared_rows(np.array([1.0])).variance[0] == pytest.approx(1.1)
 
 
 def test_equal_models_among_others_give_no_warning():

@@ -434,6 +434,8 @@ class Overall:
     rank_biserial, superiority, cohens_d
         Effect sizes: matched rank-biserial correlation (-1 to 1), share of tasks won (ties count
         half), mean gain divided by its standard deviation over tasks.
+
+    NaN, or null in JSON, is what a single task cannot tell: probabilities and effects over tasks.
     """
 
     tasks: int
@@ -754,7 +756,7 @@ def _overall(table: pd.DataFrame, rope: float, test: str, these: TheseTasks | No
     compared = table[table["folds"] > 0]
     gain = compared["gain"].to_numpy(dtype=float)
     differs, tested = compared["better"] != "", compared["p"].notna()
-    ranks, chances = wilcoxon(gain), signed_rank(gain, rope)
+    ranks, chances, several = wilcoxon(gain), signed_rank(gain, rope), len(gain) > 1
     return Overall(
         tasks=len(compared),
         of=int(((table["first_folds"] > 0) | (table["second_folds"] > 0)).sum()),
@@ -767,12 +769,12 @@ def _overall(table: pd.DataFrame, rope: float, test: str, these: TheseTasks | No
         untested=int((~tested).sum()),
         **(_mean_of_tasks(gain, test) if these is None else _mean_of_these(these)),
         within=float((np.abs(gain) <= rope + EQUAL).mean()) if len(gain) else np.nan,
-        p_wilcoxon=float(ranks.p) if len(gain) > 1 else np.nan,
-        p_better=float(chances.better),
-        p_equal=float(chances.equal),
-        p_worse=float(chances.worse),
-        rank_biserial=float(ranks.effect),
-        superiority=float(superiority(gain)),
+        p_wilcoxon=float(ranks.p) if several else np.nan,
+        p_better=float(chances.better) if several else np.nan,
+        p_equal=float(chances.equal) if several else np.nan,
+        p_worse=float(chances.worse) if several else np.nan,
+        rank_biserial=float(ranks.effect) if several else np.nan,
+        superiority=float(superiority(gain)) if several else np.nan,
         cohens_d=float(cohens_d(gain)),
     )
 

@@ -28,7 +28,6 @@ from karat.metrics.metric import get_metric, is_ratio, metric_range
 from karat.results.load import Gathered, gather_scores
 from karat.results.selection import Side
 from karat.stats.learner_tests import (
-    SHARED_ROWS,
     FitNoise,
     SeedNoise,
     moderated,
@@ -37,7 +36,7 @@ from karat.stats.learner_tests import (
     wider,
     with_shared_rows,
 )
-from karat.stats.paired_items import PairSums, max_t, pair_p
+from karat.stats.paired_items import FEWEST_ITEMS, PairSums, max_t, pair_p
 from karat.stats.paired_tests import (
     CONFIDENCE,
     MeanDifference,
@@ -195,13 +194,16 @@ def separate_pairs(
     apart = np.where(sums.equal[:, None], 0.0, fits.scores[one] - fits.scores[other])
     noise, difference = _fit_noise(items, fits, apart, scale), mean_of(apart)
     raw = pair_p(items.values, items.is_right)
-    alone = np.where(noise.seen, with_shared_rows(raw[pairs]), raw[pairs])
+    statistics = _item_statistics(sums, noise, difference / scale * units)
+    by_items = _by_items(statistics, units) if noise.repeated else with_shared_rows(raw[pairs])
+    alone = np.where(noise.seen, by_items, raw[pairs])
     raw[pairs] = raw[pairs[::-1]] = np.fmax(alone, _by_fits(noise, difference, of_items))
     several, p = corrected and models > 2, raw
     if several:
         common = moderated(noise, of_items, models).with_shared_rows(of_items)
-        limits = _limits(_by_fits(common, difference, of_items), noise, sums)
-        p = np.fmax(raw, max_t(items.values, centered=not items.is_right, limits=limits))
+        of_fits = -scipy.special.ndtri(_by_fits(common, difference, of_items) / 2)
+        least = np.where(noise.seen, np.fmin(of_fits, statistics), np.nan)
+        p = np.fmax(raw, max_t(items.values, centered=not items.is_right, statistics=least))
     claim = LEARNERS if noise.seen.any() else AS_FITTED
     unit = _gain_unit(metric, scores, pairs)
     error, freedom = wider(of_items, units, noise)
@@ -217,10 +219,20 @@ def separate_pairs(
     )
 
 
-def _limits(by_fits: np.ndarray, noise: FitNoise, sums: PairSums) -> np.ndarray:
-    """Return the largest statistics that fits, and the training rows they share, allow."""
-    largest = np.where(noise.seen, sums.studentized / np.sqrt(1 + SHARED_ROWS), np.nan)
-    return np.asarray(np.fmin(-scipy.special.ndtri(by_fits / 2), largest))
+def _item_statistics(sums: PairSums, noise: FitNoise, of_mean: np.ndarray) -> np.ndarray:
+    """Return the sizes of differences in standard errors of items and the rows that fits share.
+
+    Values are those of the first repeat; ``of_mean`` are the sums of the mean over all repeats.
+    """
+    apart = np.where(sums.equal, 0.0, of_mean) if noise.repeated else sums.sums
+    return np.asarray(sums.studentize(apart) / np.sqrt(1 + noise.shared_rows))
+
+
+def _by_items(statistics: np.ndarray, units: int) -> np.ndarray:
+    """Return two-sided p of these sizes of differences between means of so many units."""
+    if units < FEWEST_ITEMS:
+        return np.full(len(statistics), np.nan)
+    return np.asarray(2 * scipy.special.stdtr(units - 1, -statistics))
 
 
 def _by_fits(noise: FitNoise, difference: np.ndarray, of_items: np.ndarray) -> np.ndarray:
@@ -230,11 +242,11 @@ def _by_fits(noise: FitNoise, difference: np.ndarray, of_items: np.ndarray) -> n
 
 def _fit_noise(items: ItemValues, fits: Fits, apart: np.ndarray, scale: np.ndarray) -> FitNoise:
     """Return what the folds, or the seeds on a single fold, show of each pair's variance."""
-    if apart.shape[1] > 1:
-        return noise_of_folds(apart, fits.repeats, fits.ratio)
     models, units = items.values.shape
     one, other = pairs = np.triu_indices(models, 1)
     of_items = PairSums.of(items.values, one, other).variance(units)
+    if apart.shape[1] > 1:
+        return noise_of_folds(apart, fits.repeats, fits.ratio, of_items * scale**2)
     noise = noise_of_seeds(items.seeds, pairs, of_items)
     return FitNoise(noise.variance * scale**2, noise.freedom)
 

@@ -3,13 +3,14 @@
 A test on items holds for the models as they were fitted. With two or more fits, on folds, repeats
 or seeds, the scores of the fits show what training adds. A difference counts if neither the items
 nor the fits can explain it: the larger p of both decides. Fits share training rows, and what these
-add is seen in no difference between them; so the variance of items counts as a quarter more.
+add is seen in no difference between them; so the variance of items counts as a quarter more, and
+as a tenth more where repeats of all folds average out most of the training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from karat.stats.paired_tests import CONFIDENCE, corrected_variance
 #: what the training rows that fits share add to the variance of items, as a part of it;
 #: benchmarks/retraining.py has the error rates
 SHARED_ROWS = 0.25
+#: the same where a cross-validation is repeated, whose mean has less of the noise of training
+SHARED_ROWS_REPEATED = 0.1
 #: degrees of freedom that items add to those of the fits, times their part of the variance
 ITEM_FREEDOM = 3.0
 #: degrees of freedom from which a t distribution is a normal one
@@ -30,11 +33,18 @@ MANY = 1e6
 class FitNoise:
     """The variance of mean differences that several fits show, and its degrees of freedom.
 
-    One number per pair of models; NaN where a pair has fewer than two fits.
+    One number per pair of models; NaN where a pair has fewer than two fits. ``repeated`` tells
+    that the fits are repeats of several folds, so that the means have more fits than the items.
     """
 
     variance: np.ndarray
     freedom: np.ndarray
+    repeated: bool = False
+
+    @property
+    def shared_rows(self) -> float:
+        """What the training rows that fits share add, as a part of the variance of items."""
+        return SHARED_ROWS_REPEATED if self.repeated else SHARED_ROWS
 
     @property
     def seen(self) -> np.ndarray:
@@ -52,7 +62,7 @@ class FitNoise:
 
     def with_shared_rows(self, of_items: np.ndarray) -> FitNoise:
         """Return the noise with the part of the training rows that fits share."""
-        return FitNoise(self.variance + SHARED_ROWS * of_items, self.freedom)
+        return replace(self, variance=self.variance + self.shared_rows * of_items)
 
     def p_values(self, means: Any, of_items: Any) -> np.ndarray:
         """Return two-sided p of mean differences; NaN where the fits show no variance.
@@ -67,28 +77,59 @@ class FitNoise:
         return np.asarray(2 * scipy.special.stdtr(self.all_freedom(np.asarray(of_items)), -t))
 
 
-def noise_of_folds(differences: Any, repeats: Sequence[int], ratio: float) -> FitNoise:
+def noise_of_folds(
+    differences: Any, repeats: Sequence[int], ratio: float, of_items: np.ndarray
+) -> FitNoise:
     """Return the noise of pairs × fits on the folds of a cross-validation.
 
     The folds of one repeat test different items: their variance, divided by their number, holds
-    both the noise of items and that of training. Folds of several repeats share items and training
-    rows, so their variance has the correction of Nadeau and Bengio (2003). ``repeats`` is the
-    number of each fit's repeat, ``ratio`` is n_test / n_train. NaN is a missing fit.
+    both the noise of items and that of training. ``repeats`` is the number of each fit's repeat,
+    ``ratio`` is n_test / n_train, ``of_items`` the variance of each pair's mean difference over
+    the items of one repeat. NaN is a missing fit.
 
-    >>> noise_of_folds([[0.1, 0.2, 0.3]], [0, 0, 0], ratio=0.5).variance.round(6).tolist()
-    [0.003333]
-    >>> noise_of_folds([[0.1, 0.2, 0.3]], [0, 1, 2], ratio=0.5).variance.round(6).tolist()
-    [0.008333]
+    >>> noise_of_folds([[0.1, 0.2, 0.3]], [0, 0, 0], 0.5, np.array([0.002])).variance.round(6)
+    array([0.003333])
+    >>> noise_of_folds([[0.1, 0.2, 0.3]], [0, 1, 2], 0.5, np.array([0.002])).variance.round(6)
+    array([0.008333])
     """
-    rows = np.asarray(differences, dtype=float)
-    there = ~np.isnan(rows)
-    fits = there.sum(axis=1)
+    rows, number = np.asarray(differences, dtype=float), np.asarray(repeats)
+    if len(set(repeats)) > 1 and len(set(repeats)) < len(number):
+        return _noise_of_repeats(rows, number, ratio, of_items)
+    fits, squares = _fits_and_squares(rows)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(there, rows, 0.0).sum(axis=1) / fits
-        squares = (np.where(there, rows - means[:, None], 0.0) ** 2).sum(axis=1)
         spread = np.where(fits > 1, squares / (fits - 1), np.nan)
     shared = 0.0 if len(set(repeats)) < 2 else ratio
     return FitNoise(corrected_variance(spread, np.maximum(fits, 1), shared), fits - 1.0)
+
+
+def _fits_and_squares(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of fits of each pair, and the sum of squares around their mean."""
+    there = ~np.isnan(rows)
+    fits = there.sum(axis=1)
+    means = np.where(there, rows, 0.0).sum(axis=1) / np.maximum(fits, 1)
+    return fits, (np.where(there, rows - means[:, None], 0.0) ** 2).sum(axis=1)
+
+
+def _noise_of_repeats(
+    rows: np.ndarray, repeats: np.ndarray, ratio: float, of_items: np.ndarray
+) -> FitNoise:
+    """Return the noise of the mean over repeats of several folds.
+
+    What the variance within repeats has more than the items explain is the noise of training in the
+    mean of one repeat. The mean over repeats has a part of it; what fits have in common because
+    they share training rows adds n_test / n_train of it (Nadeau and Bengio 2003). The degrees of
+    freedom are those of this part of the variance, after Satterthwaite.
+    """
+    parts = [_fits_and_squares(rows[:, repeats == number]) for number in np.unique(repeats)]
+    counts, squares = (np.array(each) for each in zip(*parts, strict=True))
+    used, fits = (counts > 0).sum(axis=0), counts.sum(axis=0)
+    freedom = (fits - used).astype(float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        seen = np.where(freedom > 0, squares.sum(axis=0) / freedom * used / fits, np.nan)
+        part = 1 / used + ratio
+        variance = of_items + part * np.maximum(seen - of_items, 0.0)
+        more = np.where(seen > 0, freedom * (variance / (part * seen)) ** 2, MANY)
+    return FitNoise(variance, np.where(freedom > 0, np.minimum(more, MANY), freedom), True)
 
 
 @dataclass(frozen=True)
@@ -171,7 +212,7 @@ def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:
     with np.errstate(invalid="ignore", divide="ignore"):
         shrunk = (noise.freedom * ratio + added * common) / (noise.freedom + added) * of_items
     variance = np.where(used, shrunk, noise.variance)
-    return FitNoise(variance, np.minimum(noise.freedom + added, MANY))
+    return replace(noise, variance=variance, freedom=np.minimum(noise.freedom + added, MANY))
 
 
 def with_shared_rows(p: Any) -> np.ndarray:
@@ -189,8 +230,8 @@ def wider(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return standard error and degrees of freedom of the wider of two 95 % intervals.
 
-    One has the variance over ``items`` - 1 degrees of freedom, with ``SHARED_ROWS`` more where
-    there are several fits; the other has the variance of the fits.
+    One has the variance over ``items`` - 1 degrees of freedom, and more for shared training rows
+    where there are several fits; the other has the variance of the fits.
 
     >>> noise = FitNoise(np.array([4.0]), np.array([4.0]))
     >>> [each.tolist() for each in wider(np.array([1.0]), 1000, noise)]
@@ -198,7 +239,7 @@ def wider(
     """
     level = (1 + CONFIDENCE) / 2
     freedom = np.broadcast_to(np.asarray(items, dtype=float) - 1, of_items.shape)
-    variance = of_items * np.where(noise.seen, 1 + SHARED_ROWS, 1.0)
+    variance = of_items * np.where(noise.seen, 1 + noise.shared_rows, 1.0)
     more = noise.all_freedom(of_items)
     of_fits = scipy.special.stdtrit(more, level) * np.sqrt(noise.variance)
     fits = of_fits > scipy.special.stdtrit(freedom, level) * np.sqrt(variance)

@@ -88,7 +88,11 @@ class PairSums:
     @property
     def studentized(self) -> np.ndarray:
         """The size of each pair's mean difference in standard errors, as ``max_t`` compares it."""
-        return _per_spread(np.abs(self.sums), np.sqrt(self.squares))
+        return self.studentize(self.sums)
+
+    def studentize(self, sums: np.ndarray) -> np.ndarray:
+        """Return the size of other sums of each pair's differences in these standard errors."""
+        return _per_spread(np.abs(sums), np.sqrt(self.squares))
 
     def variance(self, items: int) -> np.ndarray:
         """Return the variance of each pair's mean difference over this number of items."""
@@ -101,15 +105,16 @@ def max_t(
     centered: bool = True,
     *,
     resamples: int = RESAMPLES,
-    limits: np.ndarray | None = None,
+    statistics: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return p of every pair of models × items, adjusted for all pairs by step-down max-T.
 
     The bootstrap multiplies each item's differences by a random sign, the same for all pairs, and
     compares studentized means (Westfall and Young 1993, algorithm 4.1). Centered differences need
     no symmetry; without centering it is a randomization test, of right and wrong answers McNemar's
-    test. ``limits`` are the largest statistics that pairs may have, in standard errors, in the
-    order of ``np.triu_indices``. NaN with fewer than six items.
+    test. ``statistics`` are those of pairs, in standard errors and in the order of
+    ``np.triu_indices``, where they are not the means of ``values``; NaN where they are. NaN with
+    fewer than six items.
 
     >>> p = max_t([[0.9, 0.8, 0.7, 0.9, 0.8, 0.9, 0.7, 0.8]] * 2 + [[0.1, 0.3, 0.2, 0.1] * 2])
     >>> float(p[0, 1]), bool(p[0, 2] < 0.05)
@@ -125,8 +130,8 @@ def max_t(
     base = table - table.mean(axis=1, keepdims=True) if centered else table
     pairs = PairSums.of(table, one, other)
     observed = _per_spread(np.abs(pairs.sums), np.sqrt(items * pairs.squares))
-    if limits is not None:
-        observed = np.minimum(observed, np.where(np.isnan(limits), np.inf, limits / np.sqrt(items)))
+    if statistics is not None:
+        observed = np.where(np.isnan(statistics), observed, statistics / np.sqrt(items))
     order = np.argsort(-observed, kind="stable")
     one, other, observed = one[order], other[order], observed[order]
     spread = np.where(pairs.equal[order], 0.0, _spread(base, one, other))
