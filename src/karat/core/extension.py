@@ -26,8 +26,16 @@ BUILTIN = "karat.ext"
 class Command:
     """A command of an extension: the help lists it, in a group, without importing it.
 
-    The groups are those of ``karat --help``; without one of them, it is listed under "More". A
-    hidden command is another name for what a listed one does.
+    Parameters
+    ----------
+    path
+        Where the command is: ``"package.module:object"``.
+    help
+        The line of ``karat --help``.
+    group
+        A group of ``karat --help``; without one of them, the command is listed under "More".
+    hidden
+        Whether it is another name for what a listed command does.
     """
 
     path: str
@@ -40,9 +48,17 @@ class Command:
 class Extension:
     """What an extension adds.
 
-    ``adds`` has the parts by kind and name, each as ``"package.module:object"`` or, of the kind
-    ``"command"``, as a ``Command``. ``definitions`` are YAML files, as ``"package:file.yaml"``.
-    ``requires`` are the other extensions that it imports; without one of them it adds nothing.
+    Parameters
+    ----------
+    name
+        Name of the extension.
+    adds
+        The parts by kind and name, each as ``"package.module:object"`` or, of the kind
+        ``"command"``, as a ``Command``.
+    definitions
+        YAML files, as ``"package:file.yaml"``.
+    requires
+        The other extensions that it imports; without one of them it adds nothing.
     """
 
     name: str
