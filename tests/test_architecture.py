@@ -26,7 +26,18 @@ ROOT = Path(karat.__file__).parent
 FACADES = ["cluster", "decide", "plots", "publish", "search", "compat"]
 #: packages in the order of import: each imports only from those before it
 ORDER = [
-    *("errors", "core", "stats", "metrics", "corruptions", "data", "models", "probes", "config"),
+    *(
+        "errors",
+        "core",
+        "output",
+        "stats",
+        "metrics",
+        "corruptions",
+        "data",
+        "models",
+        "probes",
+        "config",
+    ),
     *("results", "execution", "analysis", "reporting", "testing", "cli"),
     *("ext", *FACADES, "__init__", "testing_plugin", "__main__"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -134,6 +135,11 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {str(k): None if v in (math.inf, -math.inf) else v for k, v in row.items()} for row in rows
     ]
+
+
+def dump_json(value: object) -> str:
+    """Return indented JSON."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def duration(value: float) -> str:

@@ -15,18 +15,11 @@ from rich.text import Text
 
 from karat.analysis.leaderboard import GROUP
 from karat.analysis.next_task import NextTask, next_task, percent
-from karat.core.formatting import count, fixed, plain, rounded
+from karat.core.formatting import count, dump_json, fixed, plain, rounded
 from karat.errors import DefinitionError
-from karat.reporting.formats import (
-    DOCUMENTS,
-    Cell,
-    Column,
-    Table,
-    dump_json,
-    format_rank,
-    text_column,
-)
-from karat.reporting.leaderboard_output import wrap
+from karat.output.table import Cell, Column, Table, text_column
+from karat.output.terminal_table import wrap
+from karat.reporting.formats import DOCUMENTS, format_rank
 from karat.reporting.terminal import metric_by_task, print_table
 
 CAPTION = (

@@ -10,13 +10,10 @@ import pandas as pd
 from karat.core.formatting import interval, middle_cut, plain, rounded, signed
 from karat.errors import KaratError
 from karat.ext.decide.gate import Gate, GateRates
+from karat.output.markdown_table import escape_markdown
+from karat.output.table import Table, text_column
 from karat.reporting.comparison_output import show_result
-from karat.reporting.formats import (
-    DOCUMENTS,
-    Table,
-    escape_markdown,
-    text_column,
-)
+from karat.reporting.formats import DOCUMENTS
 from karat.results.run import Run
 
 

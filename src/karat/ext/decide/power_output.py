@@ -6,11 +6,8 @@ import numpy as np
 
 from karat.core.formatting import middle_cut, plain, signed
 from karat.ext.decide.power import Power
+from karat.output.table import Table, text_column
 from karat.reporting.comparison_output import show_result
-from karat.reporting.formats import (
-    Table,
-    text_column,
-)
 
 
 def show_power(found: Power) -> None:

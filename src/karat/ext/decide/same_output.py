@@ -6,11 +6,8 @@ import numpy as np
 import pandas as pd
 
 from karat.ext.decide.same_encoder import Same
+from karat.output.table import Table, text_column
 from karat.reporting.comparison_output import show_result
-from karat.reporting.formats import (
-    Table,
-    text_column,
-)
 
 
 def show_same(found: Same, shape: str | None = None) -> None:
