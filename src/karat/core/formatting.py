@@ -124,6 +124,24 @@ def chance(p: float) -> str:
     return "> 0.999" if p > 0.9995 else format_p(p)
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share in percent, with some decimals.
+
+    >>> percent(0.1234), percent(0.5), percent(0.1234, 0)
+    ('12.3 %', '50.0 %', '12 %')
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def short_percent(share: float) -> str:
+    """Return a share in percent with one decimal, unless that is 0.
+
+    >>> short_percent(0.1234), short_percent(0.5)
+    ('12.3 %', '50 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
 def interval(value: float, low: float, high: float) -> str:
     """Return a difference with its interval, if it has one."""
     return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"

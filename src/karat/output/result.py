@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: columns of the text of a result
 TEXT_WIDTH = 80
 #: rows of a table in the text of a result and in a notebook
-MAX_ROWS = 50
+MAX_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,10 +44,11 @@ class Result:
     #: properties that JSON has, too
     computed: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def sentence(self) -> str:
-        """The answer in words."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # a subclass has a property or a field of this name
+
+        @property
+        def sentence(self) -> str:
+            """The answer in words."""
 
     @property
     def details(self) -> list[str]:
@@ -149,14 +150,19 @@ def plain_value(value: object) -> Any:
     return str(value)
 
 
+def _line(text: str) -> str:
+    """Return a text on one line; an item of a list keeps its indent."""
+    return " " * (len(text) - len(text.lstrip(" "))) + plain(text)
+
+
 def _details(result: Result) -> list[str]:
-    return [plain(line) for line in result.details]
+    return list(map(_line, result.details))
 
 
 def _notes(result: Result, tables: Sequence[Table]) -> list[str]:
     """Return the legends of the tables and the notes."""
     legends = [note for table in tables for note in table.notes]
-    return [*map(plain, legends), *map(plain, getattr(result, "notes", ()))]
+    return list(map(_line, [*legends, *getattr(result, "notes", ())]))
 
 
 def _short_tables(result: Result) -> list[Table]:
