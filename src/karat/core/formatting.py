@@ -142,6 +142,19 @@ def short_percent(share: float) -> str:
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
+def percent_chance(share: float) -> str:
+    """Return a chance as a whole percentage, never 0 or 100.
+
+    >>> percent_chance(0.344), percent_chance(0.001), percent_chance(float("nan"))
+    ('34 %', '< 1 %', '–')
+    """
+    if math.isnan(share):
+        return "–"
+    if share < 0.005 or share > 0.995:
+        return "< 1 %" if share < 0.5 else "> 99 %"
+    return f"{fixed(100 * share, 0)} %"
+
+
 def interval(value: float, low: float, high: float) -> str:
     """Return a difference with its interval, if it has one."""
     return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.analysis.leaderboard import GROUP
-from karat.analysis.next_task import NextTask, next_task, percent
-from karat.core.formatting import count, dump_json, fixed, plain, rounded
+from karat.analysis.next_task import NextTask, next_task
+from karat.core.formatting import count, dump_json, fixed, percent_chance, plain, rounded
 from karat.errors import DefinitionError
 from karat.output.table import Cell, Column, Table, text_column
 from karat.output.terminal_table import wrap
@@ -104,7 +104,7 @@ def _chance(row: dict[Any, Any]) -> str:
     if np.isnan(row["first"]):
         return "–"
     ends = ", ".join(fixed(100 * row[f"first_{end}"], 0) for end in ("low", "high"))
-    return f"{percent(row['first'])} [{ends}]"
+    return f"{percent_chance(row['first'])} [{ends}]"
 
 
 def _bounds(name: str, rows: pd.DataFrame, label: str = "", part: str = "rank") -> Column:
