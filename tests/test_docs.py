@@ -40,6 +40,12 @@ REASONS = {
     "the output of a command",
 }
 BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]*) -->\n)? *```(\w*)[^\n]*\n(.*?)^ *```", re.M | re.S)
+#: what code prints, in the block below it
+PRINTED = re.compile(
+    r"^```python\n(?:(?!```)[^\n]*\n)*?[^\n]*print\((?:(?!```)[^\n]*\n)*```\n\n"
+    r"```text\n(.*?)^```",
+    re.M | re.S,
+)
 #: the beginning of a line that is a command
 COMMAND = re.compile(
     r" *(?:\$ )?(?:karat [a-z]|python[0-9.]* \S|pip |make [a-z]|git clone|curl |docker |dask |uv )"
@@ -91,6 +97,9 @@ def test_python_of_a_page_runs(page, script, tmp_path):
     (tmp_path / "page.py").write_text("\n\n".join(blocks(page, "python")))
     done = script(tmp_path / "page.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    for shown in PRINTED.findall(page.read_text("utf-8")):
+        assert shown.strip("\n") in printed
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)

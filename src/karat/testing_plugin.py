@@ -55,7 +55,7 @@ class GateFixture:
         found = karat.gate(new, baseline, margin=margin, tasks=tasks, run=how)
         undecided = found.outcome == "cannot tell"
         if undecided and cannot_tell == "skip":
-            pytest.skip(str(found))
+            pytest.skip(found.sentence)
         if found.outcome == "failed" or (undecided and cannot_tell == "fail"):
             pytest.fail(str(found), pytrace=False)
         return found

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.analysis.next_task import percent
+from karat.core.formatting import percent_chance
 from karat.errors import DataError, DefinitionError
 
 from ..score_data import score_table, write_run
@@ -142,4 +142,5 @@ def test_an_unknown_rule_is_named():
 
 
 def test_chances_are_never_certain():
-    assert (percent(0.0049), percent(0.005), percent(0.9951)) == ("< 1 %", "1 %", "> 99 %")
+    chances = [percent_chance(share) for share in (0.0049, 0.005, 0.9951)]
+    assert chances == ["< 1 %", "1 %", "> 99 %"]

@@ -21,14 +21,14 @@ from karat.analysis.leaderboard import DIFFERENCES, leaderboard
 from karat.cli.app import karat as group
 from karat.core.formatting import rounded
 from karat.errors import DefinitionError
+from karat.output.latex_table import escape_latex
+from karat.output.markdown_table import escape_markdown
 from karat.reporting import leaderboard_output as findings
 from karat.reporting.formats import (
     BY_PAIRS,
     FORMATS,
     _of_coverage,
     caption,
-    escape_latex,
-    escape_markdown,
     format_rank,
     make_table,
     make_tables,

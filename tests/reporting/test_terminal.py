@@ -29,8 +29,9 @@ from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
-from karat.reporting.formats import Cell, Column, metric_label, notes
-from karat.reporting.leaderboard_output import Grid, _text_width
+from karat.output.table import Cell, Column
+from karat.output.terminal_table import Grid, _text_width
+from karat.reporting.formats import metric_label, notes
 from karat.reporting.terminal import (
     leaderboard_text,
     list_kind,

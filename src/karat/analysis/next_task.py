@@ -24,7 +24,7 @@ from karat.analysis.score_matrix import (
     check_rule,
     normalize,
 )
-from karat.core.formatting import count, fixed, plain, records, result_html
+from karat.core.formatting import count, fixed, percent_chance, plain, records, result_html
 from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
 from karat.results.load import Gathered, gather_scores, make_cells
@@ -95,7 +95,7 @@ class NextTask:
         return (
             f"On 90 % of new tasks like these {best['tasks']:,}, {best['model']} has a rank from "
             f"{best['next_low']:.0f} to {best['next_high']:.0f} of {models}; its chance to be "
-            f"first is {percent(best['first'])}. Who always chooses it loses "
+            f"first is {percent_chance(best['first'])}. Who always chooses it loses "
             f"{fixed(best['loss'], 3)} of the distance between the worst and the best model of a "
             "task on average."
         )
@@ -111,19 +111,6 @@ class NextTask:
 
     def _repr_html_(self) -> str:
         return result_html(self.sentence, self.models, self.notes)
-
-
-def percent(share: float) -> str:
-    """Return a chance as a whole percentage, never 0 or 100.
-
-    >>> percent(0.344), percent(0.001), percent(0.999), percent(float("nan"))
-    ('34 %', '< 1 %', '> 99 %', '–')
-    """
-    if np.isnan(share):
-        return "–"
-    if share < 0.005 or share > 0.995:
-        return "< 1 %" if share < 0.5 else "> 99 %"
-    return f"{fixed(100 * share, 0)} %"
 
 
 def next_task(

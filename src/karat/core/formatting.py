@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -135,6 +136,37 @@ def chance(p: float) -> str:
     return "> 0.999" if p > 0.9995 else format_p(p)
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share in percent, with some decimals.
+
+    >>> percent(0.1234), percent(0.5), percent(0.1234, 0)
+    ('12.3 %', '50.0 %', '12 %')
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def short_percent(share: float) -> str:
+    """Return a share in percent with one decimal, unless that is 0.
+
+    >>> short_percent(0.1234), short_percent(0.5)
+    ('12.3 %', '50 %')
+    """
+    return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+def percent_chance(share: float) -> str:
+    """Return a chance as a whole percentage, never 0 or 100.
+
+    >>> percent_chance(0.344), percent_chance(0.001), percent_chance(float("nan"))
+    ('34 %', '< 1 %', '–')
+    """
+    if math.isnan(share):
+        return "–"
+    if share < 0.005 or share > 0.995:
+        return "< 1 %" if share < 0.5 else "> 99 %"
+    return f"{fixed(100 * share, 0)} %"
+
+
 def interval(value: float, low: float, high: float) -> str:
     """Return a difference with its interval, if it has one."""
     return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"
@@ -146,6 +178,11 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {str(k): None if v in (math.inf, -math.inf) else v for k, v in row.items()} for row in rows
     ]
+
+
+def dump_json(value: object) -> str:
+    """Return indented JSON."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def duration(value: float) -> str:

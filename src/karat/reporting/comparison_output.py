@@ -22,6 +22,7 @@ from karat.analysis.items import ItemComparison
 from karat.analysis.slices import SliceComparison
 from karat.core.formatting import (
     count,
+    dump_json,
     format_answer,
     format_p,
     interval,
@@ -33,20 +34,9 @@ from karat.core.formatting import (
     signed,
 )
 from karat.corruptions.view import CLEAN
-from karat.reporting.formats import (
-    DOCUMENTS,
-    MAX_LETTERS,
-    SIGNS,
-    TIE,
-    TRAIN_AGAIN,
-    Cell,
-    Column,
-    Table,
-    dump_json,
-    metric_label,
-    text_column,
-)
-from karat.reporting.leaderboard_output import wrap
+from karat.output.table import TIE, Cell, Column, Table, text_column
+from karat.output.terminal_table import wrap
+from karat.reporting.formats import DOCUMENTS, MAX_LETTERS, SIGNS, TRAIN_AGAIN, metric_label
 from karat.reporting.terminal import print_table
 from karat.results.load import FAILED, OK
 from karat.stats.ranking import FEWEST_TASKS

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import html
-import json
 import math
-import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.cells import cell_len
 
 from karat.analysis.item_tests import AS_FITTED, DETECTED, LEARNERS
 from karat.analysis.leaderboard import THESE_TASKS, split_groups
 from karat.analysis.score_matrix import BASELINE
 from karat.analysis.these_tasks import OTHER_TASKS
-from karat.core.formatting import count, fixed, interval, money, plain, records, rounded, short
-from karat.core.formatting import duration as duration
+from karat.core.formatting import (
+    count,
+    dump_json,
+    duration,
+    fixed,
+    interval,
+    money,
+    plain,
+    records,
+    rounded,
+    short,
+)
 from karat.errors import DefinitionError, did_you_mean
 from karat.metrics.metric import get_metric
+from karat.output.html_table import NOTE_STYLE, html_table
+from karat.output.latex_table import escape_latex, latex_table
+from karat.output.markdown_table import escape_markdown, markdown_table
+from karat.output.table import TIE, Cell, Column, Table, best_of, text_column
 from karat.reporting.task_sentences import headline
 from karat.results.load import DECLINED, FAILED, NOT_RUN
 from karat.results.tables import ELIMINATED
 
-#: the column of letters
-TIE = "tie"
 #: signs of cells without a score
 SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 #: mark of a score over fewer folds than planned
@@ -452,57 +461,6 @@ def _without_ranks(board: pd.DataFrame) -> list[str]:
 MAX_LETTERS = 8
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A text; ``best`` marks the best of its column, ``faint`` a missing value.
-
-    ``link`` is the address of a page about it, in HTML.
-    """
-
-    text: str
-    best: bool = False
-    faint: bool = False
-    link: str = ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A heading with a second line, one cell per row, and the alignment.
-
-    ``part`` is "rank", "task" or "cost": columns of one part stay together on a narrow screen.
-    """
-
-    name: str
-    cells: Sequence[Cell]
-    label: str = ""
-    right: bool = True
-    part: str = "rank"
-
-
-@dataclass(frozen=True)
-class Table:
-    """The group, model and other columns; ``starts`` are the first rows of the groups.
-
-    ``title`` is the name of the models and tasks if there are several leaderboards.
-    """
-
-    groups: list[Column]
-    model: Column
-    columns: list[Column]
-    starts: list[int]
-    caption: str
-    notes: list[str]
-    title: str = ""
-
-    def __len__(self) -> int:
-        return len(self.model.cells)
-
-    @property
-    def all_columns(self) -> list[Column]:
-        """The columns from left to right."""
-        return [*self.groups, self.model, *self.columns]
-
-
 def make_table(board: pd.DataFrame | Table) -> Table:
     """Return the table of a leaderboard of any view; a table is returned unchanged."""
     if isinstance(board, Table):
@@ -725,15 +683,6 @@ def _costs(rows: pd.DataFrame) -> list[Column]:
     return [text_column(shown[n][0], map(shown[n][1], rows[n]), part="cost") for n in there]
 
 
-def text_column(
-    name: str, values: Iterable[object], right: bool = True, part: str = "rank"
-) -> Column:
-    """Return a column of texts."""
-    # spaces align the letters of ties
-    cells = [Cell(str(v) if name.startswith(TIE) else plain(v)) for v in values]
-    return Column(name, cells, right=right, part=part)
-
-
 def _numbers(
     name: str, values: pd.Series, best: np.ndarray, write: Callable[[float], str]
 ) -> Column:
@@ -745,15 +694,6 @@ def _interval(low: pd.Series, high: pd.Series, write: Callable[[float], str]) ->
     pairs = zip(low, high, strict=True)
     texts = ["–" if math.isnan(a) else f"{write(a)} – {write(b)}" for a, b in pairs]
     return Column("95 %", [Cell(text) for text in texts])
-
-
-def best_of(values: pd.Series, starts: Sequence[int]) -> np.ndarray:
-    """Return which values are the highest of their group; groups begin at these rows."""
-    numbers = values.to_numpy(dtype=float)
-    if not len(numbers):
-        return np.zeros(0, dtype=bool)
-    sizes = np.diff([*starts, len(numbers)])
-    return numbers == np.repeat(np.fmax.reduceat(numbers, starts), sizes)
 
 
 def _score(value: float, best: bool, sign: str) -> Cell:
@@ -783,36 +723,6 @@ _POINTS: dict[str, Callable[[float], str]] = {
     "borda": lambda value: _form("{:,.1f}")(value).removesuffix(".0"),
     "elo": _whole,
 }
-
-
-_MARKDOWN = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*[]|~"}
-)
-#: an underscore that is not inside a word starts or ends an emphasis
-_EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_LATEX = str.maketrans(
-    {sign: f"\\{sign}" for sign in "{}$&#_%"}
-    # LaTeX reads a star or bracket at the start of a row as an argument of the previous \\\\
-    | {sign: f"{{{sign}}}" for sign in "[]*"}
-    | {
-        "\\": r"\textbackslash{}",
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "`": r"\textasciigrave{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        '"': r"{\char34}",
-        "–": r"\textendash{}",
-        "…": r"\ldots{}",
-        "·": r"\textperiodcentered{}",
-        "×": r"$\times$",
-        "†": r"\textdagger{}",
-        "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$",
-        "\ufffd": "?",
-    }
-)
 
 
 def render(board: pd.DataFrame, shape: str) -> str:
@@ -871,151 +781,19 @@ def _with_eliminated(board: pd.DataFrame) -> pd.DataFrame:
     return whole.where(whole.notna(), None)
 
 
-def dump_json(value: object) -> str:
-    """Return indented JSON."""
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def to_markdown(board: pd.DataFrame | Table) -> str:
     """Return a caption, a GitHub table and the notes."""
-    table = make_table(board)
-    columns = []
-    for column, cells in zip(table.all_columns, _shown(table), strict=True):
-        heading = "<br>".join(escape_markdown(part) for part in (column.name, column.label) if part)
-        texts = [heading, *(_marked(cell, escape_markdown, "**{}**") for cell in cells)]
-        width = max(3, *map(cell_len, texts))
-        spaces = [" " * (width - cell_len(text)) for text in texts]
-        pairs = zip(texts, spaces, strict=True)
-        padded = [space + text if column.right else text + space for text, space in pairs]
-        rule = "-" * (width - 1) + ":" if column.right else "-" * width
-        columns.append([padded[0], rule, *padded[1:]])
-    lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
-    notes = escape_markdown(" ".join(table.notes))
-    return (
-        "\n\n".join(filter(None, [escape_markdown(table.caption), "\n".join(lines), notes])) + "\n"
-    )
-
-
-def escape_markdown(text: str) -> str:
-    r"""Escape a text for Markdown, also inside a table.
-
-    >>> escape_markdown("a|b <script> my_model _x_")
-    'a\\|b &lt;script&gt; my_model \\_x\\_'
-    """
-    return _EMPHASIS.sub(r"\\_", text.translate(_MARKDOWN))
-
-
-def _marked(cell: Cell, escape: Callable[[str], str], best: str) -> str:
-    text = escape(cell.text.strip())
-    return best.format(text) if cell.best else text
+    return markdown_table(make_table(board))
 
 
 def to_latex(board: pd.DataFrame | Table) -> str:
     """Return a booktabs tabular with caption and notes below it."""
-    table = make_table(board)
-    columns = table.all_columns
-    heads = [[escape_latex(column.name) for column in columns]]
-    if any(column.label for column in columns):
-        heads.append([escape_latex(column.label) for column in columns])
-    rows = zip(*_shown(table), strict=True)
-    body = [_latex_row([_marked(c, escape_latex, r"\textbf{{{}}}") for c in row]) for row in rows]
-    for start in reversed(table.starts[1:]):
-        body.insert(start, r"\addlinespace")
-    sides = "".join("r" if column.right else "l" for column in columns)
-    below = escape_latex(" ".join(filter(None, [table.caption, *table.notes])))
-    lines = [
-        r"% \usepackage{booktabs}",
-        rf"\begin{{tabular}}{{{sides}}}",
-        r"\toprule",
-        *map(_latex_row, heads),
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    lines += [r"\par\smallskip", rf"{{\footnotesize {below}\par}}"] if below else []
-    return "\n".join(lines) + "\n"
-
-
-def escape_latex(text: str) -> str:
-    r"""Escape a text for LaTeX.
-
-    >>> print(escape_latex("50 % of my_model & [rest]"))
-    50 \% of my\_model \& {[}rest{]}
-    """
-    # LaTeX would turn two hyphens into a dash
-    return re.sub("-(?=-)", "-{}", text.translate(_LATEX))
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-_NOTE = "font-size:.85em;opacity:.8;margin:.4em 0;text-align:left"
-#: attributes of elements: inline styles, because a fragment has no style sheet; colors adapt to
-#: the page around it
-_STYLES = {
-    "div": 'style="overflow-x:auto"',
-    "table": 'cellpadding="4" style="border-collapse:collapse;text-align:right;'
-    'font-variant-numeric:tabular-nums"',
-    "head": 'style="border-bottom:1px solid #8886"',
-    "group": 'style="border-top:1px solid #8886"',
-    "number": 'style="text-align:right;vertical-align:top"',
-    "text": 'style="text-align:left;vertical-align:top"',
-    "tie": 'style="text-align:left;white-space:pre;font-family:monospace"',
-    "label": 'style="opacity:.8"',
-    "note": f'style="{_NOTE}"',
-}
-#: classes of the report's style sheet
-_CLASSES = {
-    "div": 'class="wide" tabindex="0"',
-    **dict.fromkeys(("number", "cell"), 'class="number"'),
-    "long": 'class="wrap"',
-    "note": 'class="notes"',
-}
-#: longer texts are wrapped
-LINE = 40
+    return latex_table(make_table(board))
 
 
 def to_html(board: pd.DataFrame | Table, classes: bool = False) -> str:
     """Return an HTML table that needs no other file; ``classes`` uses those of the report."""
-    table = make_table(board)
-    look = _CLASSES if classes else _STYLES
-    heads = []
-    for column in table.all_columns:
-        label = _element(look, "small", "label", html.escape(column.label)) if column.label else ""
-        text = html.escape(column.name) + ("<br>" if label and not classes else "") + label
-        heads.append(_element(look, 'th scope="col"', "number" if column.right else "text", text))
-    rows = []
-    for i, row in enumerate(zip(*_shown(table), strict=True)):
-        pairs = zip(row, table.all_columns, strict=True)
-        cells = "".join(_html_cell(look, cell, column) for cell, column in pairs)
-        rows.append(_element(look, "tr", "group" if i in table.starts[1:] else "", cells) + "\n")
-    escaped = html.escape(table.caption)
-    caption = _element(look, "caption", "note", escaped) + "\n" if escaped else ""
-    head = f"<thead>{_element(look, 'tr', 'head', ''.join(heads))}</thead>"
-    body = f"<tbody>\n{''.join(rows)}</tbody>"
-    notes = "".join(_element(look, "p", "note", html.escape(n)) + "\n" for n in table.notes)
-    whole = _element(look, "table", "table", f"\n{caption}{head}\n{body}\n")
-    return _element(look, "div", "div", f"\n{whole}\n{notes}") + "\n"
-
-
-def _html_cell(look: Mapping[str, str], cell: Cell, column: Column) -> str:
-    text = html.escape(cell.text)
-    text = f"<b>{text}</b>" if cell.best else f"<i>{text}</i>" if cell.faint else text
-    if "long" in look and len(cell.text) > LINE:
-        text = _element(look, "span", "long", text)
-    text = f'<a href="{html.escape(cell.link)}">{text}</a>' if cell.link else text
-    if column.right:
-        return _element(look, "td", "cell", text)
-    # <bdi> isolates names in right-to-left scripts
-    role = TIE if column.name.startswith(TIE) else "text"
-    return _element(look, "td", role, f"<bdi>{text}</bdi>")
-
-
-def _element(look: Mapping[str, str], tag: str, role: str, text: str) -> str:
-    attributes = f" {look[role]}" if role in look else ""
-    return f"<{tag}{attributes}>{text}</{tag.split()[0]}>"
+    return html_table(make_table(board), classes)
 
 
 def lines_below(lines: Sequence[str], shape: str) -> str:
@@ -1030,17 +808,7 @@ def lines_below(lines: Sequence[str], shape: str) -> str:
     if shape == "latex":
         return "".join(f"{{\\footnotesize {escape_latex(line)}\\par}}\n" for line in lines)
     items = "".join(f"<li>{html.escape(line)}</li>\n" for line in lines)
-    return f'<ul style="{_NOTE}">\n{items}</ul>\n' if items else ""
-
-
-def _shown(table: Table) -> list[Sequence[Cell]]:
-    """Return the cells of every column; only the first row of a group has its name."""
-    first = set(table.starts)
-    groups = [
-        [cell if row in first else Cell("") for row, cell in enumerate(column.cells)]
-        for column in table.groups
-    ]
-    return [*groups, *(column.cells for column in (table.model, *table.columns))]
+    return f'<ul style="{NOTE_STYLE}">\n{items}</ul>\n' if items else ""
 
 
 def _of_groups(write: Callable[[Table], str]) -> Callable[[pd.DataFrame | Table], str]:

@@ -14,19 +14,12 @@ from rich.console import Console
 from rich.text import Text
 
 from karat.analysis.leaderboard import GROUP
-from karat.analysis.next_task import NextTask, next_task, percent
-from karat.core.formatting import count, fixed, plain, rounded
+from karat.analysis.next_task import NextTask, next_task
+from karat.core.formatting import count, dump_json, fixed, percent_chance, plain, rounded
 from karat.errors import DefinitionError
-from karat.reporting.formats import (
-    DOCUMENTS,
-    Cell,
-    Column,
-    Table,
-    dump_json,
-    format_rank,
-    text_column,
-)
-from karat.reporting.leaderboard_output import wrap
+from karat.output.table import Cell, Column, Table, text_column
+from karat.output.terminal_table import wrap
+from karat.reporting.formats import DOCUMENTS, format_rank
 from karat.reporting.terminal import metric_by_task, print_table
 
 CAPTION = (
@@ -111,7 +104,7 @@ def _chance(row: dict[Any, Any]) -> str:
     if np.isnan(row["first"]):
         return "–"
     ends = ", ".join(fixed(100 * row[f"first_{end}"], 0) for end in ("low", "high"))
-    return f"{percent(row['first'])} [{ends}]"
+    return f"{percent_chance(row['first'])} [{ends}]"
 
 
 def _bounds(name: str, rows: pd.DataFrame, label: str = "", part: str = "rank") -> Column:

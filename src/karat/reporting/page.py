@@ -40,6 +40,7 @@ from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
 from karat.core.writing import write_output
 from karat.errors import FAILURES, DataError, KaratError
+from karat.output.table import Cell, Column, Table, text_column
 from karat.reporting.details import (
     PageIndex,
     ShownRun,
@@ -53,15 +54,11 @@ from karat.reporting.details import (
 )
 from karat.reporting.formats import (
     SIGNS,
-    Cell,
-    Column,
-    Table,
     command_text,
     eliminated_notes,
     format_rank,
     make_tables,
     metric_label,
-    text_column,
     to_html,
 )
 from karat.reporting.leaderboard_output import robustness_table

@@ -27,16 +27,16 @@ from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count, money
+from karat.core.formatting import count, duration, money
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
+from karat.output.table import Table
+from karat.output.terminal_table import shorten_cells
 from karat.reporting.formats import (
     DOCUMENTS,
-    Table,
     command_text,
     command_to_train_again,
-    duration,
     render,
     render_frame,
 )
@@ -44,7 +44,6 @@ from karat.reporting.leaderboard_output import (
     leaderboard_text,
     print_finding_lines,
     robustness_table,
-    shorten_cells,
 )
 from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.run import Run

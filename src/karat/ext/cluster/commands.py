@@ -148,7 +148,7 @@ def _check_settings(given: dict[str, Any]) -> None:
 
 def _print_parts(parts: Any, known: bool, workers: int) -> None:
     """Print the number and the size of the parts on standard error."""
-    from karat.reporting.formats import duration
+    from karat.core.formatting import duration
 
     sizes = [len(parts.jobs(part)) for part in range(len(parts.parts))]
     empty = sum(not size for size in sizes)

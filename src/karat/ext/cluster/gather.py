@@ -25,7 +25,6 @@ from typing import Any
 
 from karat.core.files import encodable
 from karat.core.formatting import count
-from karat.core.notebook import displayed
 from karat.core.replicates import replicate_fact, replicate_name, replicate_of
 from karat.core.writing import draft_folder, remove_drafts, write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError
@@ -33,6 +32,7 @@ from karat.execution.job import new_record
 from karat.execution.plan import Plan, SpecHash, spec_facts
 from karat.execution.runner import SAME, Session, task_entry
 from karat.models.model import Model
+from karat.output.result import Result
 from karat.results.load import FrozenRun
 from karat.results.run import Run, earlier_runs
 from karat.results.tables import check_about, read_json_object
@@ -258,9 +258,8 @@ _OWN = ("jobs", "scores", "missing", "items")
 Job = tuple[str, str, int]
 
 
-@displayed("sentence", "", "todo")
-@dataclass(frozen=True)
-class Gathering:
+@dataclass(frozen=True, repr=False)
+class Gathering(Result):
     """The result of ``gather``: runs, and the jobs that are missing, double, differing or outdated.
 
     Attributes
@@ -300,6 +299,15 @@ class Gathering:
             f"{done:,} of {self.planned:,} jobs of {count(len(self.runs), 'run')}, {self.failed:,} "
             f"failed, {len(self.differing):,} with different scores."
         )
+
+    @property
+    def details(self) -> list[str]:
+        """What to run."""
+        return self.todo
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; runs are their folders."""
+        return {**super().to_dict(), "runs": [str(run.folder) for run in self.runs]}
 
     @property
     def todo(self) -> list[str]:

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from karat.core.formatting import count
-from karat.core.notebook import displayed
 from karat.core.registry import exporters
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.ext.compat.amlb import result_files as amlb
@@ -25,6 +24,7 @@ from karat.ext.compat.mteb import result_files as mteb
 from karat.ext.compat.tabeb import interface as tabeb
 from karat.ext.compat.taco import result_files as taco
 from karat.ext.compat.ulysses import result_files as ulysses
+from karat.output.result import Result
 from karat.results.importing import (
     SUFFIXES,
     ImportLog,
@@ -306,9 +306,8 @@ EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str
 }
 
 
-@displayed("sentence", "", "remarks")
-@dataclass(frozen=True, eq=False)
-class Imported:
+@dataclass(frozen=True, eq=False, repr=False)
+class Imported(Result):
     """The result of an import.
 
     Attributes
@@ -330,9 +329,13 @@ class Imported:
         return f"{count(len(self.runs), 'imported run')}{': ' + models if models else ''}"
 
     @property
-    def remarks(self) -> list[str]:
-        """The notes and the problems."""
-        return [*self.notes, *self.problems]
+    def details(self) -> list[str]:
+        """The files that could not be read."""
+        return self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; runs are their folders."""
+        return {**super().to_dict(), "runs": [str(run.folder) for run in self.runs]}
 
 
 def import_results(

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from karat.core.formatting import count, middle_cut, plain
 from karat.ext.decide.cheapest import Cheapest, cheapest_rows
+from karat.output.table import Cell, Column, Table, text_column
 from karat.reporting.comparison_output import show_result
-from karat.reporting.formats import (
-    Cell,
-    Column,
-    Table,
-    text_column,
-)
 
 
 def show_cheapest(found: Cheapest, shape: str | None = None) -> None:

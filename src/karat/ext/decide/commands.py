@@ -243,12 +243,12 @@ def shrink(
     Exit code: 0, or 2 if there are too few models or tasks, or no smaller suite keeps the order.
     """
     from karat.ext.decide.shrink import shrink as find
-    from karat.ext.decide.shrink_output import show_shrunk
+    from karat.output.result import show
 
     name, define = given.pop("name"), given.pop("define")
     with as_run_folders(runs) as folders:
         found = find(suite, folders, define=define, **given)
-    show_shrunk(found, shape)
+    show(found, shape)
     if output is not None:
         named = found.write(output, name, define)
         files = " ".join(f"--define {shlex.quote(str(file))}" for file in (*define, output))
@@ -303,7 +303,7 @@ def same(
     """
     from karat.ext.decide.same_encoder import Fingerprint, Tasks, read_items
     from karat.ext.decide.same_encoder import same as compare_encoders
-    from karat.ext.decide.same_output import show_same
+    from karat.output.result import show
 
     define = given.pop("define")
     chosen = read_items(items) if items else None
@@ -320,8 +320,7 @@ def same(
     tasks = Tasks(list(given.pop("runs")) or None, **options)
     more = {"every_level": every, "tasks": tasks, "define": define}
     found = compare_encoders(models[0], models[1], items=chosen, **more, **given)
-    show_same(found, shape)
-    return found.exit_code
+    return show(found, shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -370,14 +369,14 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     """
     from karat.ext.decide.gate import NewRuns, calibrate_gate
     from karat.ext.decide.gate import gate as compare_to_baseline
-    from karat.ext.decide.gate_output import show_gate, show_rates
+    from karat.output.result import show
 
     shape, chosen = given["shape"], {name: given[name] for name in ("margin", "tasks", "cluster")}
     if calibrate is not None:
         if new or against:
             raise DefinitionError("--calibrate cannot be used with NEW or --against.")
         rates = calibrate_gate(calibrate, **chosen)
-        show_rates(rates, shape)
+        show(rates, shape)
         click.echo(rates.save(calibrate), err=True)
         return 0
     if not new or against is None:
@@ -386,6 +385,6 @@ def gate(new: str | None, against: Path | None, calibrate: Path | None, **given:
     names = ("suite", "output", "workers", "define", "all_tasks")
     how = NewRuns(**{name: given[name] for name in names})
     found = compare_to_baseline(new, against, **chosen, run=how)
-    show_gate(found, shape)
+    show(found, shape)
     mapped = {"pass": 0, "fail": 1}.get(given["undecided"], found.exit_code)
     return mapped if found.exit_code == 3 else found.exit_code

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from karat.core.formatting import dump_json
 from karat.errors import DataError, KaratError
 from karat.execution.plan import Plan, PlannedTask
 from karat.ext.decide.power import power
-from karat.ext.decide.power_output import show_power
-from karat.reporting.formats import dump_json
+from karat.output.result import show
 from karat.reporting.terminal import plain_console, print_lines
 from karat.stats.paired_tests import detectable_difference, needed_pairs
 
@@ -49,7 +49,7 @@ def show_detectable(plan: Plan, difference: float, output: Path, shape: str = "t
         )
     if found is not None and (len(found.tasks) > 1 or not queries):
         print_lines(plain_console(), "")
-        show_power(found)
+        show(found)
 
 
 def _retrieval_tasks(plan: Plan) -> list[PlannedTask]:

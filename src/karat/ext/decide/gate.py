@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -32,13 +32,13 @@ from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.analysis.stored_items import first_repeat, fold_repeats
 from karat.config.catalog import Catalog
-from karat.core.formatting import count, format_p, interval, records, rounded
-from karat.core.notebook import displayed
+from karat.core.formatting import count, dump_json, format_p, short_percent
 from karat.core.predictions import Predictions
 from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
+from karat.ext.decide import gate_wording
 from karat.ext.decide.power import (
     Z_LEVEL,
     Z_POWER,
@@ -51,6 +51,8 @@ from karat.ext.decide.power import (
 )
 from karat.ext.decide.racing import loss_e_process
 from karat.metrics.metric import MTEB, get_metric, metric_range
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.clusters import check_cluster_column, count_clusters, item_clusters, unit_notes
 from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
@@ -243,9 +245,8 @@ def _differences(gains: np.ndarray) -> np.ndarray:
     return np.asarray(gains[0] - gains[0][order])
 
 
-@displayed("sentence", "rates")
-@dataclass(frozen=True, eq=False)
-class GateRates:
+@dataclass(frozen=True, eq=False, repr=False)
+class GateRates(Result):
     """The error rates of a gate against a baseline, by simulation.
 
     Attributes
@@ -275,6 +276,9 @@ class GateRates:
     simulations: int = SIMULATIONS
     cluster: str | None = None
 
+    csv_prefix: ClassVar[str] = "gate"
+    frames: ClassVar[tuple[str, ...]] = ("rates",)
+
     @property
     def false_alarms(self) -> float:
         """How often the gate fails if there is no difference."""
@@ -283,28 +287,16 @@ class GateRates:
     @property
     def sentence(self) -> str:
         """The rates in one sentence."""
-        free = self.rates.iloc[0]
-        found = [
-            f"a loss of {row.loss:g} is found in {_percent(row.failed)}"
-            for row in self.rates.iloc[1:].itertuples()
-        ]
-        return (
-            f"At margin {self.margin:g} on {count(len(self.tasks), 'task')}: false alarms "
-            f"{_percent(free['failed'])}, cannot tell {_percent(free['cannot_tell'])}, "
-            f"{', '.join(found)} of cases. Noise: {self.noise}."
-        )
+        return gate_wording.rates_sentence(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        own = {"margin": self.margin, "noise": self.noise, "simulations": self.simulations}
-        tasks = {"tasks": list(self.tasks), "on_items": list(self.on_items)}
-        clusters = {"cluster": self.cluster} if self.cluster else {}
-        return {**own, **clusters, **tasks, "rates": records(self.rates)}
+    def tables(self) -> list[Table]:
+        """Return the shares of outcomes, one row per true loss."""
+        return [gate_wording.rates_table(self)]
 
     def save(self, folder: str | Path) -> Path:
         """Write ``gate.json`` into a folder."""
         path = Path(folder) / FILE
-        write_output(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_output(path, dump_json(self.to_dict()))
         return path
 
     @classmethod
@@ -323,13 +315,6 @@ class GateRates:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
             ) from error
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}".removesuffix(".0") + " %"
 
 
 def calibrate_gate(
@@ -432,7 +417,7 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
     text = f"{len(runs)} runs of the baseline (seeds {seeds})"
     shares = [each.disagreement for each in measured if not math.isnan(each.disagreement)]
     if shares:
-        text += f", which disagree on {_percent(float(np.mean(shares)))} of the items"
+        text += f", which disagree on {short_percent(float(np.mean(shares)))} of the items"
     if any(getattr(noise, "retraining", 0.0) for noise in noises):
         text += " and vary by more than the items explain"
     alone = [each.task for each in measured if each.gains is not None and len(each.gains) == 1]
@@ -665,9 +650,8 @@ def _number_of_folds(about: Mapping[str, Any], tasks: Sequence[str]) -> int | No
 # -- the answer -----------------------------------------------------------------------------
 
 
-@displayed("sentence", "tasks", "notes")
-@dataclass(frozen=True, eq=False)
-class Gate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Gate(Result):
     """Whether a new model may replace a baseline.
 
     Attributes
@@ -713,6 +697,11 @@ class Gate:
     notes: tuple[str, ...] = ()
     runs: tuple[list[Run], list[Run]] = ([], [])
 
+    csv_prefix: ClassVar[str] = "gate"
+    frames: ClassVar[tuple[str, ...]] = ("tasks", "flips")
+    hidden: ClassVar[tuple[str, ...]] = ("runs",)
+    computed: ClassVar[tuple[str, ...]] = ("exit_code",)
+
     @property
     def exit_code(self) -> int:
         """The exit code of ``karat gate``: 0 passed, 1 failed, 3 cannot tell."""
@@ -721,36 +710,22 @@ class Gate:
     @property
     def sentence(self) -> str:
         """The outcome in words."""
-        mean = interval(self.difference, self.difference_low, self.difference_high)
-        tested = count(int(self.tasks["difference"].notna().sum()), "task")
-        start = f"{self.outcome.capitalize()}: {self.new} against {self.baseline}, margin "
-        text = f"{start}{self.margin:g}."
-        if not math.isnan(self.difference):
-            text += f" Mean difference on {tested}: {mean}."
-        return " ".join([text, *self.reasons])
+        return gate_wording.gate_sentence(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        names = "new baseline outcome margin difference difference_low difference_high p exit_code"
-        own = {name: getattr(self, name) for name in names.split()}
-        own = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in own.items()}
-        tables = {"tasks": records(self.tasks), "flips": records(self.flips)}
-        rates = None if self.rates is None else self.rates.to_dict()
-        lists = {"reasons": list(self.reasons), "notes": list(self.notes)}
-        return {**own, **lists, **tables, "rates": rates}
+    @property
+    def details(self) -> list[str]:
+        """The error rates, and the items that became worse most."""
+        rates = [self.rates.sentence] if self.rates else []
+        flips = ["Items that became worse most:", *self.flip_lines()] if len(self.flips) else []
+        return [*rates, *flips]
 
-    def __str__(self) -> str:
-        lines = [self.sentence, ""]
-        for row in self.tasks.itertuples():
-            bounds = (row.difference, row.difference_low, row.difference_high)
-            values = f"{rounded(row.baseline)} → {rounded(row.new)}"
-            lines.append(
-                f"  {row.task} ({row.metric}) {values}  {interval(*bounds)}  {row.outcome}"
-            )
-        if len(self.flips):
-            lines += ["", "Items that became worse most:", *self.flip_lines()]
-        lines += [""] if self.rates or self.notes else []
-        return "\n".join([*lines, *([str(self.rates)] if self.rates else []), *self.notes])
+    def tables(self) -> list[Table]:
+        """Return a row per task: both scores, the difference, and the outcome."""
+        return [gate_wording.gate_table(self)]
+
+    def to_markdown(self) -> str:
+        """Return a comment: outcome, leaderboard, robustness, checks, flips and error rates."""
+        return gate_wording.gate_markdown(self)
 
     def flip_lines(self) -> list[str]:
         """Return one line per flip: task, key, target, answer of the baseline → of the new."""

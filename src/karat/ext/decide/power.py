@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,12 @@ from karat.analysis.item_tests import (
 from karat.analysis.item_values import UNITS
 from karat.analysis.score_matrix import RULES, apply_missing_rule
 from karat.analysis.stored_items import fold_repeats
-from karat.core.formatting import count, records
-from karat.core.notebook import displayed
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
+from karat.ext.decide import power_wording
 from karat.metrics.metric import metric_range
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.stats.paired_tests import (
@@ -56,8 +57,6 @@ from karat.stats.ranking import rank_each
 #: fewest tasks from which the variance between tasks is estimated
 FEWEST_TASKS = 3
 CONFIDENCE = 0.95
-#: numbers above this are shown as more than this
-MOST = 1_000_000
 #: columns of the table of tasks
 COLUMNS = (
     *("task", "metric", "difference", "fold_spread", "folds", "folds_needed"),
@@ -65,9 +64,8 @@ COLUMNS = (
 )
 
 
-@displayed("sentence", "tasks", "notes")
-@dataclass(frozen=True, eq=False)
-class Power:
+@dataclass(frozen=True, eq=False, repr=False)
+class Power(Result):
     """How many tasks, folds and items are needed to detect a difference of two models.
 
     Attributes
@@ -114,48 +112,21 @@ class Power:
     detectable: float = float("nan")
     notes: list[str] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "power"
+    frames: ClassVar[tuple[str, ...]] = ("tasks",)
+
     @property
     def sentence(self) -> str:
         """The answer in one paragraph."""
-        first, second = self.models
-        about = f"From the differences of {first} and {second} on {count(len(self.tasks), 'task')}"
-        if np.isnan(self.needed):
-            single = "; the numbers are those of single tasks" if len(self.tasks) else ""
-            few = f"the number of tasks cannot be estimated: at least {FEWEST_TASKS} are needed"
-            return f"{about}, {few}{single}."
-        text = (
-            f"{about}: to detect a difference of {self.difference:g} over tasks with a power of "
-            f"80 % (two-sided paired t-test at 5 %), about {_number(self.needed)} tasks with "
-            f"{self.folds:.3g} folds each are needed (95 % interval {_number(self.needed_low)} to "
-            f"{_number(self.needed_high)}); the {len(self.tasks)} tasks at hand detect about "
-            f"{self.detectable:.2g}. The test of wins and losses, the default of karat compare, "
-            f"needs about {_number(self.needed_wins)} tasks."
-        )
-        if self.needed_any_folds < self.needed:
-            return (
-                f"{text} With more folds per task, at least {_number(self.needed_any_folds)} "
-                "tasks are still needed."
-            )
-        return f"{text} More folds per task do not help: the differences vary between tasks."
+        return power_wording.power_sentence(self, FEWEST_TASKS)
+
+    def tables(self) -> list[Table]:
+        """Return one row per task: its spread, folds and items, and how many are needed."""
+        return [power_wording.power_table(self)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; None is not known or no number is enough."""
-        names = "difference between within folds needed needed_low needed_high needed_wins "
-        names += "needed_any_folds detectable"
-        values = {name: getattr(self, name) for name in names.split()}
-        plain = {name: v if np.isfinite(v) else None for name, v in values.items()}
-        table = self.tasks.replace([np.inf, -np.inf], np.nan)
-        return {
-            "models": list(self.models),
-            **plain,
-            "tasks": records(table),
-            "notes": self.notes,
-            "verdict": self.sentence,
-        }
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value <= MOST else f"more than {MOST:,}"
+        return {**super().to_dict(), "verdict": self.sentence}
 
 
 def power(

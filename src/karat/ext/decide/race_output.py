@@ -6,11 +6,8 @@ import pandas as pd
 
 from karat.core.formatting import count, middle_cut, plain
 from karat.ext.decide.race import Race, RaceReplay, race_rows, replay_rows
+from karat.output.table import Table, text_column
 from karat.reporting.comparison_output import show_result
-from karat.reporting.formats import (
-    Table,
-    text_column,
-)
 
 
 def show_race(found: Race, shape: str | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,11 @@ from karat.analysis.items import compare_items, flip_lines, largest_flips
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
-from karat.core.formatting import count, interval, records
-from karat.core.notebook import displayed
+from karat.core.formatting import count, interval
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
+from karat.ext.decide import same_wording
 from karat.ext.decide.power import Equivalence, check_margin, equivalence
 from karat.ext.decide.vector_differences import (
     ROUNDING,
@@ -40,6 +40,8 @@ from karat.ext.decide.vector_differences import (
 from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import Lookup
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import OK
 from karat.results.run import Run
 from karat.stats.paired_tests import ALPHA
@@ -469,9 +471,8 @@ def _is_run(given: Any) -> bool:
 # -- the answer -----------------------------------------------------------------------------
 
 
-@displayed("sentence", "tasks", "notes")
-@dataclass(frozen=True, eq=False)
-class Same:
+@dataclass(frozen=True, eq=False, repr=False)
+class Same(Result):
     """Whether two encoders are the same, and the evidence.
 
     Attributes
@@ -511,18 +512,23 @@ class Same:
     flips: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
 
+    csv_prefix: ClassVar[str] = "same"
+    frames: ClassVar[tuple[str, ...]] = ("tasks", "flips")
+    computed: ClassVar[tuple[str, ...]] = ("exit_code",)
+
     @property
     def exit_code(self) -> int:
         """The exit code of ``karat same``."""
         return EXIT_CODES[self.verdict]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
-        own = {name: getattr(self, name) for name in ("a", "b", "verdict", "cause", "sentence")}
-        tables = {"tasks": self.tasks, "flips": self.flips}
-        shown = {name: None if t is None else records(t) for name, t in tables.items()}
-        more = {"level": self.level, "margin": self.margin, "exit_code": self.exit_code}
-        return {**own, **more, "facts": self.facts, **shown, "notes": list(self.notes)}
+    def tables(self) -> list[Table]:
+        """Return the measured values by level, and the items with other answers."""
+        return [same_wording.same_table(self)]
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the measured values, the tasks and the items with other answers, by name."""
+        measures = pd.DataFrame(self.lines(), columns=["level", "measure", "value"])
+        return {"measures": measures, **super().csv_tables()}
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Return the measured values as text: level, measure, value."""
@@ -547,10 +553,6 @@ class Same:
             shown = largest_flips(self.flips, name, most)
             lines += [f"  {line}" for line in flip_lines(shown, before="first", after="second")]
         return lines
-
-    def __str__(self) -> str:
-        rows = [f"  {level:10} {name:34} {value}" for level, name, value in self.lines()]
-        return "\n".join([self.sentence, "", *rows, *self.flip_lines(), *self.notes])
 
 
 def _number(value: float) -> str:

@@ -7,16 +7,18 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, connected_groups
-from karat.core.notebook import displayed
 from karat.core.task import Suite
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
+from karat.ext.decide import shrink_wording
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.stats.paired_tests import average_ranks
@@ -33,9 +35,8 @@ RANDOM, SEED = 200, 0
 FOLDS = (*range(1, 11), 15, 20, 30, 50, 100)
 
 
-@displayed("sentence", "curve", "notes")
-@dataclass(frozen=True, eq=False)
-class Shrunk:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shrunk(Result):
     """A subset of the jobs of a suite that keeps the order of its models.
 
     Attributes
@@ -80,34 +81,26 @@ class Shrunk:
     all_folds: dict[str, int]
     notes: list[str] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "shrink"
+    hidden: ClassVar[tuple[str, ...]] = ("curve", "all_folds")
+
     @property
     def sentence(self) -> str:
         """The result in one paragraph."""
-        folds = sorted(set(self.tasks.values()))
-        each = f"{folds[0]}" if len(folds) == 1 else f"{folds[0]} to {folds[-1]}"
-        text = (
-            f"{len(self.tasks)} of {len(self.all_folds)} tasks with {each} "
-            f"fold{'s' * (folds[-1] > 1)} each, {self.jobs} of {self.all_jobs} jobs per model, "
-            f"keep the order of {_percent(self.kept)} of the pairs of models, measured on models "
-            f"left out of the selection ({len(self.models)} models). Random subsets of this size "
-            f"keep {_percent(self.random)}."
-        )
-        if not np.isnan(self.repeatability):
-            text += (
-                f" For comparison, two halves of the folds of all tasks agree on "
-                f"{_percent(self.repeatability)}."
-            )
-        if not np.isnan(self.seconds):
-            text += f" The jobs take {_percent(self.seconds)} of the time."
-        return text
+        return shrink_wording.shrunk_sentence(self)
+
+    def tables(self) -> list[Table]:
+        """Return the selected tasks with their folds."""
+        return [shrink_wording.shrunk_table(self)]
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the selected tasks, and the share of pairs by number of folds and tasks."""
+        tasks = pd.DataFrame({"task": list(self.tasks), "folds": list(self.tasks.values())})
+        return {"tasks": tasks, "curve": self.curve}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the curve as plain values; unknown numbers are None."""
-        names = (
-            "suite tasks keep_order kept random repeatability jobs all_jobs seconds models notes"
-        )
-        found = {name: getattr(self, name) for name in names.split()}
-        return {**{k: None if v != v else v for k, v in found.items()}, "verdict": self.sentence}
+        return {**super().to_dict(), "verdict": self.sentence}
 
     def definition(self, name: str, define: Sequence[str | Path] = ()) -> str:
         """Return a YAML file that defines the selected tasks and folds as a suite."""
@@ -488,10 +481,6 @@ def _share_of_time(given: Gathered, scores: RankedScores, kept: Mapping[str, int
         for chosen in (kept, counts)
     )
     return own / every if every else float("nan")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _quoted(text: str) -> str:

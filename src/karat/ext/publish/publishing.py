@@ -44,7 +44,7 @@ from karat.errors import (
     did_you_mean,
 )
 from karat.metrics.metric import get_metric
-from karat.reporting.formats import escape_markdown
+from karat.output.markdown_table import escape_markdown
 from karat.results.load import Gathered, as_runs, gather_scores
 from karat.results.run import Run
 from karat.stats.paired_tests import CONFIDENCE, corrected_t

@@ -22,21 +22,13 @@ from typing import Any
 from urllib.parse import quote
 
 from karat.core.files import safe_names
-from karat.core.formatting import count, plain, rounded
+from karat.core.formatting import count, duration, plain, rounded
 from karat.core.notebook import PageFiles
 from karat.core.writing import DRAFT, write_together
 from karat.errors import DataError
+from karat.output.table import Cell, Column, Table, text_column
 from karat.reporting.details import clean, to_json
-from karat.reporting.formats import (
-    Cell,
-    Column,
-    Table,
-    duration,
-    format_rank,
-    metric_label,
-    text_column,
-    to_html,
-)
+from karat.reporting.formats import format_rank, metric_label, to_html
 from karat.reporting.page import ICON, leaderboard_tables, make_bundle, make_page, page_files
 from karat.reporting.verdict import verdict_lines
 

@@ -8,16 +8,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from karat.core.formatting import plain
+from karat.core.formatting import dump_json, plain
 from karat.ext.publish.verification import Verification
+from karat.output.markdown_table import escape_markdown
+from karat.output.table import Table, text_column
 from karat.reporting.comparison_output import show_result
-from karat.reporting.formats import (
-    DOCUMENTS,
-    Table,
-    dump_json,
-    escape_markdown,
-    text_column,
-)
+from karat.reporting.formats import DOCUMENTS
 
 
 def show_verifications(found: Sequence[Verification], shape: str | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Results as text, in notebooks, and as Markdown, LaTeX, HTML, JSON and CSV."""
