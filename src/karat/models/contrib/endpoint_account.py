@@ -342,8 +342,9 @@ class Account:
             try:
                 self.database.write(store)
             except Unwritable:
-                self.database.use_room()
-                self.database.write(store)
+                with self.database.lock:  # no other request takes the room before the answer has it
+                    self.database.use_room()
+                    self.database.write(store)
         except Unwritable as error:
             log.warning("%s", error)
             self._unsettled.append((claim, table.family, used))
