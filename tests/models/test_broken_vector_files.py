@@ -1,11 +1,11 @@
-"""Vector files that cannot be read: refused before any job, unless something else can be evaluated."""
+"""Vector files that cannot be read: refused before any job, unless others can be evaluated."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import karat
-from karat.errors import DataError, KaratWarning
+from karat.errors import KaratWarning
 from karat.models import vector_files
 
 
@@ -25,9 +25,14 @@ def task():
     return karat.Task("names", data, metrics=["acc"], split={"use": "kfold", "folds": 2})
 
 
-def test_a_broken_file_alone_is_refused_before_any_job(broken, task, tmp_path):
-    with pytest.raises(DataError, match='broken.npz: not an .npz with "ids"'):
-        karat.evaluate(broken, [task], output=tmp_path / "out")
+def test_a_broken_file_alone_is_refused_before_any_job(broken, tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("name,y\n" + "".join(f"e{i},{i % 2}\n" for i in range(20)))
+    text = "datasets:\n  d: {path: t.csv, target: y, modality: entity, fields: [name]}\n"
+    text += "tasks:\n  t: {extends: classification, dataset: d}\nsuites:\n  s: {tasks: [t]}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    done = cli("run", "s", "--define", "s.yaml", "-m", broken, "-o", "out")
+    assert done.code == 2 and 'broken.npz: not an .npz with "ids"' in done.err
     assert not (tmp_path / "out").exists()
 
 

@@ -636,7 +636,7 @@ def _check_disk_space(options: Options, megabytes: int | None) -> None:
         )
 
 
-def _refuse_broken_files(plan: Plan) -> None:
+def refuse_broken_files(plan: Plan) -> None:
     """Raise a DataError if there are only vector files, and none of them can be read."""
     files = [model.prototype for model in plan.models]
     if not files or any(type(file) is not VectorFile for file in files):
@@ -651,7 +651,6 @@ def run_suite(
 ) -> list[Run]:
     """Run a plan and return the runs, or raise Stopped with the unfinished ones."""
     with exit_refused():
-        _refuse_broken_files(plan)
         if (parts := _plan_parts(options)) is not None:
             return parts.run(plan, suite, options, progress or Progress())
         return Session(plan, suite, options, progress or Progress()).run()

@@ -68,7 +68,7 @@ def read_npz(path: Path) -> Read:
 
 def _npz_ids(ids: np.ndarray) -> list[str]:
     """Return ids as texts; raise a ValueError if they are no texts or integers."""
-    if ids.ndim != 1 or ids.dtype.kind not in "USiu":
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "USiu"):
         raise ValueError(f'"ids" must be a list of texts, got {ids.dtype} of shape {ids.shape}')
     if ids.dtype.kind == "U" and ids.size:
         codes = np.frombuffer(np.ascontiguousarray(ids).tobytes(), dtype=ids.dtype.byteorder + "u4")
