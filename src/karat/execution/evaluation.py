@@ -636,14 +636,15 @@ def _check_disk_space(options: Options, megabytes: int | None) -> None:
         )
 
 
-def refuse_broken_files(plan: Plan) -> None:
-    """Raise a DataError if there are only vector files, and none of them can be read."""
+def without_broken_files(plan: Plan) -> Plan:
+    """Return the plan; raise a DataError if there are only vector files, and none of them can be read."""
     files = [model.prototype for model in plan.models]
     if not files or any(type(file) is not VectorFile for file in files):
-        return
+        return plan
     problems = [file.problem() for file in files]
     if all(problems):
         raise DataError("\n".join(problems))
+    return plan
 
 
 def run_suite(
