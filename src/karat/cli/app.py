@@ -317,7 +317,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
     """
     from karat.data.download_display import shown_downloads
-    from karat.execution.evaluation import plan_suite, without_broken_files, run_suite
+    from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
     from karat.execution.runner import choose_progress
     from karat.reporting import terminal
 

@@ -637,7 +637,7 @@ def _check_disk_space(options: Options, megabytes: int | None) -> None:
 
 
 def without_broken_files(plan: Plan) -> Plan:
-    """Return the plan; raise a DataError if there are only vector files, and none of them can be read."""
+    """Return the plan; raise a DataError if all models are vector files that cannot be read."""
     files = [model.prototype for model in plan.models]
     if not files or any(type(file) is not VectorFile for file in files):
         return plan
