@@ -42,9 +42,9 @@ test-only: $(VENV)/.stamp-$(EXTRA)
 border: $(VENV)/.stamp-dev
 	KARAT_BORDER=full $(BIN)/python -m pytest -q -n 2 tests/border
 
-# kills, full disks, damaged files, endpoints and models that misbehave; KARAT_FAULTS_SECONDS for each test
+# kills, full disks, damaged files, endpoints and models that misbehave; ends in KARAT_FAULTS_MINUTES (10)
 faults: $(VENV)/.stamp-dev
-	KARAT_FAULTS=full $(BIN)/python -m pytest -q -rP -n 2 --dist loadfile tests/faults
+	KARAT_FAULTS=full $(BIN)/python -m pytest -q -rfEs -n 2 --dist loadfile tests/faults
 
 bench: $(VENV)/.stamp-dev
 	$(BIN)/python benchmarks/run.py

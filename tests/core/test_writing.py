@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -56,6 +57,19 @@ def test_a_full_disk_names_the_file_and_what_to_do(tmp_path, monkeypatch, number
     monkeypatch.setattr(os, "fsync", lambda descriptor: os.fsync)
     with pytest.raises(OSError):
         write_atomic(tmp_path, "x")
+
+
+def test_a_disk_that_fills_up_while_a_folder_is_copied(tmp_path, monkeypatch):
+    for name in "ab":
+        write_atomic(tmp_path / "from" / name, "x")
+
+    def fail(source, target, **_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", fail)
+    with pytest.raises(DiskFull, match=r"to/[ab]: No space left on device; free some space"):
+        with full_disk_explained(tmp_path):
+            shutil.copytree(tmp_path / "from", tmp_path / "to")
 
 
 def test_partial_files_of_killed_processes_are_removed(tmp_path, monkeypatch):

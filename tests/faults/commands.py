@@ -7,17 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-#: the long form, ``make faults``: as many cases as fit in its time
-FULL = os.environ.get("KARAT_FAULTS") == "full"
-#: seconds of the long form for each command or reader
-SECONDS = float(os.environ.get("KARAT_FAULTS_SECONDS", "10"))
 #: columns and keys that differ between equal runs
 TIMES = ("utc", "duration", "seconds", "memory", "stamp")
 RUN = "run table.csv --target y --folds 2 -m onehot -m dummy -w 0 -q --no-cache"
@@ -35,14 +29,6 @@ COMMANDS = {
     "export": "export IN/runs --as taco -o OUT",
     "fingerprint": "same --save OUT/onehot.json onehot",
 }
-
-
-def cases(short: int) -> Iterator[int]:
-    """Yield the numbers of the cases: a few, or in the long form as many as fit in its time."""
-    end, number = time.monotonic() + SECONDS, 0
-    while number < short or (FULL and time.monotonic() < end):
-        yield number
-        number += 1
 
 
 class Nursery:

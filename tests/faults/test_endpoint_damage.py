@@ -15,7 +15,8 @@ from karat.models.contrib.endpoint_rows import MARK_BYTES, ROW, SIGNATURE, Recei
 from karat.models.contrib.endpoint_store import PAGE, EndpointDatabase
 from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
 
-FULL = os.environ.get("KARAT_FAULTS") == "full"
+from .long_form import FULL
+
 #: flips of one bit in a copy of the database
 FLIPS = 200 if FULL else 12
 FAMILIES = ("0" * 31 + "1", "a" * 32)

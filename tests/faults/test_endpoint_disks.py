@@ -23,7 +23,8 @@ from karat.models.contrib.endpoint_vectors import VectorTable
 from karat.models.contrib.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving, text_vector
-from .test_endpoint_kills import FULL, Nursery
+from .long_form import FULL
+from .test_endpoint_kills import Nursery
 from .test_endpoint_locks import SUITE
 
 pytest.importorskip("httpx")

@@ -21,14 +21,14 @@ from karat.models.contrib.endpoint_vectors import text_mark
 from karat.models.contrib.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving
+from .long_form import FULL, share
 
 pytest.importorskip("httpx")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-FULL = os.environ.get("KARAT_FAULTS") == "full"
 KILLS = 1_000 if FULL else 16
-#: the long form ends after so many seconds, whatever it has reached
-SECONDS = 300
+#: the part of the time of the long form that it may take, whatever it has reached
+PART = 0.35
 #: what a process has under way: requests, and texts of each
 CONCURRENCY, BATCH = 3, 4
 #: texts of an encoder; when all are there, another encoder follows
@@ -90,7 +90,7 @@ def test_a_kill_pays_at_most_what_was_in_flight_twice_and_passes_no_budget(tmp_p
     moments = random.Random(0)
     paid: Counter[tuple[int, str]] = Counter()
     lost: set[tuple[int, str]] = set()
-    latest = time.monotonic() + SECONDS
+    latest = time.monotonic() + (share(PART) if FULL else 300)
     kills = rounds = runs = revision = lost_in_all = most_lost = 0
     with serving(slow=0.004, width=24) as server, Nursery() as nursery:
         account, before = Account(store=tmp_path, budget=BUDGET), 0

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from .commands import COMMANDS, Nursery, cases, content, emptied
+from .commands import COMMANDS, Nursery, content, emptied
+from .long_form import cases
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 #: the advice of commands that continue what is there
@@ -87,13 +88,15 @@ def test_a_limit_of_the_size_of_files(nursery, name, tmp_path):
     code, printed = nursery.run(COMMANDS[name], output)
     whole = content(output)
     largest = max(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    draw = random.Random(name)
+    draw, stopped = random.Random(name), 0
     for _ in cases(1):
         emptied(output)
         limit = max(1500, int(draw.uniform(0.2, 0.98) * largest))  # room for what is printed
         ended, printed = nursery.run(COMMANDS[name], output, file_limit=limit)
         if ended not in (0, 1, 3):
+            stopped += 1
             check_told(name, ended, printed)
         again, printed = nursery.run(COMMANDS[name], output)
         assert again == code, printed
         assert content(output) == whole
+    print(f"{name}: {stopped} limits reached")

@@ -11,7 +11,8 @@ import random
 
 import pytest
 
-from .commands import COMMANDS, Nursery, cases, content, emptied
+from .commands import COMMANDS, Nursery, content, emptied
+from .long_form import cases
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

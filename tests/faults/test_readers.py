@@ -28,7 +28,7 @@ from karat.models.vector_files import _key, read_vectors
 from karat.results.rescore import rescore
 from karat.results.run import Run
 
-from .commands import cases
+from .long_form import cases
 
 SHORT = 25
 NAMES = ["ab", "cd", "ef", "gh"]

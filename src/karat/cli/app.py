@@ -302,7 +302,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     or a model given with -m ran on no task, 2 invalid input, 130 interrupted.
     """
     from karat.data.download_display import shown_downloads
-    from karat.execution.evaluation import plan_suite, run_suite
+    from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
     from karat.execution.runner import choose_progress
     from karat.reporting import terminal
 
@@ -319,7 +319,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
         plan = plan_suite(models, tasks, catalog, options)
         if not quiet:
             terminal.print_tables(plan, whole=Path(suite).exists())
-        return run_suite(plan, tasks, options, progress)
+        return run_suite(without_broken_files(plan), tasks, options, progress)
 
     runs, left = run_until_stopped(context, execute, resume)
     if options.shard is not None:

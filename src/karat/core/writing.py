@@ -46,6 +46,12 @@ def full_disk_explained(path: Path) -> Iterator[None]:
     """Turn the error of a full disk into a ``DiskFull`` that names what could not be written."""
     try:
         yield
+    except shutil.Error as error:  # of several files, as (source, target, message)
+        copies = [copy for copy in error.args[0] if isinstance(copy, tuple)]
+        for _, target, message in copies:
+            if reason := next((text for text in map(os.strerror, FULL) if text in message), None):
+                raise DiskFull(str(target), reason) from error
+        raise
     except OSError as error:
         if error.errno not in FULL:
             raise

@@ -16,8 +16,6 @@ import logging
 import lzma
 import os
 import re
-import secrets
-import shutil
 import stat
 import struct
 import subprocess
@@ -39,9 +37,9 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from karat.core.files import cache_folder, check_content
-from karat.core.writing import write_atomic
+from karat.core.writing import draft_folder, write_atomic
 from karat.data.download_display import Download, download_shown
-from karat.errors import DataError, DefinitionError, Unavailable, did_you_mean
+from karat.errors import DataError, DefinitionError, DiskFull, Unavailable, did_you_mean
 
 if TYPE_CHECKING:
     import requests
@@ -392,7 +390,9 @@ def download(
     downloader = _ResumingDownloader(target, sha256, certificate, name or target.name)
     while True:
         try:
-            pooch.retrieve(url, sha256, target.name, target.parent, downloader=downloader)
+            with draft_folder(target.parent) as draft:
+                pooch.retrieve(url, sha256, target.name, draft, downloader=downloader)
+                os.replace(draft / target.name, target)
             return
         except ValueError as error:  # the sha256 is wrong; pooch deleted the file
             if not downloader.resumed:
@@ -718,6 +718,8 @@ def _download(source: Source, about: Mapping[str, str]) -> Path:
             f"cannot write to the cache folder {cache_folder()} ({error.strerror or error}); "
             f"set KARAT_CACHE to another one"
         ) from error
+    except DiskFull as full:
+        raise DataError(str(full).removesuffix(".")) from full
     return path
 
 
@@ -741,22 +743,18 @@ def _not_about(name: str) -> str:
 
 def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:
     path = _cached_path(source)
-    scratch = archive.parent / f".{secrets.token_hex(8)}.tmp"
-    damaged = scratch.with_suffix(".damaged")
-    try:
-        scratch.mkdir()
+    with draft_folder(archive.parent) as draft:
+        scratch = draft / path.parent.name
         extract(archive, source.member, scratch / path.name)
         content = {CONTENT: _content_sha256(scratch / path.name)}
         _write_about(scratch, source, about, content)
-        if path.parent.exists() and not _is_intact(source):
-            path.parent.rename(damaged)
-        scratch.rename(path.parent)
-    except OSError:
-        if not path.exists():  # else another process unpacked the same file first
-            raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        shutil.rmtree(damaged, ignore_errors=True)
+        try:
+            if path.parent.exists() and not _is_intact(source):
+                path.parent.rename(draft / "damaged")
+            scratch.rename(path.parent)
+        except OSError:
+            if not path.exists():  # else another process unpacked the same file first
+                raise
 
 
 #: the key of about.json with the hash of an unpacked member

@@ -23,7 +23,7 @@ from karat.core.task import Suite, Task, wrong_folds
 from karat.data.arrays import data_from_arrays, is_table_like
 from karat.data.download_display import shown_downloads
 from karat.data.readers.table_files import SUFFIXES, suffix_of
-from karat.errors import FAILURES, DefinitionError, JobsFailed, KaratWarning
+from karat.errors import FAILURES, DataError, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.engine import PlanParts
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
 from karat.execution.resources import Limits, restored_folder
@@ -39,6 +39,7 @@ from karat.execution.takes import decline_untaken
 from karat.execution.workers import available_cores, one_thread
 from karat.models.model import Model, sklearn_tags
 from karat.models.searchers import stage_encoders
+from karat.models.vector_files import VectorFile
 from karat.results.load import FrozenRun, reason_nothing_ran
 from karat.results.run import Run
 from karat.results.tables import AMLB_COLUMNS, KARAT_COLUMNS
@@ -581,7 +582,7 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
     ]
     taken = {name for task in tasks for name in task.metrics} & {*AMLB_COLUMNS, *KARAT_COLUMNS}
     if taken:
-        message = 'metric name "{}" is a column of results.csv; rename the metric.'
+        message = 'metric name "{}" is a column of jobs.csv; rename the metric.'
         raise DefinitionError(*map(message.format, sorted(taken)))
     with one_thread(), restored_folder():
         plan = make_plan(
@@ -617,6 +618,17 @@ def _check_disk_space(options: Options, megabytes: int | None) -> None:
             f'constraint "{options.constraint}" requires {megabytes:,} MB of free disk space in '
             f"{options.output}, found {free:,} MB; choose another --output or constraint."
         )
+
+
+def without_broken_files(plan: Plan) -> Plan:
+    """Return the plan; raise a DataError if all models are vector files that cannot be read."""
+    files = [model.prototype for model in plan.models]
+    if not files or any(type(file) is not VectorFile for file in files):
+        return plan
+    problems = [file.problem() for file in files]
+    if all(problems):
+        raise DataError("\n".join(problems))
+    return plan
 
 
 def run_suite(

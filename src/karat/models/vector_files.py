@@ -43,6 +43,8 @@ from karat.models.vector_text import (
 )
 
 Read = tuple[list[str], np.ndarray]
+#: bytes of a vector file that is read before jobs run, to find out whether it can be
+SMALL_FILE = 2**24
 
 
 def read_npz(path: Path) -> Read:
@@ -66,7 +68,7 @@ def read_npz(path: Path) -> Read:
 
 def _npz_ids(ids: np.ndarray) -> list[str]:
     """Return ids as texts; raise a ValueError if they are no texts or integers."""
-    if ids.ndim != 1 or ids.dtype.kind not in "USiu":
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "USiu"):
         raise ValueError(f'"ids" must be a list of texts, got {ids.dtype} of shape {ids.shape}')
     if ids.dtype.kind == "U" and ids.size:
         codes = np.frombuffer(np.ascontiguousarray(ids).tobytes(), dtype=ids.dtype.byteorder + "u4")
@@ -615,6 +617,18 @@ class VectorFile(Lookup):
         return (
             not own and VECTOR_FILE_READERS.get(self.suffix, read_vector_text) is read_vector_text
         )
+
+    def problem(self) -> str:
+        """Return why a small file cannot be read, or an empty string; large ones are not read."""
+        try:
+            path = _existing(self.path)
+            if path.stat().st_size <= SMALL_FILE:
+                read_vectors(path, self.size, self.suffix)
+        except DataError as error:
+            return str(error)
+        except MissingExtra:  # the model is declined
+            pass
+        return ""
 
     def use(self, ids: Sequence[str], vectors: np.ndarray) -> None:
         """Use these vectors instead of reading the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -20,7 +21,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import karat
-from karat.errors import DefinitionError, KaratError, MissingExtra
+from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
 from karat.execution.job import Job, ObjectStore
 from karat.execution.resources import Limits
 from karat.execution.runner import Progress, Stopped
@@ -428,6 +429,29 @@ def test_content_with_another_hash_is_an_error(tmp_path):
         held.receive(remote, 0, b"abd", "session")
     assert held.missing([remote]) == (remote,)
     assert list(held.files.iterdir()) == []
+
+
+def test_a_full_disk_of_a_dask_worker_is_named(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    held = Depot(tmp_path)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(DiskFull, match="No space left on device; free some space there"):
+        held.receive(remote_file(b"abc"), 0, b"abc", "session")
+    assert list(held.files.iterdir()) == []
+
+
+def test_files_of_clients_that_stopped_sending_are_removed(tmp_path, monkeypatch):
+    held, remotes = Depot(tmp_path), [remote_file(b"abc"), remote_file(b"abd")]
+    for remote in remotes:
+        held.receive(remote, 0, b"ab", "ended")
+    held.close("ended")
+    assert list(held.files.iterdir()) == []
+    held.receive(remotes[0], 0, b"ab", "killed")
+    monkeypatch.setattr(dask, "IDLE", 0.0)
+    held.receive(remotes[1], 0, b"abd", "another")
+    assert [file.name for file in held.files.iterdir()] == [remotes[1].sha256]
 
 
 def test_an_unchanged_file_on_a_shared_disk_is_not_sent(tmp_path):

@@ -119,11 +119,18 @@ def test_scores_as_csv_by_accept_or_by_format(reader):
     assert reader.get(f"{API}/scores", headers={"accept": browser}).json()["total"]
 
 
+def rows_with_keys(file):
+    """Return the header and the rows of predictions, with the keys of the items."""
+    keys = file.with_name("rows.csv")
+    both = zip(csv.reader(file.open()), csv.reader(keys.open()), strict=True)
+    return [[*row, *more] for row, more in both]
+
+
 def test_predictions_are_the_file(client, folder):
     run = named(folder, "onehot")
     params = {"task": "halves", "fold": 1}
     file = run.folder / "predictions" / "halves" / "1" / "predictions.csv"
-    rows = list(csv.reader(file.open()))
+    rows = rows_with_keys(file)
     data = got(client, f"/runs/{run.folder.name}/predictions", **params)
     assert (data["columns"], data["items"], data["total"]) == (rows[0], rows[1:], 10)
     assert data["classes"] == ["high", "low"]
@@ -134,7 +141,7 @@ def test_predictions_are_the_file(client, folder):
     params["view"] = "noise_gaussian@0.5"
     data = got(client, f"/runs/{run.folder.name}/predictions", **params)
     file = file.parent / "noise_gaussian@0.5" / "predictions.csv"
-    assert data["items"] == list(csv.reader(file.open()))[1:]
+    assert data["items"] == rows_with_keys(file)[1:]
     params["view"] = "noise_gaussian@0.7"
     refused(client, f"/runs/{run.folder.name}/predictions", 404, **params)
 

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from karat.models.contrib.endpoint_account import (
     use_account,
 )
 from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
+from karat.models.contrib.endpoint_store import Unwritable
 from karat.models.contrib.endpoint_vectors import text_mark
 
 FAMILY = "f" * 32
@@ -203,3 +205,28 @@ def test_encoders_use_the_account_of_their_run(tmp_path):
     with use_account(Account(tmp_path)) as account:
         assert current_account() is account
     assert current_account() is before
+
+
+def test_no_other_request_takes_the_room_of_an_answer_that_arrived(tmp_path, monkeypatch):
+    account = Account(store=tmp_path)
+    claim, database = claimed(account, "a"), account.database
+    write, use_room = database.write, database.use_room
+    other = threading.Thread(target=lambda: database.make_room(2, 1000))
+
+    def write_with_room(action):
+        if database._room.path.exists():
+            raise Unwritable("No space left on device")
+        return write(action)
+
+    def give_room():
+        use_room()
+        other.start()
+        other.join(0.2)  # takes the room, if it may
+
+    monkeypatch.setattr(database, "write", write_with_room)
+    monkeypatch.setattr(database, "use_room", give_room)
+    table = account.vectors(FAMILY)
+    account.finish(claim, table, "model", Settlement(tokens=1.0, answer=answer_of("a")))
+    other.join()
+    table.refresh()
+    assert table.unsaved == 0 and text_mark("", "a") in table

@@ -2,3 +2,4 @@
 
 from karat.ext.compat.taco import *  # noqa: F403
 from karat.ext.compat.taco import __all__ as __all__
+from karat.ext.compat.taco import __getattr__ as __getattr__

@@ -32,6 +32,7 @@ from karat.core.files import check_array, check_content, check_parquet, read_fea
 from karat.core.numbers import parse_number
 from karat.core.registry import reader
 from karat.data.load_dataset import DataSpec, Files
+from karat.data.readers.long_cells import LONGEST_CELL, refuse_long_cells, refuse_long_texts
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean, warn_caller
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -255,6 +256,7 @@ class Delimited:
         arguments = _csv_arguments(spec, suffix_of(path))
         if spec.infer and "separator" not in spec.options:
             arguments["sep"] = _infer_separator(text, arguments)
+        refuse_long_cells(content, arguments["sep"].encode(), path)
         if arguments["header"] is not None:
             with _readable_errors(path):
                 _refuse_duplicates(content, arguments, path)
@@ -290,6 +292,8 @@ class Delimited:
             frame = pd.read_csv(BytesIO(self.content), index_col=False, **arguments)
         if not len(frame):
             raise DataError(f"{self.path} has a header and no rows.")
+        if len(self.content) >= LONGEST_CELL:
+            refuse_long_texts(frame, self.path)
         spec = self.spec
         if spec.options.get("strip"):
             for column in frame.select_dtypes(exclude="number").columns:

@@ -34,7 +34,8 @@ from typing import IO, Any, TypeVar
 from karat import __version__
 from karat.core.files import file_hash, file_locks, private_folder
 from karat.core.registry import engine
-from karat.errors import DefinitionError, KaratError, MissingExtra
+from karat.core.writing import full_disk_explained
+from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
 from karat.execution.engine import Engine, EngineLost
 from karat.execution.job import Job, ObjectStore
 from karat.execution.workers import Event, Worker, WorkerDied, save
@@ -390,8 +391,9 @@ class _Submitter:
                 with Path(remote.path).open("rb") as file:
                     for start in range(0, max(remote.size, 1), PIECE):
                         call("receive", remote, start, file.read(PIECE), self.packer.session)
-        except (OSError, LookupError) as error:
-            self.failure = f"{worker}: {type(error).__name__}: {error}"
+        except (OSError, LookupError, DiskFull) as error:
+            name = "" if isinstance(error, DiskFull) else f"{type(error).__name__}: "
+            self.failure = f"{worker}: {name}{error}"
             log.warning("cannot send files to %s", self.failure)
             time.sleep(0.1)
             return False
@@ -550,7 +552,8 @@ class Depot:
         self.room = shutil.disk_usage(folder).free // 2
         self._lock = threading.RLock()
         self._used: Counter[str] = Counter()
-        self._incomplete: dict[tuple[str, str], tuple[IO[bytes], Any]] = {}
+        #: files that are being received: the open draft, its hash, and when a piece arrived last
+        self._incomplete: dict[tuple[str, str], tuple[IO[bytes], Any, float]] = {}
         self._children: dict[str, list[_Child]] = {}
         self._closed: set[str] = set()
         self._timer: threading.Timer | None = None
@@ -588,23 +591,39 @@ class Depot:
         """Add a piece to a file; after the last piece, check the file's hash."""
         draft = self.files / f".{remote.sha256}.{session}"
         key = (remote.sha256, session)
-        if start == 0:
-            self._incomplete[key] = draft.open("wb"), hashlib.sha256()
-        file, digest = self._incomplete[key]
-        try:
-            file.write(piece)
-            digest.update(piece)
-            if start + len(piece) < remote.size:
-                return
-            file.close()
-            if digest.hexdigest() != remote.sha256:
-                raise OSError(f"{remote.path} changed while it was sent")
-            os.replace(draft, self.files / remote.sha256)
-        except OSError:
-            file.close()
-            draft.unlink(missing_ok=True)
-            raise
+        with full_disk_explained(draft):
+            if start == 0:
+                self._drop_incomplete()
+                self._incomplete[key] = draft.open("wb"), hashlib.sha256(), time.monotonic()
+            file, digest, _ = self._incomplete[key]
+            self._incomplete[key] = file, digest, time.monotonic()
+            try:
+                file.write(piece)
+                digest.update(piece)
+                if start + len(piece) < remote.size:
+                    return
+                file.close()
+                if digest.hexdigest() != remote.sha256:
+                    raise OSError(f"{remote.path} changed while it was sent")
+                os.replace(draft, self.files / remote.sha256)
+                del self._incomplete[key]
+            except OSError:
+                self._drop(key)
+                raise
         self._make_room(remote.sha256)
+
+    def _drop_incomplete(self, session: str | None = None) -> None:
+        """Remove the incomplete files of a session, or of all clients that stopped sending."""
+        for key, (_, _, last) in list(self._incomplete.items()):
+            stopped = time.monotonic() - last >= IDLE if session is None else key[1] == session
+            if stopped:
+                self._drop(key)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        file, _, _ = self._incomplete.pop(key)
+        with contextlib.suppress(OSError):  # what is not written yet does not fit either
+            file.close()
+        Path(file.name).unlink(missing_ok=True)
 
     def _make_room(self, newest: str) -> None:
         """Remove the least recently used files if all files exceed the available room."""
@@ -685,6 +704,7 @@ class Depot:
         with self._lock:
             self._closed.add(session)
             children = self._children.pop(session, [])
+            self._drop_incomplete(session)
         for child in children:
             child.stop()
         shutil.rmtree(self.folder / session, ignore_errors=True)

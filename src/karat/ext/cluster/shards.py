@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.core.task import Suite
-from karat.core.writing import write_atomic
+from karat.core.writing import draft_folder, write_atomic
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import has_vectors
 from karat.execution.plan import Plan, require_jobs
@@ -311,13 +311,10 @@ def pinned_times(plan: Plan, output: Path) -> Times:
             [*pair, *(float(f"{seconds:.6g}") for seconds in times[pair])] for pair in sorted(times)
         ]
         text = json.dumps({"jobs": rows}, ensure_ascii=False, indent=0)
-        draft = file.with_name(f"{file.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        write_atomic(draft, text)
-        try:
+        with draft_folder(output) as draft:
+            write_atomic(draft / file.name, text)
             with contextlib.suppress(FileExistsError):  # another shard was faster
-                _link(draft, file)
-        finally:
-            draft.unlink()
+                _link(draft / file.name, file)
     return read_times(plan, output)
 
 
@@ -329,7 +326,12 @@ def _link(source: Path, target: Path) -> None:
         raise
     except OSError:  # a file system without hard links
         with target.open("x", encoding="utf-8") as file:
-            file.write(source.read_text(encoding="utf-8"))
+            try:
+                file.write(source.read_text(encoding="utf-8"))
+                file.flush()
+            except OSError:  # nothing is half written
+                target.unlink()
+                raise
 
 
 # -- running --------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import numpy as np
 from karat.core.files import cache_folder
 from karat.core.formatting import money
 from karat.models.contrib.endpoint_processes import ProcessName
-from karat.models.contrib.endpoint_rows import MARK_BYTES, ReceivedVectors
+from karat.models.contrib.endpoint_rows import MARK_BYTES, Piece, ReceivedVectors
 from karat.models.contrib.endpoint_store import EndpointDatabase, Unwritable, database_in
 from karat.models.contrib.endpoint_vectors import Delivered, VectorTable
 
@@ -302,20 +302,23 @@ class Account:
         of another width than earlier ones are dropped.
         """
 
-        def store(connection: sqlite3.Connection) -> None:
+        def store(connection: sqlite3.Connection) -> list[Piece]:
             self._settle(connection, claim, table.family, used)
             table.follow(connection)
-            if outcome.answer is not None and table.fits(outcome.answer):
-                table.insert(connection, outcome.answer)
+            if outcome.answer is None or not table.fits(outcome.answer):
+                return []
+            return table.insert(connection, outcome.answer)
 
         used = (model, outcome)
 
         try:
-            try:
-                self.database.write(store)
-            except Unwritable:
-                self.database.use_room()
-                self.database.write(store)
+            with self.database.lock:  # no other request takes the room before the answer has it
+                try:
+                    stored = self.database.write(store)
+                except Unwritable:
+                    self.database.use_room()
+                    stored = self.database.write(store)
+                table.enter(stored)
         except Unwritable as error:
             log.warning("%s", error)
             self._unsettled.append((claim, table.family, used))

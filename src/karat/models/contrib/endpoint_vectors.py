@@ -216,9 +216,21 @@ class VectorTable:
 
     # -- writing --------------------------------------------------------------------------------
 
-    def insert(self, connection: sqlite3.Connection, answer: ReceivedVectors) -> None:
-        """Store an answer in a transaction; ``refresh`` finds it afterwards."""
-        insert(connection, self.family, list(answer.pieces(self._name)))
+    def insert(self, connection: sqlite3.Connection, answer: ReceivedVectors) -> list[Piece]:
+        """Store an answer after all rows in a transaction; return its pieces, for ``enter``."""
+        pieces = list(answer.pieces(self._name))
+        insert(connection, self.family, pieces)
+        return pieces
+
+    def enter(self, pieces: Sequence[Piece]) -> None:
+        """Take over what was just stored after all rows that are known, instead of reading it.
+
+        The caller holds the lock since it has followed the rows.
+        """
+        for place, piece in enumerate(pieces, self._pieces + 1):
+            if piece.number == 0:
+                self._enter(piece, place)
+        self._pieces += len(pieces)
 
     def keep(self, answer: ReceivedVectors) -> None:
         """Keep an answer that could not be stored in the memory of this process."""
