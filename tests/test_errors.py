@@ -10,6 +10,7 @@ from karat.errors import (
     DataError,
     Declined,
     DefinitionError,
+    DiskFull,
     JobsFailed,
     KaratError,
     KaratWarning,
@@ -32,6 +33,7 @@ def test_everything_a_person_can_mend_is_a_karat_error():
         NoVectors,
         JobsFailed,
         Postponed,
+        DiskFull,
         KaratWarning,
     }
     assert all(issubclass(kind, KaratError) for kind in found - {KaratWarning})

@@ -21,7 +21,7 @@ from karat.metrics.metric import get_metric
 #: public classes that are no values to look at: bases, and what a user makes to pass on
 NOT_SHOWN = {"NewRuns", "Progress", "StatelessEncoder"}
 #: public classes with a short text only
-TEXT_ONLY = {"Finding", "Fingerprint", "Fold", "Metric", "Overall"}
+TEXT_ONLY = {"Command", "Extension", "Finding", "Fingerprint", "Fold", "Metric", "Overall"}
 
 
 class FakeDisplay:

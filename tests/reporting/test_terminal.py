@@ -353,7 +353,7 @@ def test_every_kind_is_counted(capsys):
     "kind, name, about",
     [
         ("models", "onehot", "one-hot"),
-        ("models", "skrub", "pip install karat[tables]"),
+        ("models", "skrub", 'pip install "karat[tables]"'),
         ("tasks", "diabetes", "regression · rmse, mae, r2"),
         ("suites", "quickstart", "9 tasks"),
         ("datasets", "penguins", "CC0-1.0"),

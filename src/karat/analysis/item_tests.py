@@ -186,12 +186,12 @@ def separate_pairs(
     they share, allow; p is never below that of the two models by themselves.
     """
     models, units = items.values.shape
-    one, other = pairs = np.triu_indices(models, 1)
-    sums = PairSums.of(items.values, one, other)
+    pairs = np.triu_indices(models, 1)
+    sums = PairSums.of(items.values, *pairs)
     scores = mean_of(fits.scores)
     scale = _item_scale(metric, scores, pairs)
     of_items = sums.variance(units) * scale**2
-    apart = np.where(sums.equal[:, None], 0.0, fits.scores[one] - fits.scores[other])
+    apart = np.where(sums.equal[:, None], 0.0, np.subtract(*fits.scores[list(pairs)]))
     noise, difference = _fit_noise(items, fits, apart, scale), mean_of(apart)
     raw = pair_p(items.values, items.is_right)
     statistics = _item_statistics(sums, noise, difference / scale * units)
@@ -201,9 +201,8 @@ def separate_pairs(
     several, p = corrected and models > 2, raw
     if several:
         common = moderated(noise, of_items, models).with_shared_rows(of_items)
-        of_fits = -scipy.special.ndtri(_by_fits(common, difference, of_items) / 2)
-        least = np.where(noise.seen, np.fmin(of_fits, statistics), np.nan)
-        p = np.fmax(raw, max_t(items.values, centered=not items.is_right, statistics=least))
+        of_fits = _by_fits(common, difference, of_items)
+        p = np.fmax(raw, _corrected(items, noise, statistics=statistics, of_fits=of_fits))
     claim = LEARNERS if noise.seen.any() else AS_FITTED
     unit = _gain_unit(metric, scores, pairs)
     error, freedom = wider(of_items, units, noise)
@@ -217,6 +216,15 @@ def separate_pairs(
         **_tables(pairs, difference / unit, error / unit, freedom),
         step=_largest_step(metric, items.independent),
     )
+
+
+def _corrected(
+    items: ItemValues, noise: FitNoise, *, statistics: np.ndarray, of_fits: np.ndarray
+) -> np.ndarray:
+    """Return p corrected for all pairs, from their statistics of items and their p of fits."""
+    allowed = -scipy.special.ndtri(of_fits / 2)
+    least = np.where(noise.seen, np.fmin(allowed, statistics), np.nan)
+    return max_t(items.values, centered=not items.is_right, statistics=least)
 
 
 def _item_statistics(sums: PairSums, noise: FitNoise, of_mean: np.ndarray) -> np.ndarray:

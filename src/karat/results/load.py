@@ -491,8 +491,12 @@ def _has_direction(metric: str, facts: Mapping[str, Any]) -> bool:
 
 
 def _without_unknown_metrics(table: pd.DataFrame, facts: Mapping[str, Any]) -> pd.DataFrame:
-    """Return scores whose direction is known, and tell of the others, unless all are unknown."""
-    names = [str(name) for name in pd.unique(table["metric"])]
+    """Return scores whose direction is known, and tell of the others, unless all are unknown.
+
+    Values by epoch, such as losses, are not scores and need no direction.
+    """
+    final = table["metric"][table["epoch"] == FINAL_EPOCH]
+    names = [str(name) for name in pd.unique(final)]
     unknown = [name for name in names if not _has_direction(name, facts)]
     if not unknown or len(unknown) == len(names):
         return table
