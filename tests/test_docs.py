@@ -181,7 +181,7 @@ NOT_RUN: dict[str, tuple[int, tuple[str, ...]]] = {
         ),
     ),
     "downloads data": (
-        40,
+        41,
         (
             *(
                 "karat run nodes *",

@@ -187,8 +187,7 @@ def separate_pairs(
     """
     models, units = items.values.shape
     pairs = np.triu_indices(models, 1)
-    sums = PairSums.of(items.values, *pairs)
-    scores = mean_of(fits.scores)
+    sums, scores = PairSums.of(items.values, *pairs), mean_of(fits.scores)
     scale = _item_scale(metric, scores, pairs)
     of_items = sums.variance(units) * scale**2
     apart = np.where(sums.equal[:, None], 0.0, np.subtract(*fits.scores[list(pairs)]))
@@ -198,8 +197,8 @@ def separate_pairs(
     by_items = _by_items(statistics, units) if noise.repeated else with_shared_rows(raw[pairs])
     alone = np.where(noise.seen, by_items, raw[pairs])
     raw[pairs] = raw[pairs[::-1]] = np.fmax(alone, _by_fits(noise, difference, of_items))
-    several, p = corrected and models > 2, raw
-    if several:
+    p = raw
+    if several := corrected and models > 2:
         common = moderated(noise, of_items, models).with_shared_rows(of_items)
         of_fits = _by_fits(common, difference, of_items)
         p = np.fmax(raw, _corrected(items, noise, statistics=statistics, of_fits=of_fits))
