@@ -12,7 +12,7 @@ from karat.errors import DataError
 from karat.ext.compat.amlb.report_tables import report_tables
 from karat.ext.compat.convert import export_results
 
-from ...skips import original_file
+from ....skips import original_file
 
 #: framework, then its scores in two folds of a task of higher and of one of lower values
 SCORES = {
