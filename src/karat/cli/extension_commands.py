@@ -41,8 +41,8 @@ class AllCommands(Commands):
     def all_commands(self) -> dict[str, click.Command]:
         """Return every command by its name, all of them imported."""
         context = click.Context(self)
-        found = {name: self.get_command(context, name) for name in self.list_commands(context)}
-        return {name: command for name, command in found.items() if command is not None}
+        commands = {name: self.get_command(context, name) for name in self.list_commands(context)}
+        return {name: command for name, command in commands.items() if command is not None}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write every command once, by group, without importing those of extensions."""

@@ -21,6 +21,9 @@ from karat.errors import DefinitionError, KaratError, did_you_mean, unknown
 
 T = TypeVar("T")
 
+#: most names of a module that a message lists
+MOST_NAMES = 8
+
 
 class Registry:
     """A mapping from names to components of one kind.
@@ -149,10 +152,6 @@ def load_object(path: str) -> Any:
         hint = _path_hint(path) or _import_hint(error, module_name)
         raise DefinitionError(f'cannot load "{path}": {reason}.{hint}') from error
     return found
-
-
-#: most names of a module that a message lists
-MOST_NAMES = 8
 
 
 def _import_hint(error: Exception, module: str) -> str:

@@ -18,7 +18,7 @@ def job_usage(embedded: Mapping[str, Any] | None, used: Counted) -> dict[str, An
 
     ``embed_tokens`` are those of the vectors, which the jobs on a dataset share.
     """
-    facts = combined_usage([each for each in (embedded, used.facts()) if each])
+    facts = combined_usage([usage for usage in (embedded, used.facts()) if usage])
     return {**facts, "embed_tokens": (embedded or {}).get("tokens", 0)} if facts else {}
 
 

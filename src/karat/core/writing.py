@@ -56,8 +56,8 @@ def full_disk_explained(path: Path) -> Iterator[None]:
         if error.errno not in FULL:
             raise
         named = error.filename2 or error.filename
-        shown = os.fsdecode(named) if isinstance(named, str | bytes) else str(path)
-        raise DiskFull(shown, error.strerror or "No space left on device") from error
+        full_path = os.fsdecode(named) if isinstance(named, str | bytes) else str(path)
+        raise DiskFull(full_path, error.strerror or "No space left on device") from error
 
 
 def draft_of(path: Path) -> Path:

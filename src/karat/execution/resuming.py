@@ -46,9 +46,9 @@ class NotContinued:
 
     def add_outdated(self, run: Run, why: str, jobs: int, copied: int) -> None:
         """Add a run of which some jobs have changed, and the number of jobs that were copied."""
-        kept = f"; the other {copied:,} are taken over" if copied else ""
+        taken_over = f"; the other {copied:,} are taken over" if copied else ""
         changed = "jobs have" if jobs > 1 else "job has"
-        self._add(run, f"{jobs:,} {changed} changed ({why}){kept}")
+        self._add(run, f"{jobs:,} {changed} changed ({why}){taken_over}")
 
     def _add(self, run: Run, reason: str) -> None:
         self._folders.setdefault(reason, []).append(str(run.folder))

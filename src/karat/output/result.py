@@ -71,8 +71,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON; NaN and infinite numbers are None."""
-        shown = [field.name for field in fields(self) if field.name not in self.hidden]
-        facts = {name: plain_value(getattr(self, name)) for name in (*shown, *self.computed)}
+        names = [field.name for field in fields(self) if field.name not in self.hidden]
+        facts = {name: plain_value(getattr(self, name)) for name in (*names, *self.computed)}
         return {"sentence": self.sentence, **facts}
 
     def to_csv(self, folder: str | Path) -> list[Path]:
@@ -142,11 +142,11 @@ def plain_value(value: object) -> Any:
     if isinstance(value, Result):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(key): plain_value(each) for key, each in value.items()}
+        return {str(key): plain_value(item) for key, item in value.items()}
     if is_dataclass(value):
         return {field.name: plain_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Sequence | np.ndarray | set | frozenset):
-        return [plain_value(each) for each in value]
+        return [plain_value(item) for item in value]
     return str(value)
 
 

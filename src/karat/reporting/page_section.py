@@ -49,8 +49,8 @@ class PageSection(Protocol):
 
 def section_data(page: PageData) -> dict[str, Any]:
     """Return the parts of the bundle that extensions add, by key."""
-    found = {key: _section(key).data(page) for key in page_sections}
-    return {key: data for key, data in found.items() if data is not None}
+    sections = {key: _section(key).data(page) for key in page_sections}
+    return {key: data for key, data in sections.items() if data is not None}
 
 
 def plain_added(bundle: Mapping[str, Any]) -> list[PlainSection]:

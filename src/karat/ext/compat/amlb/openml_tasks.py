@@ -55,8 +55,8 @@ def openml_or_local_folds(
 
 def _local(name: str, task_id: int) -> Dataset | None:
     """Return the local table of a task, if there is one."""
-    known = os.environ.get("KARAT_DATA", "").split(os.pathsep)
-    for folder in (Path(each).expanduser() for each in known if each):
+    folders = os.environ.get("KARAT_DATA", "").split(os.pathsep)
+    for folder in (Path(name).expanduser() for name in folders if name):
         for ending in ("", *TABLES, *ARCHIVES):
             if (path := folder / f"{name}{ending}").exists():
                 return amlb_table(name, str(path.absolute()))

@@ -56,8 +56,10 @@ def _by_lower_names(jobs: pd.DataFrame) -> pd.DataFrame:
     frameworks = jobs["framework"].str.lower().replace(OTHER_NAMES)
     jobs = jobs.assign(framework=frameworks, task=jobs["task"].str.lower())
     # a framework that failed on a task does not know how many classes it has
-    known = jobs["type"].where(jobs["type"].isin(TYPES)).groupby(jobs["task"]).transform("first")
-    jobs = jobs.assign(type=known.fillna(jobs["type"]))
+    task_types = (
+        jobs["type"].where(jobs["type"].isin(TYPES)).groupby(jobs["task"]).transform("first")
+    )
+    jobs = jobs.assign(type=task_types.fillna(jobs["type"]))
     twice = jobs.duplicated(JOB)
     if twice.any():
         row = jobs[twice].iloc[0]
@@ -74,9 +76,9 @@ def _imputed(scores: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     some = tasks.transform(lambda column: column.notna().any()).astype(bool)
     if SUBSTITUTE not in scores:
         some = some & False
-    lost = scores.isna() & some
-    filled = scores.mask(lost, scores.get(SUBSTITUTE), axis=0)
-    return filled, lost.groupby(level=["type", "task"]).sum()
+    missing = scores.isna() & some
+    filled = scores.mask(missing, scores.get(SUBSTITUTE), axis=0)
+    return filled, missing.groupby(level=["type", "task"]).sum()
 
 
 def _normalized(filled: pd.DataFrame) -> pd.DataFrame:
@@ -102,10 +104,10 @@ def _texts(values: pd.DataFrame, counts: pd.DataFrame | None = None) -> pd.DataF
         text = "" if np.isnan(value) else f"{value:.6g}"
         return f"{text} ({count})" if count else text
 
-    lost = np.zeros(values.shape, int) if counts is None else counts.to_numpy()
+    filled_counts = np.zeros(values.shape, int) if counts is None else counts.to_numpy()
     rows = [
-        list(map(cell, given, lacking))
-        for given, lacking in zip(values.to_numpy(), lost, strict=True)
+        list(map(cell, row, row_counts))
+        for row, row_counts in zip(values.to_numpy(), filled_counts, strict=True)
     ]
-    made = pd.DataFrame(rows, index=values.index, columns=list(values.columns), dtype=object)
-    return made.reset_index()
+    table = pd.DataFrame(rows, index=values.index, columns=list(values.columns), dtype=object)
+    return table.reset_index()

@@ -56,7 +56,7 @@ class _Manager(AbstractTaskManager):
     @classmethod
     def get_file_for_dataset(cls, dataset: str) -> str:
         """Return the path of a gold standard, which is downloaded if needed."""
-        names = {name: own for own, (task, name) in GOLD.items() if task == cls.task}
+        names = {name: gold for gold, (task, name) in GOLD.items() if task == cls.task}
         if dataset not in names:
             hint = did_you_mean(dataset, names)
             raise DefinitionError(f'{cls.task} has no gold standard "{dataset}".{hint}')

@@ -111,14 +111,14 @@ def build_regressors(random_state: int = SEED) -> dict[str, Any]:
 
 def _build(kind: str, seed: int) -> dict[str, Any]:
     named = {name: MODEL_NAMES[kind][name] for name in MODELS[kind]}
-    found = {}
+    estimators = {}
     for model in Catalog().models(named):
         if model.prototype is None:
             warnings.warn(f"{model.name}: left out: {model.unavailable}.", stacklevel=3)
             continue
         settings = {**model.prototype.get_params(), "kind": kind, "random_state": seed}
-        found[model.name] = type(model.prototype)(**settings).parts()[1].estimator
-    return found
+        estimators[model.name] = type(model.prototype)(**settings).parts()[1].estimator
+    return estimators
 
 
 def evaluate_classifier(

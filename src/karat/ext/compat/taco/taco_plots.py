@@ -57,21 +57,22 @@ def plot_table(table: pd.DataFrame, folder: str | Path, *, bars: bool = False) -
     A table with several metrics is drawn in its first one.
     """
     metric = str(table["metric"].iloc[0])
-    own = table[table["metric"] == metric].reset_index(drop=True)
+    rows = table[table["metric"] == metric].reset_index(drop=True)
     views = [
-        parse_view(*pair) for pair in zip(own["corruption"], own["severity"].map(str), strict=True)
+        parse_view(*pair)
+        for pair in zip(rows["corruption"], rows["severity"].map(str), strict=True)
     ]
-    known = direction(OURS.get(metric, metric))
-    up = metric not in MAIN["regression"] if known is None else known
+    declared = direction(OURS.get(metric, metric))
+    up = metric not in MAIN["regression"] if declared is None else declared
     part = pd.DataFrame(
         {
-            "task": own["dataset"].map(str),
-            "model": own["model"].map(str),
+            "task": rows["dataset"].map(str),
+            "model": rows["model"].map(str),
             "metric": OURS.get(metric, metric),
             "higher_is_better": up,
             "corruption": ["" if view is CLEAN else view.corruption for view in views],
             "severity": [view.severity for view in views],
-            "mean": own["value"].astype(float),
+            "mean": rows["value"].astype(float),
             "std": np.nan,
         }
     )
@@ -89,10 +90,10 @@ def _save_plots(
     written = []
     with settings():
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for (task, name), own in part.groupby(["task", "metric"], sort=False):
+        for (task, name), rows in part.groupby(["task", "metric"], sort=False):
             theirs = METRICS.get(str(name), str(name))
-            label = metric_label(theirs, bool(own["higher_is_better"].iloc[0]))
-            for what, figure in _figures(own, safe_name(theirs), kinds):
+            label = metric_label(theirs, bool(rows["higher_is_better"].iloc[0]))
+            for what, figure in _figures(rows, safe_name(theirs), kinds):
                 # without y, matplotlib would look for ticks above the axes
                 figure.axes[0].set_title(f"{cut_name(task)}   {label}", fontsize=11, y=1.0)
                 path = Path(folder) / f"{safe_name(str(task))}_{what}.{shape}"
