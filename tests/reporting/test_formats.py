@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import karat
 from karat.analysis.leaderboard import DIFFERENCES, leaderboard
 from karat.cli.app import karat as group
-from karat.core.formatting import rounded
+from karat.core.formatting import format_rank, rounded
 from karat.errors import DefinitionError
 from karat.output.latex_table import escape_latex
 from karat.output.markdown_table import escape_markdown
@@ -29,7 +29,6 @@ from karat.reporting.formats import (
     FORMATS,
     _of_coverage,
     caption,
-    format_rank,
     make_table,
     make_tables,
     notes,

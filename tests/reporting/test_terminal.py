@@ -27,11 +27,12 @@ from karat.config.loading import Definitions
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import make_plan
+from karat.metrics.metric import metric_label
 from karat.models.adapters import adapt
 from karat.models.tabular_encoders import OneHotTable
 from karat.output.table import Cell, Column
 from karat.output.terminal_table import Grid, _text_width
-from karat.reporting.formats import metric_label, notes
+from karat.reporting.formats import notes
 from karat.reporting.terminal import (
     leaderboard_text,
     list_kind,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +28,14 @@ from karat.cli.options import (
 )
 from karat.core.registry import report_formats
 from karat.errors import DataError, DefinitionError, DiskFull, KaratError
+
+if TYPE_CHECKING:
+    from karat.analysis.items import ItemComparison
+    from karat.analysis.slices import SliceComparison
+    from karat.output.result import Result
+
+#: options of karat leaderboard that change a table which --next does not show
+OTHER_TABLE = ("by", "columns", "normalize", "sort")
 
 
 @click.command(context_settings=SETTINGS)
@@ -103,14 +112,23 @@ def _missing_rule(rule: str | None, common: bool) -> str:
 
 
 def _print_next_task(runs: tuple[Path, ...], shape: str | None, given: dict[str, Any]) -> None:
-    from karat.reporting.next_task_output import print_next_task
+    from karat.analysis.next_task import next_task
+    from karat.output.result import show
+    from karat.reporting.terminal import metric_by_task
 
     given["missing"] = _missing_rule(given.pop("missing"), given.pop("common"))
     if given.pop("cluster"):
         raise DefinitionError("--cluster is for tests on items; --next has none: leave it out.")
     given.pop("ignore")  # findings are not printed
+    wrong = [name for name in OTHER_TABLE if given.pop(name)]
+    if wrong:
+        raise DefinitionError(
+            f"--next conflicts with --{wrong[0]}: it prints a table of its own, with the kinds and "
+            "sizes of tasks where at least 19 are alike; use one of them."
+        )
+    given["metrics"] = metric_by_task(given["metrics"])
     with as_run_folders(runs) as folders:
-        print_next_task(folders, shape, **given)
+        show(next_task(folders, **given), shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -161,7 +179,7 @@ def rescore(
     Exit code: 0 no score changed, 1 a score changed or a file cannot be used, 2 invalid input.
     """
     from karat.config.catalog import Catalog
-    from karat.reporting.terminal import show_rescored
+    from karat.output.result import show
     from karat.results.rescore import known_metrics
     from karat.results.rescore import rescore as rescore_run
     from karat.results.run import open_runs
@@ -180,7 +198,9 @@ def rescore(
             code = 1
         else:
             scores += len(rescored.scores)
-            code = max(code, show_rescored(rescored, written))
+            code = max(code, show(rescored))
+            if written is not None:
+                click.echo(f" written: {written}")
     if not scores and not code:
         raise DataError("nothing was rescored: the runs have no stored predictions.")
     return code
@@ -418,7 +438,7 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     from karat.analysis.all_pairs import compare_all
     from karat.analysis.comparison import compare as compare_two
     from karat.analysis.history import compare_to_history
-    from karat.reporting.comparison_output import show_all_pairs, show_comparison, show_history
+    from karat.output.result import show
 
     about_items = {name: given.pop(name) for name in ("items", "by", "tasks", "top")}
     if any(about_items.values()):
@@ -426,17 +446,15 @@ def compare(shape: str | None, output: str | None, **given: Any) -> int:
     _check_folders(given["runs"])
     chosen = _chosen_options(given)
     runs = given["runs"] or ("results",)
-    found: Any
+    result: Result
     if given["a"]:
-        found = compare_two(runs, given["a"], given["b"], **chosen)
-        show_comparison(found, shape)
+        result = compare_two(runs, given["a"], given["b"], **chosen)
     elif given["history"]:
-        found = compare_to_history(given["history"], with_=given["runs"] or None, **chosen)
-        show_history(found, shape)
+        result = compare_to_history(given["history"], with_=given["runs"] or None, **chosen)
     else:
-        found = compare_all(runs, **chosen)
-        show_all_pairs(found, shape)
-    for path in found.to_csv(output) if output else ():
+        result = compare_all(runs, **chosen)
+    show(result, shape)
+    for path in result.to_csv(output) if output else ():
         click.echo(path, err=True)
     return 0
 
@@ -457,7 +475,7 @@ def _compare_items(
     """Show the items or slices on which two models differ."""
     from karat.analysis.items import compare_items
     from karat.analysis.slices import compare_slices
-    from karat.reporting.comparison_output import show_items, show_slices
+    from karat.output.result import show
 
     by, a, b = asked["by"], given["a"], given["b"]
     fit = ("runs", "a", "b", "pool", *(["cluster"] if by else []))
@@ -474,16 +492,15 @@ def _compare_items(
         raise DefinitionError(*problems)
     runs, top = given["runs"] or ("results",), asked["top"] or 10
     pool = {"pool": given["pool"]} if given["pool"] else {}
-    found: Any
+    result: ItemComparison | SliceComparison
     if by:
-        found = compare_slices(
+        result = compare_slices(
             runs, a, b, by=by, tasks=asked["tasks"], cluster=given["cluster"], **pool
         )
-        show_slices(found, shape, top)
     else:
-        found = compare_items(runs, a, b, tasks=asked["tasks"], **pool)
-        show_items(found, shape, top)
-    for path in found.to_csv(output) if output else ():
+        result = compare_items(runs, a, b, tasks=asked["tasks"], **pool)
+    show(replace(result, top=top), shape)
+    for path in result.to_csv(output) if output else ():
         click.echo(path, err=True)
     return 0
 

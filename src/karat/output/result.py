@@ -125,6 +125,18 @@ def show(result: Result, form: str | None = None) -> int:
     return result.exit_code
 
 
+def show_all(results: Sequence[Result], form: str | None = None) -> int:
+    """Print several results; JSON is a list, CSV one table. Return the largest exit code."""
+    if form == "json":
+        sys.stdout.write(dump_json([result.to_dict() for result in results]))
+    elif form == "csv":
+        sys.stdout.write(_csv_text(pd.concat(map(_first_frame, results))))
+    else:
+        for result in results:
+            show(result, form)
+    return max((result.exit_code for result in results), default=0)
+
+
 def plain_value(value: object) -> Any:
     """Return a value as JSON has it: a number, text, list or mapping; tables as lists of rows.
 
@@ -243,9 +255,11 @@ def print_lines_below(
             console.print()
 
 
-def _csv(result: Result) -> str:
-    """Return the first table."""
-    frame = next(iter(result.csv_tables().values()), pd.DataFrame())
+def _first_frame(result: Result) -> pd.DataFrame:
+    return next(iter(result.csv_tables().values()), pd.DataFrame())
+
+
+def _csv_text(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
@@ -255,5 +269,5 @@ FORMS: dict[str, Callable[[Result], str]] = {
     "latex": lambda result: result.to_latex(),
     "html": lambda result: result.to_html(),
     "json": lambda result: dump_json(result.to_dict()),
-    "csv": _csv,
+    "csv": lambda result: _csv_text(_first_frame(result)),
 }

@@ -34,16 +34,10 @@ from karat.analysis.checks import (
 from karat.analysis.leaderboard import GROUP
 from karat.analysis.leaderboard import leaderboard as _leaderboard
 from karat.core.formatting import count, plain, rounded, short
+from karat.metrics.metric import metric_label
 from karat.output.table import Cell, Column, Table, best_of, text_column
 from karat.output.terminal_table import table_parts, wrap
-from karat.reporting.formats import (
-    lines_below,
-    make_table,
-    make_tables,
-    metric_label,
-    render_frame,
-    to_html,
-)
+from karat.reporting.formats import lines_below, make_table, make_tables, render_frame, to_html
 from karat.results.run import Run
 
 SCORES = (

@@ -27,8 +27,8 @@ from karat.analysis.these_tasks import (
 )
 from karat.core.formatting import count, duration, fixed, plain, rounded, short, signed
 from karat.errors import DataError
-from karat.metrics.metric import is_ratio
-from karat.reporting.formats import command_text, command_to_train_again, metric_label
+from karat.metrics.metric import is_ratio, metric_label
+from karat.reporting.formats import command_text, command_to_train_again
 from karat.reporting.task_sentences import (
     MAX_NAMES,
     headline,

@@ -617,6 +617,8 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
 
 #: states of a model on a task; only the first has a score
 OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
+#: signs of cells without a score
+SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 
 
 @dataclass(frozen=True)

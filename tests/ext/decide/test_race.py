@@ -11,7 +11,8 @@ import pytest
 
 import karat
 from karat.errors import DataError, DefinitionError
-from karat.ext.decide.race import follow_races, race_rows, replay_race, replay_rows
+from karat.ext.decide.race import follow_races, replay_race
+from karat.ext.decide.race_wording import race_rows, replay_rows
 from karat.ext.decide.racing import RaceState, Rules
 from karat.reporting.page import make_bundle, plain_sections
 from karat.results.load import gather_scores, make_cells

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import cluster_pairing, pair
 from karat.analysis.items import compare_items, flip_lines, largest_flips
+from karat.analysis.pairing import cluster_pairing, pair
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
