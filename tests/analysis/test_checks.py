@@ -583,7 +583,7 @@ def test_exit_codes(results, cli, options, code):
 
 def test_checks_as_json(results, cli):
     findings = json.loads(cli("lint", results, "--format", "json", "--ignore", "KRT0").out)
-    assert findings == {"findings": [], "silenced": {"KRT003": 1}}
+    assert (findings["findings"], findings["silenced"]) == ([], {"KRT003": 1})
     (one,) = json.loads(cli("lint", results, "--format", "json").out)["findings"]
     assert one.keys() == {"code", "level", "model", "task", "message", "advice"}
     assert (one["code"], one["model"], one["task"]) == ("KRT003", None, "halves")

@@ -34,7 +34,7 @@ from karat.reporting.formats import (
     notes,
     render,
 )
-from karat.reporting.terminal import leaderboard_text, print_leaderboard, print_table
+from karat.reporting.terminal import leaderboard_text, print_leaderboard
 
 from ..score_data import score_table
 
@@ -288,7 +288,7 @@ def test_leaderboard_without_costs(tmp_path):
         for name in [key for key in record if "seconds" in key or "memory" in key]:
             del record[name]
         path.write_text(json.dumps({**record, "status": "failed", "views": []}))
-    print_table(karat.leaderboard([run.folder]))
+    karat.leaderboard([run.folder]).print_on_terminal()
 
 
 def test_only_the_lowest_coverages_are_listed():

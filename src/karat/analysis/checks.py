@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import resources
 from itertools import chain
@@ -32,10 +32,11 @@ from karat.analysis.score_matrix import RULES as MISSING_RULES
 from karat.analysis.score_matrix import ModelGroup, RankedScores, apply_missing_rule, check_rule
 from karat.analysis.skipped_tasks import TaskLevels
 from karat.core.formatting import count
-from karat.core.notebook import table_html
 from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
+from karat.output.result import Result
+from karat.output.table import Table, text_column
 from karat.results.load import (
     OK,
     Cells,
@@ -84,25 +85,55 @@ class Finding:
         return f"{self.code} {self.level}: {self.message}"
 
 
-class Findings(list[Finding]):
+class Findings(list[Finding], Result):
     """Findings, the most severe first.
 
     Parameters
     ----------
-    found, silenced
+    findings, silenced
         The findings, and the number of silenced ones by code.
     """
 
-    def __init__(self, found: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None):
-        super().__init__(found)
+    def __init__(
+        self, findings: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None
+    ) -> None:
+        super().__init__(findings)
         self.silenced: Counter[str] = Counter(silenced or {})
 
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self)) or "no findings"
+    @property
+    def sentence(self) -> str:
+        """The number of findings of each level, and of those that are ignored."""
+        levels = [finding.level for finding in self]
+        counts = [count(levels.count(level), level) for level in LEVELS if level in levels]
+        ignored = sum(self.silenced.values())
+        suffix = f"; {ignored:,} ignored" if ignored else ""
+        return f"{', '.join(counts) or 'no findings'}{suffix}."
 
-    def _repr_html_(self) -> str:
-        shown = pd.DataFrame([asdict(finding) for finding in self])
-        return table_html(shown) if len(shown) else "<p>no findings</p>"
+    def tables(self) -> list[Table]:
+        """Return one row per finding."""
+        rows = self.csv_tables()["findings"]
+        first, *others = (text_column(name, rows[name], right=False) for name in rows)
+        return [Table([], first, others, [0], "Findings", [])] if len(rows) else []
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return one row per finding."""
+        names = [field.name for field in fields(Finding)]
+        rows = pd.DataFrame([asdict(finding) for finding in self], columns=names)
+        return {"findings": rows.fillna("")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        findings = [asdict(finding) for finding in self]
+        return {"sentence": self.sentence, "findings": findings, "silenced": dict(self.silenced)}
+
+    def render(self, form: str = "text") -> str:
+        """Return the findings as "text", one per line, or as in other results."""
+        if form == "text":
+            return "\n".join([*map(repr, self), self.sentence])
+        return super().render(form)
+
+    def __repr__(self) -> str:
+        return self.render()
 
 
 @dataclass(frozen=True)

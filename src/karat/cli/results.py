@@ -152,9 +152,10 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **given: Any) -> None:
       karat robustness results
       karat robustness results --baseline logistic-regression --format markdown
     """
-    from karat.reporting.terminal import show_robustness
+    from karat.analysis.robustness import robustness as summarize
+    from karat.output.result import show
 
-    show_robustness(list(runs), shape, **given)
+    show(summarize(list(runs), **given), shape)
 
 
 @click.command(context_settings=SETTINGS)

@@ -104,6 +104,10 @@ class Result:
             raise DefinitionError(f"invalid format {form!r}: expected one of {names}.{hint}")
         return FORMS[form](self)
 
+    def print_on_terminal(self, console: Console | None = None) -> None:
+        """Print the tables, the sentence in bold type, further sentences, and the notes."""
+        _print_on_terminal(self, console)
+
     def __repr__(self) -> str:
         return self.render()
 
@@ -119,7 +123,7 @@ class Result:
 def show(result: Result, form: str | None = None) -> int:
     """Print a result in a format, by default for a terminal, and return its exit code."""
     if form in (None, "table"):
-        _show_on_terminal(result)
+        result.print_on_terminal()
     else:
         sys.stdout.write(result.render(str(form)))
     return result.exit_code
@@ -226,14 +230,14 @@ def _blocks(result: Result) -> Iterator[list[Any]]:
             yield [Text(part) for line in lines for part in wrap(line, TEXT_WIDTH, margin, margin)]
 
 
-def _show_on_terminal(result: Result) -> None:
+def _print_on_terminal(result: Result, console: Console | None) -> None:
     """Print the tables, the sentence in bold type, further sentences, and the notes."""
     from rich.console import Console, Group
     from rich.text import Text
 
     from karat.output.terminal_table import table_parts
 
-    console, tables = Console(highlight=False), result.tables()
+    console, tables = console or Console(highlight=False), result.tables()
     for table in tables:
         console.print(Text(f" {table.caption}\n"), soft_wrap=True)
         console.print(Group(*table_parts(replace(table, notes=[]), console.width)))

@@ -33,6 +33,7 @@ from karat.analysis.leaderboard import (
     split_groups,
 )
 from karat.analysis.robustness import curves
+from karat.analysis.robustness_wording import robustness_table
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
 from karat.core.formatting import count, cut_text, format_rank, plain, rounded, short
@@ -54,7 +55,6 @@ from karat.reporting.details import (
     to_json,
 )
 from karat.reporting.formats import command_text, eliminated_notes, make_tables, to_html
-from karat.reporting.leaderboard_output import robustness_table
 from karat.reporting.page_section import PageData, PlainSection, plain_added, section_data
 from karat.reporting.verdict import (
     Evidence,

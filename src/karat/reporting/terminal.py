@@ -20,8 +20,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from karat.analysis.leaderboard import leaderboard, split_groups
-from karat.analysis.robustness import robustness
+from karat.analysis.leaderboard import split_groups
 from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
@@ -30,19 +29,16 @@ from karat.core.formatting import count, duration, money
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
-from karat.output.table import Table
+from karat.output.result import show
 from karat.output.terminal_table import shorten_cells
 from karat.reporting.formats import (
-    DOCUMENTS,
     command_text,
     command_to_train_again,
-    render,
     render_frame,
 )
 from karat.reporting.leaderboard_output import (
-    leaderboard_text,
+    leaderboard,
     print_finding_lines,
-    robustness_table,
 )
 from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.run import Run
@@ -52,12 +48,6 @@ if TYPE_CHECKING:
     from karat.core.dataset import Dataset
     from karat.data.load_dataset import DataSpec
     from karat.execution.plan import Bill, Decline, Plan, PlannedTask
-
-
-def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> None:
-    """Print the leaderboard to standard output."""
-    console = console or Console(highlight=False)
-    console.print(leaderboard_text(board, console.width))
 
 
 def plain_console() -> Console:
@@ -71,7 +61,7 @@ def show_runs(
     """Print the leaderboard of finished runs and their folders; return the exit code."""
     runs = frozen_runs(runs)
     board = leaderboard(runs)
-    print_frame(board, shape)
+    show(board, shape)
     print_finding_lines(runs, _place(runs).partition("   ")[0], shape, ignore)
     if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
@@ -145,31 +135,10 @@ def print_leaderboard(
     ``where`` are the runs as they are named in the command that lists all findings.
     """
     runs = frozen_runs(paths)
-    print_frame(leaderboard(runs, **options), shape)
+    show(leaderboard(runs, **options), shape)
     where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
     shown = {name: options[name] for name in ("pool", "metrics", "missing") if name in options}
     print_finding_lines(runs, where, shape, ignore, **shown)
-
-
-def print_frame(board: pd.DataFrame, shape: str | None) -> None:
-    """Print a leaderboard in a format."""
-    if shape in (None, "table"):
-        print_table(board)
-    else:
-        sys.stdout.write(render(board, str(shape)))
-
-
-def show_robustness(paths: Sequence[str | Path], shape: str | None, **options: Any) -> None:
-    """Print robustness to corruption; the options are those of ``robustness``."""
-    found = robustness(list(paths), **options)
-    if shape in ("csv", "json"):
-        sys.stdout.write(render(found.set_index("task"), str(shape)))
-        return
-    table = robustness_table(found, options.get("baseline"))
-    if shape in DOCUMENTS:
-        sys.stdout.write(DOCUMENTS[shape](table))
-    else:
-        print_table(table)
 
 
 def metric_by_task(given: Sequence[str]) -> dict[str, str]:
