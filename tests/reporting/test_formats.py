@@ -34,7 +34,8 @@ from karat.reporting.formats import (
     notes,
     render,
 )
-from karat.reporting.terminal import leaderboard_text, print_leaderboard
+from karat.reporting.leaderboard_output import leaderboard_text
+from karat.reporting.terminal import print_leaderboard
 
 from ..score_data import score_table
 
@@ -294,7 +295,7 @@ def test_leaderboard_without_costs(tmp_path):
 def test_only_the_lowest_coverages_are_listed():
     shares = {("m", f"task {i}"): i / 10 for i in (9, 1, 5, 3, 7, 2, 8, 4)}
     found = list(_of_coverage(shares))
-    assert "10% of task 1" in found[0] and found[-1].startswith("2 cells")
+    assert "10 % of task 1" in found[0] and found[-1].startswith("2 cells")
     assert len(found) == 7
 
 

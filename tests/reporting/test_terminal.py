@@ -33,8 +33,8 @@ from karat.models.tabular_encoders import OneHotTable
 from karat.output.table import Cell, Column
 from karat.output.terminal_table import Grid, _text_width
 from karat.reporting.formats import notes, render
+from karat.reporting.leaderboard_output import leaderboard_text
 from karat.reporting.terminal import (
-    leaderboard_text,
     list_kind,
     list_kinds,
     print_leaderboard,

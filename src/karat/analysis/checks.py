@@ -31,7 +31,7 @@ from karat.analysis.leaderboard import (
 from karat.analysis.score_matrix import RULES as MISSING_RULES
 from karat.analysis.score_matrix import ModelGroup, RankedScores, apply_missing_rule, check_rule
 from karat.analysis.skipped_tasks import TaskLevels
-from karat.core.formatting import count
+from karat.core.formatting import count, format_p, percent
 from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
@@ -553,8 +553,8 @@ def _duplicates(facts: Facts) -> Iterator[Hit]:
     for task, leaked, tested, _ in facts.counted("duplicate_rows"):
         if leaked >= LEAKED * tested:
             yield Hit(
-                f"{leaked / tested:.0%} of the test rows of {task} also occur in the training rows "
-                f"({leaked:,} of {tested:,}).",
+                f"{percent(leaked / tested, 0)} of the test rows of {task} also occur in the "
+                f"training rows ({leaked:,} of {tested:,}).",
                 task=task,
             )
 
@@ -567,8 +567,8 @@ def _entities(facts: Facts) -> Iterator[Hit]:
     for task, shared, tested, what in facts.counted("entities"):
         if shared >= LEAKED * tested and facts.probe(task) not in UNTRAINED:
             yield Hit(
-                f"{shared / tested:.0%} of the test rows of {task} share their {what} with a "
-                f"training row ({shared:,} of {tested:,}).",
+                f"{percent(shared / tested, 0)} of the test rows of {task} share their {what} with "
+                f"a training row ({shared:,} of {tested:,}).",
                 task=task,
             )
 
@@ -582,7 +582,8 @@ def _give_away(facts: Facts) -> Iterator[Hit]:
         column, score = about.get("give_away") or ("", 0.0)
         if score >= GIVEN_AWAY:
             yield Hit(
-                f'Column "{column}" alone predicts the target of {task} ({score:.0%}).', task=task
+                f'Column "{column}" alone predicts the target of {task} ({percent(score, 0)}).',
+                task=task,
             )
 
 
@@ -601,7 +602,7 @@ def _imbalance(facts: Facts) -> Iterator[Hit]:
             # a constant prediction has the class's share as precision and a recall of 1
             gained = 2 * share**2 / (1 + share) if "weighted" in metric else share
             yield Hit(
-                f'{share:.0%} of {task} is the class "{largest}": always predicting it has '
+                f'{percent(share, 0)} of {task} is the class "{largest}": always predicting it has '
                 f"{metric} {gained:.2f}.",
                 task=task,
             )
@@ -719,7 +720,7 @@ def _low_coverage(facts: Facts) -> Iterator[Hit]:
     means = jobs.groupby(["model", "task"], sort=False)["coverage"].mean()
     for (model, task), share in means[means < LOW_COVERAGE].items():
         name = facts.about(model).get("model", model)
-        yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
+        yield Hit(f"{name} covers {percent(share, 0)} of the questions of {task}.", model, task)
 
 
 @_rule(
@@ -949,7 +950,8 @@ def _why_too_close(facts: Facts, task: str, models: tuple[int, int], gap: float)
     tested = facts.separated(task, *models)
     if tested is not None:
         p, test = tested
-        return "" if p < ALPHA else f"this task alone does not separate them ({test}, p {p:.2g})"
+        alone = f"this task alone does not separate them ({test}, p {format_p(p)})"
+        return "" if p < ALPHA else alone
     least, basis = detectable(facts, task, *models) or (0.0, "")
     return f"{basis} can detect differences from {least:.2g}" if gap < least else ""
 
@@ -968,7 +970,8 @@ def _skipped_hard(facts: Facts) -> Iterator[Hit]:
                 name, taken = facts.cells.models[group.models[place]], measured.takes[place]
                 yield Hit(
                     f"{name} skipped {int((~taken).sum())} of {count(len(taken), 'task')}; the "
-                    f"others score lower on them than on those it took (rank sum, p {p:.2g}).",
+                    f"others score lower on them than on those it took (rank sum, "
+                    f"p {format_p(p)}).",
                     name,
                 )
 

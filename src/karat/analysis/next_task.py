@@ -25,7 +25,7 @@ from karat.analysis.score_matrix import (
     check_rule,
     normalize,
 )
-from karat.core.formatting import count, plain
+from karat.core.formatting import count, percent, plain
 from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
 from karat.output.result import Result
@@ -352,9 +352,7 @@ def _notes_of(models: pd.DataFrame, scores: Gathered, compared: RankedScores) ->
     if not compared.takes[compared.takes.any(axis=1)].all():
         notes.append(
             "Where models skip a task, ranks on it are stretched to the number of all models, and "
-            f"tasks that fewer than {TAKEN_PART:.0%} of the others take are left out.".replace(
-                "%", " %"
-            )
+            f"tasks that fewer than {percent(TAKEN_PART, 0)} of the others take are left out."
         )
     datasets = {scores.datasets[task] for task in compared.tasks if task in scores.datasets}
     if datasets and len(datasets) < len(compared.tasks):

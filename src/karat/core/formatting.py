@@ -171,6 +171,15 @@ def precise_percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
+def rough_percent(share: float) -> str:
+    """Return a share in percent with two significant digits.
+
+    >>> rough_percent(0.123), rough_percent(0.00012)
+    ('12 %', '0.012 %')
+    """
+    return f"{100 * share:.2g} %"
+
+
 def percent_down(share: float) -> str:
     """Return a share in percent, rounded down, so that only 1 is 100 %.
 

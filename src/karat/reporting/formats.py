@@ -23,6 +23,7 @@ from karat.core.formatting import (
     format_rank,
     interval,
     money,
+    percent,
     plain,
     records,
     rounded,
@@ -354,10 +355,11 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
     """Yield the lowest shares of questions that a model could answer."""
     lowest = sorted(coverage.items(), key=lambda each: each[1])
     for (model, task), share in lowest[:MAX_NOTES]:
-        yield f"{short(model)} answered {share:.0%} of {plain(task)}."
+        yield f"{short(model)} answered {percent(share, 0)} of {plain(task)}."
     if len(lowest) > MAX_NOTES:
         more = count(len(lowest) - MAX_NOTES, "cell")
-        yield f"{more} more, from {lowest[MAX_NOTES][1]:.0%} up (see karat compare --on common)."
+        least = percent(lowest[MAX_NOTES][1], 0)
+        yield f"{more} more, from {least} up (see karat compare --on common)."
 
 
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:

@@ -25,7 +25,7 @@ from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count, duration, money
+from karat.core.formatting import count, duration, money, percent
 from karat.core.replicates import replicate_of
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
@@ -282,9 +282,9 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"
     target: Any = data.target
     if data.kind == "classification":
-        shares = ", ".join(f"{label} {share:.1%}" for label, share in [*data.shares().items()][:6])
+        shares = [f"{label} {percent(share)}" for label, share in data.shares().items()][:6]
         more = ", …" if len(data.classes) > 6 else ""
-        yield f"target: classification, {len(data.classes)} classes ({shares}{more})"
+        yield f"target: classification, {len(data.classes)} classes ({', '.join(shares)}{more})"
     elif data.kind == "regression":
         yield f"target: regression, from {target.min():g} to {target.max():g}"
     if data.positive is not None:
