@@ -143,15 +143,15 @@ class ItemNoise:
         mean, variance = self._binary(rng, loss) if self.binary else self._scores(rng, loss)
         of_items = np.array([max(variance, 0.0) / self.items])
         freedom = self.folds - 1.0
-        shown = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
-        noise = FitNoise((of_items + self.retraining**2) * shown, np.array([freedom]))
+        share = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
+        noise = FitNoise((of_items + self.retraining**2) * share, np.array([freedom]))
         error, freedoms = wider(of_items, self.items, noise)
         return MeanDifference(mean, float(error[0]), float(freedoms[0]), self.step)
 
     def _binary(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
-        lost, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
-        each = (1 - lost) * differing / 2
-        better, worse = (each, each + lost) if loss > 0 else (each + lost, each)
+        shift, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
+        change = (1 - shift) * differing / 2
+        better, worse = (change, change + shift) if loss > 0 else (change + shift, change)
         wins, losses, _ = rng.multinomial(self.items, [better, worse, max(1 - better - worse, 0)])
         mean, n = (wins - losses) / self.items, self.items
         return float(mean), float(((wins + losses) / n - mean**2) * n / max(n - 1, 1))
@@ -179,9 +179,9 @@ class FoldNoise:
         shared = self.ratio / (1 + self.ratio) if self.folds > 1 else 0.0
         noise = math.sqrt(1 - shared) * rng.standard_normal(self.folds)
         noise += math.sqrt(shared) * rng.standard_normal()
-        found = corrected_t(self.spread * noise - loss, self.ratio)
+        means = corrected_t(self.spread * noise - loss, self.ratio)
         freedom = max(self.folds - 1, 1)
-        return MeanDifference(float(found.mean), float(found.error), freedom, self.step)
+        return MeanDifference(float(means.mean), float(means.error), freedom, self.step)
 
 
 Noise = ItemNoise | FoldNoise
@@ -195,8 +195,8 @@ def simulate_gates(
     rows = []
     for factor in LOSSES:
         drawn = ([task.draw(rng, factor * margin) for task in tasks] for _ in range(simulations))
-        found = Counter(decide(each, margin).outcome for each in drawn)
-        shares = {name.replace(" ", "_"): found[name] / simulations for name in OUTCOMES}
+        outcomes = Counter(decide(sample, margin).outcome for sample in drawn)
+        shares = {name.replace(" ", "_"): outcomes[name] / simulations for name in OUTCOMES}
         rows.append({"loss": factor * margin, **shares})
     return pd.DataFrame(rows)
 
@@ -211,20 +211,22 @@ def item_noises(
     that of two models with unrelated errors. With several, it is how much these differ. Where
     their means vary by more than the items explain, the excess is the noise of retraining.
     """
-    scaled = [np.asarray(own) * unit for own, (unit, _, _) in zip(gains, units, strict=True)]
-    pools = [_differences(own) for own in scaled]
+    scaled = [np.asarray(values) * unit for values, (unit, _, _) in zip(gains, units, strict=True)]
+    pools = [_differences(values) for values in scaled]
     # variance of the mean of one run, from the differences of two
     expected = [
-        float(np.mean(pool**2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
-        for own, pool in zip(scaled, pools, strict=True)
+        float(np.mean(pool**2)) / values.shape[1] / 2 if len(values) > 1 else 0.0
+        for values, pool in zip(scaled, pools, strict=True)
     ]
-    known = [(own, e) for own, e in zip(scaled, expected, strict=True) if e > 0]
-    freedom = sum(len(own) - 1 for own, _ in known)
-    statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
+    noisy = [(values, e) for values, e in zip(scaled, expected, strict=True) if e > 0]
+    freedom = sum(len(values) - 1 for values, _ in noisy)
+    statistic = sum(
+        (len(values) - 1) * float(values.mean(axis=1).var(ddof=1)) / e for values, e in noisy
+    )
     more = max(statistic / freedom - 1, 0.0) if freedom else 0.0
     return [
-        ItemNoise(pool, own.shape[1], step, binary, math.sqrt(2 * more * variance))
-        for pool, own, (_, step, binary), variance in zip(
+        ItemNoise(pool, values.shape[1], step, binary, math.sqrt(2 * more * variance))
+        for pool, values, (_, step, binary), variance in zip(
             pools, scaled, units, expected, strict=True
         )
     ]
@@ -299,11 +301,11 @@ class GateRates(Result):
         if not path.is_file():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
-            tasks = tuple(found["tasks"]), tuple(found["on_items"])
-            facts = float(found["margin"]), str(found["noise"]), rates
-            return cls(*facts, *tasks, int(found["simulations"]), found.get("cluster"))
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            rates = pd.DataFrame(stored["rates"])[["loss", "passed", "failed", "cannot_tell"]]
+            tasks = tuple(stored["tasks"]), tuple(stored["on_items"])
+            facts = float(stored["margin"]), str(stored["noise"]), rates
+            return cls(*facts, *tasks, int(stored["simulations"]), stored.get("cluster"))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -357,10 +359,10 @@ def calibrate_gate(
         check_cluster_column(cluster, [(name, run, name) for name in names for run in runs])
     measured = [_TaskNoise.of(sides, name, cluster or "") for name in names]
     noises = _all_noises(measured)
-    found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
+    rates = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
-    on_items = tuple(each.task for each in measured if each.gains is not None)
-    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster)
+    on_items = tuple(task_noise.task for task_noise in measured if task_noise.gains is not None)
+    return GateRates(margin, noise, rates, tuple(names), on_items, simulations, cluster)
 
 
 @dataclass(frozen=True)
@@ -376,14 +378,14 @@ class _TaskNoise:
 
     @classmethod
     def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
-        own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
-        metric = str(own[0].tasks[task]["metrics"][0])
+        with_task = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
+        metric = str(with_task[0].tasks[task]["metrics"][0])
         try:
-            fits = len(first_repeat(own[0], task))
-            gains, clustered = _gains(own, task, metric, cluster)
-            return cls(task, gains, _units(own[0], task, metric, clustered), fits=fits)
+            fits = len(first_repeat(with_task[0], task))
+            gains, clustered = _gains(with_task, task, metric, cluster)
+            return cls(task, gains, _units(with_task[0], task, metric, clustered), fits=fits)
         except (KaratError, ValueError, KeyError, TypeError):
-            return cls(task, folds=_fold_noise(own, task, metric))
+            return cls(task, folds=_fold_noise(with_task, task, metric))
 
     @property
     def disagreement(self) -> float:
@@ -394,11 +396,13 @@ class _TaskNoise:
 
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
-    known = [each for each in measured if each.gains is not None]
-    made = item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
-    counts = zip(made, known, strict=True)
+    on_items = [task_noise for task_noise in measured if task_noise.gains is not None]
+    item_noise = item_noises(
+        [e.gains for e in on_items if e.gains is not None], [e.units for e in on_items]
+    )
+    counts = zip(item_noise, on_items, strict=True)
     noises = iter([replace(noise, folds=task.fits) for noise, task in counts])
-    return [each.folds or next(noises) for each in measured]
+    return [task_noise.folds or next(noises) for task_noise in measured]
 
 
 def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
@@ -408,12 +412,20 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
         return f"one run, {unrelated}; runs with other seeds would show how much trainings differ"
     seeds = ", ".join(dict.fromkeys(str(run.about.get("seed")) for run in runs))
     text = f"{len(runs)} runs of the baseline (seeds {seeds})"
-    shares = [each.disagreement for each in measured if not math.isnan(each.disagreement)]
+    shares = [
+        task_noise.disagreement
+        for task_noise in measured
+        if not math.isnan(task_noise.disagreement)
+    ]
     if shares:
         text += f", which disagree on {short_percent(float(np.mean(shares)))} of the items"
     if any(getattr(noise, "retraining", 0.0) for noise in noises):
         text += " and vary by more than the items explain"
-    alone = [each.task for each in measured if each.gains is not None and len(each.gains) == 1]
+    alone = [
+        task_noise.task
+        for task_noise in measured
+        if task_noise.gains is not None and len(task_noise.gains) == 1
+    ]
     return text + (f"; of {', '.join(alone)} one run, {unrelated}" if alone else "")
 
 
@@ -427,25 +439,27 @@ def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple
     keys = [_all_keys(folds) for folds in read]
     by_group = get_metric(metric).by_group
     clusters = item_clusters(sides[0].run, task, read[0], cluster, by_group)
-    matched = all(own is not None and own == keys[0] for own in keys)
+    matched = all(task_keys is not None and task_keys == keys[0] for task_keys in keys)
     if MTEB.get(metric, metric) not in GAINS or clusters:  # values of blocks or groups of items
         gains = [
             contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
         ]
         return np.array(gains), count_clusters(clusters) if clusters else 0
     gains = [contributions(metric, folds) for folds in read]
-    if any(own is None or len({*own}) < len(own) for own in keys):
+    if any(task_keys is None or len({*task_keys}) < len(task_keys) for task_keys in keys):
         return np.array(gains[:1]), 0
-    each = [pd.Series(own, index=list(k or ())) for own, k in zip(gains, keys, strict=True)]
-    return pd.concat(each, axis=1, join="inner").to_numpy().T, 0
+    series = [
+        pd.Series(task_keys, index=list(k or ())) for task_keys, k in zip(gains, keys, strict=True)
+    ]
+    return pd.concat(series, axis=1, join="inner").to_numpy().T, 0
 
 
 def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
     """Return the keys of the items of all folds; None if they were not stored."""
     keys = [fold.key for fold in folds]
-    if any(own is None for own in keys):
+    if any(task_keys is None for task_keys in keys):
         return None
-    return [key for own in keys if own is not None for key in own.tolist()]
+    return [key for task_keys in keys if task_keys is not None for key in task_keys.tolist()]
 
 
 def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, float, bool]:
@@ -465,8 +479,8 @@ def _units(side: Side, task: str, metric: str, clusters: int) -> tuple[float, fl
 
 
 def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
-    found = side.answered[task][CLEAN]
-    scores = [found[unit].scores.get(metric) for unit in sorted(found)]
+    units = side.answered[task][CLEAN]
+    scores = [units[unit].scores.get(metric) for unit in sorted(units)]
     return [float(score) for score in scores if score is not None]
 
 
@@ -478,15 +492,15 @@ def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
             f"{task} has one fold and no stored predictions; run the baseline with other seeds."
         )
     answered, repeats = sides[0].answered[task][CLEAN], fold_repeats(sides[0], task)
-    sizes = [each.sizes for each in answered.values()]
+    sizes = [fits.sizes for fits in answered.values()]
     ratio = fold_ratio([n for n, _ in sizes], [n for _, n in sizes], folds)
     unit, width = 1.0, metric_range(metric)
     if is_ratio(metric, scores[0]):
         unit, width = float(np.abs(np.concatenate(scores)).mean()) or 1.0, 1.0
     first = min(repeats.values())
-    items = sum(own.questions for (fold, _), own in answered.items() if repeats[fold] == first)
+    items = sum(fit.questions for (fold, _), fit in answered.items() if repeats[fold] == first)
     noise = fold_noise(
-        np.array([own[:folds] for own in scores]) / unit, 0.0 if math.isnan(ratio) else ratio
+        np.array([fit[:folds] for fit in scores]) / unit, 0.0 if math.isnan(ratio) else ratio
     )
     return replace(noise, step=width / items if items else 0.0)
 
@@ -509,33 +523,33 @@ def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
 # -- stored and new results -----------------------------------------------------------------
 
 
-def _stored_runs(given: Any) -> list[Run]:
-    if isinstance(given, Run):
-        return [given]
-    return newest_first(open_runs([given]))
+def _stored_runs(requested: Any) -> list[Run]:
+    if isinstance(requested, Run):
+        return [requested]
+    return newest_first(open_runs([requested]))
 
 
-def _is_stored(given: Any, define: Sequence[str | Path] | str | Path) -> bool:
+def _is_stored(requested: Any, define: Sequence[str | Path] | str | Path) -> bool:
     """Return whether this is a run or a folder; a folder without runs may have a model's name."""
-    if not isinstance(given, str | Path):
-        return isinstance(given, Run)
-    path = Path(given)
+    if not isinstance(requested, str | Path):
+        return isinstance(requested, Run)
+    path = Path(requested)
     if not path.is_dir() or (path / "run.json").is_file() or any(path.glob("*/run.json")):
         return path.is_dir()
     try:
-        Catalog(define).model(str(given))
+        Catalog(define).model(str(requested))
     except DefinitionError:
         return True
     return False
 
 
-def _one_model(runs: Sequence[Run], name: str | None, given: Any) -> list[Run]:
+def _one_model(runs: Sequence[Run], name: str | None, requested: Any) -> list[Run]:
     """Return the runs of one model: the only one, or the one with this name."""
     models = sorted({run.model for run in runs})
     chosen = models[0] if len(models) == 1 else name
     if chosen not in models:
         raise DefinitionError(
-            f"{given} has runs of {len(models)} models ({', '.join(models)}); "
+            f"{requested} has runs of {len(models)} models ({', '.join(models)}); "
             "pass the run folder of one of them."
         )
     return [run for run in runs if run.model == chosen]
@@ -568,10 +582,10 @@ def _scored_tasks(sides: Sequence[Side]) -> list[str]:
     return [task for side in sides for task in side.tasks if side.state(task) == OK]
 
 
-def _chosen_tasks(known: Iterable[str], asked: str | Sequence[str]) -> list[str]:
+def _chosen_tasks(task_names: Iterable[str], wanted: str | Sequence[str]) -> list[str]:
     """Return the tasks that fit names or patterns, or all; raise if one fits nothing."""
-    names = list(dict.fromkeys(known))
-    patterns = [asked] if isinstance(asked, str) else list(asked)
+    names = list(dict.fromkeys(task_names))
+    patterns = [wanted] if isinstance(wanted, str) else list(wanted)
     unknown = [
         f'the baseline has no task "{p}".{did_you_mean(p, names)}'
         for p in patterns
@@ -611,17 +625,17 @@ class NewRuns:
 
         Yields the run and the number of tasks that are done, after each task or at the end.
         """
-        about, start = baseline.about, 0
-        folds = [task["folds"] for task in about["tasks"] if task["name"] in tasks]
-        same = folds[0] if folds and all(each == folds[0] for each in folds) else None
+        facts, start = baseline.about, 0
+        folds = [task["folds"] for task in facts["tasks"] if task["name"] in tasks]
+        same = folds[0] if folds and all(numbers == folds[0] for numbers in folds) else None
         for end in [len(tasks)] if self.all_tasks else range(1, len(tasks) + 1):
-            (made,) = evaluate(
+            (run,) = evaluate(
                 [model],
-                self.suite or about["suite"],
+                self.suite or facts["suite"],
                 only=tasks[start:end],
-                seed=about.get("seed", 42),
-                constraint=about.get("constraint", "default"),
-                folds=_number_of_folds(about, tasks),
+                seed=facts.get("seed", 42),
+                constraint=facts.get("constraint", "default"),
+                folds=_number_of_folds(facts, tasks),
                 only_folds=same,
                 resume=start > 0,
                 output=self.output,
@@ -629,12 +643,12 @@ class NewRuns:
                 define=self.define,
             )
             start = end
-            yield made, end
+            yield run, end
 
 
-def _number_of_folds(about: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
+def _number_of_folds(facts: Mapping[str, Any], tasks: Sequence[str]) -> int | None:
     """Return the number of folds of the tasks of a run, if it is the same for all."""
-    splits = [task.get("split") or {} for task in about["tasks"] if task["name"] in tasks]
+    splits = [task.get("split") or {} for task in facts["tasks"] if task["name"] in tasks]
     numbers = {split.get("folds") for split in splits}
     number = numbers.pop() if len(numbers) == 1 else None
     return number if isinstance(number, int) else None
@@ -775,11 +789,15 @@ def gate(
     """
     check_margin(margin)
     stored = _stored_runs(baseline)
-    chosen = _chosen_tasks([t["name"] for own in stored for t in own.about["tasks"]], tasks)
+    chosen = _chosen_tasks(
+        [t["name"] for stored_run in stored for t in stored_run.about["tasks"]], tasks
+    )
     folder = baseline.folder if isinstance(baseline, Run) else Path(baseline)
     rates = GateRates.load(folder)
     if cluster:
-        check_cluster_column(cluster, [(name, own, name) for name in chosen for own in stored])
+        check_cluster_column(
+            cluster, [(name, stored_run, name) for name in chosen for stored_run in stored]
+        )
     how = run or NewRuns()
     if _is_stored(new, how.define):
         if how.suite is not None:
@@ -787,13 +805,15 @@ def gate(
         fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
     base = _one_model(stored, model or str(new), baseline)
-    scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
+    scored = _scored_tasks(
+        [Side(base_run, base_run.folder.name, base_run.model) for base_run in base]
+    )
     wanted = [name for name in chosen if name in scored]
     if not wanted:
         raise DataError(f"{baseline} has no score of {', '.join(chosen)}.")
-    for made, done in how.run(new, base[0], wanted):
-        left = tuple(wanted[done:])
-        evidence = _Evidence([made], base, margin, wanted[:done], left, cluster)
+    for new_run, done in how.run(new, base[0], wanted):
+        postponed = tuple(wanted[done:])
+        evidence = _Evidence([new_run], base, margin, wanted[:done], postponed, cluster)
         if not evidence.later or evidence.is_certain:
             break
     return evidence.judged(rates)
@@ -822,8 +842,8 @@ class _Evidence:
         if self.missing:
             return True
         every = len(self.tasks) + len(self.later)
-        each = [found.p_below(-self.margin) for found, _ in self.differences.values()]
-        return any(every * p < ALPHA for p in each) or self.evidence >= 1 / ANYTIME
+        p_values = [difference.p_below(-self.margin) for difference, _ in self.differences.values()]
+        return any(every * p < ALPHA for p in p_values) or self.evidence >= 1 / ANYTIME
 
     @cached_property
     def evidence(self) -> float:
@@ -847,13 +867,13 @@ class _Evidence:
     @cached_property
     def wanted(self) -> list[Paired]:
         """The chosen tasks of which the baseline has a score."""
-        found = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
+        pairs = [p for p in self.found.tasks if p.held[1] and _own_name(p) in self.tasks]
         # of a task with another seed, the other seeds of the baseline are not missing
-        run = {_own_name(p) for p in found if p.states[0] == OK}
-        found = [p for p in found if p.states[0] != NOT_RUN or _own_name(p) not in run]
-        if not found:
+        run = {_own_name(p) for p in pairs if p.states[0] == OK}
+        pairs = [p for p in pairs if p.states[0] != NOT_RUN or _own_name(p) not in run]
+        if not pairs:
             raise DataError(f"{self.found.second} has no score of {', '.join(self.tasks)}.")
-        return found
+        return pairs
 
     @cached_property
     def compared(self) -> list[Paired]:
@@ -875,23 +895,23 @@ class _Evidence:
 
         Of a baseline with several seeds, a new model that was fitted once may be another fit.
         """
-        found = {p.task: item_test(p, retrained=True) for p in self.compared}
-        return {task: test for task, test in found.items() if test is not None}
+        tests = {p.task: item_test(p, retrained=True) for p in self.compared}
+        return {task: test for task, test in tests.items() if test is not None}
 
     @cached_property
     def decided(self) -> Decision | None:
-        each = [difference for difference, _ in self.differences.values()]
-        return decide(each, self.margin) if each else None
+        differences = [difference for difference, _ in self.differences.values()]
+        return decide(differences, self.margin) if differences else None
 
     @cached_property
     def missing(self) -> list[str]:
         """Scores of the baseline that the new model lacks."""
-        lost = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
+        lacking = [f"{p.task}: {p.states[0]}." for p in self.wanted if p.states[0] != OK]
         for p in self.compared:
             if p.held[0] < p.held[1]:
                 gone = p.held[1] - len(p.first)
-                lost.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
-        return lost
+                lacking.append(f"{p.task}: no score in {gone} of {p.held[1]} folds.")
+        return lacking
 
     @cached_property
     def not_comparable(self) -> list[str]:
@@ -906,8 +926,8 @@ class _Evidence:
     def outcome(self) -> str:
         if self.missing or self.later:
             return FAILED
-        found = self.decided.outcome if self.decided else CANNOT_TELL
-        return CANNOT_TELL if found == PASSED and self.not_comparable else found
+        outcome = self.decided.outcome if self.decided else CANNOT_TELL
+        return CANNOT_TELL if outcome == PASSED and self.not_comparable else outcome
 
     def judged(self, rates: GateRates | None) -> Gate:
         """Return the outcome with its evidence."""
@@ -915,7 +935,7 @@ class _Evidence:
         if decided and not math.isnan(decided.mean.error):
             bounds = decided.mean.interval()
         mean, p = (decided.mean.mean, decided.p_margin) if decided else (nan, nan)
-        kept, notes = self._fitting(rates)
+        fitting_rates, notes = self._fitting(rates)
         flips = pd.DataFrame() if self.outcome == PASSED else self._flips()
         return Gate(
             new=self.found.first,
@@ -929,7 +949,7 @@ class _Evidence:
             p=p,
             tasks=self._table(),
             flips=flips,
-            rates=kept,
+            rates=fitting_rates,
             notes=tuple(notes),
             runs=(self.new, self.baseline),
         )
@@ -942,16 +962,22 @@ class _Evidence:
         )
         rows = []
         for p in self.wanted:
-            own, test = self.differences.get(p.task, (MeanDifference(math.nan, math.nan, 1), ""))
-            low, high = own.interval() if not math.isnan(own.error) else nan
+            difference, test = self.differences.get(
+                p.task, (MeanDifference(math.nan, math.nan, 1), "")
+            )
+            low, high = difference.interval() if not math.isnan(difference.error) else nan
             values = p.own if not p.compared else (float(p.first.mean()), float(p.second.mean()))
-            outcome = PASSED if own.p_above(-self.margin) < ALPHA else CANNOT_TELL
+            outcome = PASSED if difference.p_above(-self.margin) < ALPHA else CANNOT_TELL
             if p.states[0] != OK or p_tasks.get(p.task, 1.0) < ALPHA:
                 outcome = FAILED
             rows.append(
                 {
                     **{"task": p.task, "metric": p.metric, "baseline": values[1], "new": values[0]},
-                    **{"difference": own.mean, "difference_low": low, "difference_high": high},
+                    **{
+                        "difference": difference.mean,
+                        "difference_low": low,
+                        "difference_high": high,
+                    },
                     **{"p": p_tasks.get(p.task, math.nan), "test": test, "outcome": outcome},
                 }
             )
@@ -1005,10 +1031,10 @@ class _Evidence:
         names = self._worse_tasks() or list(self.differences)
         new, baseline = cast(Any, self.new), cast(Any, self.baseline)
         try:
-            found = compare_items([], new, baseline, tasks=names).items
+            flips = compare_items([], new, baseline, tasks=names).items
         except KaratError:  # no stored predictions of the same items
             return pd.DataFrame()
-        return largest_flips(found, self.found.second, FLIPS)
+        return largest_flips(flips, self.found.second, FLIPS)
 
     def _fitting(self, rates: GateRates | None) -> tuple[GateRates | None, list[str]]:
         """Return the stored rates if they are those of this gate, and the notes."""
@@ -1016,12 +1042,16 @@ class _Evidence:
         notes = [*self.found.notes, *unit_notes(counts, self.cluster or "")]
         if rates is None:
             return None, [*notes, "Error rates unknown: run karat gate --calibrate BASELINE."]
-        own = {*self.later, *(_own_name(p) for p in self.wanted)}
-        if rates.margin != self.margin or {*rates.tasks} != own or rates.cluster != self.cluster:
-            about = f"The error rates in {FILE} are for margin {rates.margin:g} on"
+        task_names = {*self.later, *(_own_name(p) for p in self.wanted)}
+        if (
+            rates.margin != self.margin
+            or {*rates.tasks} != task_names
+            or rates.cluster != self.cluster
+        ):
+            text = f"The error rates in {FILE} are for margin {rates.margin:g} on"
             unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
             again = "run karat gate --calibrate again"
-            return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
+            return None, [*notes, f"{text} {', '.join(rates.tasks)}{unit}; {again}."]
         over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
         tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
         other = [
@@ -1029,8 +1059,8 @@ class _Evidence:
         ]
         if other:
             why = "one side has no stored predictions of the items"
-            about = f"The error rates in {FILE} do not hold for {', '.join(other)}"
-            return None, [*notes, f"{about}: {why}."]
+            text = f"The error rates in {FILE} do not hold for {', '.join(other)}"
+            return None, [*notes, f"{text}: {why}."]
         return rates, notes
 
 
@@ -1038,5 +1068,5 @@ def _own_name(paired: Paired) -> str:
     """Return the name of a task without what distinguishes it on a leaderboard."""
     if paired.sides is None:
         return paired.task.partition(DOT)[0]
-    about = paired.sides[1].tasks[paired.task]
-    return str(about.get("task", paired.task))
+    facts = paired.sides[1].tasks[paired.task]
+    return str(facts.get("task", paired.task))
