@@ -58,8 +58,22 @@ NEEDS_MORE = {
 #: tests of all pairs, and their names
 TESTS = {"max-t": "max-T over tasks", "wilcoxon": WILCOXON}
 COLUMNS = (
-    *("first", "second", "tasks", "difference", "difference_low", "difference_high", "p", "test"),
-    *("p_wilcoxon", "p_holm", "p_bh", "wins", "ties", "losses", "rank_biserial", "superiority"),
+    "first",
+    "second",
+    "tasks",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p",
+    "test",
+    "p_wilcoxon",
+    "p_holm",
+    "p_bh",
+    "wins",
+    "ties",
+    "losses",
+    "rank_biserial",
+    "superiority",
 )
 
 
@@ -488,9 +502,20 @@ def _pairs(values: np.ndarray, many: ManyModels) -> pd.DataFrame:
         p = many.pairs[first, second]
         raw = np.where(tested.tasks < FEWEST_BLOCKS, np.nan, tested.p)
         columns = (
-            *(first, second, tested.tasks, many.difference[first, second], low, high),
-            *(p, np.where(np.isnan(p), "", many.test), raw, raw, raw),
-            *(*signs, tested.effect, superiority(apart)),
+            first,
+            second,
+            tested.tasks,
+            many.difference[first, second],
+            low,
+            high,
+            p,
+            np.where(np.isnan(p), "", many.test),
+            raw,
+            raw,
+            raw,
+            *signs,
+            tested.effect,
+            superiority(apart),
         )
         parts.append(pd.DataFrame(dict(zip(COLUMNS, columns, strict=True))))
     table = pd.concat(parts, ignore_index=True)

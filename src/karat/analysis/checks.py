@@ -58,6 +58,41 @@ LEVELS = ("error", "warning", "note")
 UNINFORMED = {"random", "dummy", "constantpredictor", "constantpredictor_enc"}
 #: metrics that are the share of correct answers
 SHARES = {"acc", "f1_micro"}
+#: scores of answers that do not depend on the item
+CHANCE = dict.fromkeys(("mcc", "kappa", "r2", "pearson", "spearman", "kendall", "ari", "ami"), 0.0)
+#: confidence of intervals, and power with which a true difference is detected
+CONFIDENCE, POWER = 0.95, 0.8
+#: share of test rows that also occur in training, from which it is reported
+LEAKED = 0.01
+#: score of a single column from which it predicts the target
+GIVEN_AWAY = 0.95
+#: share of the largest class from which a constant prediction looks good
+LOPSIDED = 0.8
+#: metrics that weight all rows equally, whatever their class
+HIDING = {"acc", "f1_micro", "f1_weighted"}
+#: probes that do not train on the training rows
+UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
+#: the encoder of raw features, by modality, which others should beat
+RAW = {
+    "table": "onehot",
+    "text": "tfidf",
+    "column": "column-statistics",
+    "frame": "column-statistics",
+}
+#: share of items with the vector of another item, from which it is reported
+COLLAPSED = 0.05
+#: coverage below which a score is not about the task as a whole
+LOW_COVERAGE = 0.9
+#: number of tasks in a message
+MOST_TASKS = 3
+#: ratio of the largest to the smallest norm from which it is reported
+UNLIKE = 1_000
+#: distance to the best possible value, relative to the metric's range, that counts as there
+CEILING = 0.02
+#: number and share of models there from which a task is saturated
+FEWEST_THERE, PART_THERE = 3, 0.5
+#: relative tolerance below which scores are equal
+SAME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -427,8 +462,6 @@ def best_value(metric: str) -> tuple[float, float] | None:
     return (high if described.higher_is_better else low), high - low
 
 
-#: scores of answers that do not depend on the item
-CHANCE = dict.fromkeys(("mcc", "kappa", "r2", "pearson", "spearman", "kendall", "ari", "ami"), 0.0)
 CHANCE |= {"auc": 0.5}
 
 
@@ -459,10 +492,6 @@ def below(facts: Facts, task: str, value: float) -> np.ndarray:
             len(mean), np.sqrt(value * (1 - value) / rows)
         )
     return np.asarray(mean + np.where(counts > 1, t * error, by_rows) < 0)
-
-
-#: confidence of intervals, and power with which a true difference is detected
-CONFIDENCE, POWER = 0.95, 0.8
 
 
 def bounds(facts: Facts, task: str, other: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -533,17 +562,6 @@ def _rule(head: str, advice: str) -> Callable[[Look], Look]:
 
 # -- KRT0: data of a task -----------------------------------------------------------------
 
-#: share of test rows that also occur in training, from which it is reported
-LEAKED = 0.01
-#: score of a single column from which it predicts the target
-GIVEN_AWAY = 0.95
-#: share of the largest class from which a constant prediction looks good
-LOPSIDED = 0.8
-#: metrics that weight all rows equally, whatever their class
-HIDING = {"acc", "f1_micro", "f1_weighted"}
-#: probes that do not train on the training rows
-UNTRAINED = {"similarity", "analogy", "nearest", "same-class", "duplicates"}
-
 
 @_rule(
     "KRT001 warning Test rows duplicated in the training rows",
@@ -609,22 +627,6 @@ def _imbalance(facts: Facts) -> Iterator[Hit]:
 
 
 # -- KRT1: models and their vectors -------------------------------------------------------
-
-#: the encoder of raw features, by modality, which others should beat
-RAW = {
-    "table": "onehot",
-    "text": "tfidf",
-    "column": "column-statistics",
-    "frame": "column-statistics",
-}
-#: share of items with the vector of another item, from which it is reported
-COLLAPSED = 0.05
-#: coverage below which a score is not about the task as a whole
-LOW_COVERAGE = 0.9
-#: number of tasks in a message
-MOST_TASKS = 3
-#: ratio of the largest to the smallest norm from which it is reported
-UNLIKE = 1_000
 
 
 @_rule(
@@ -892,13 +894,6 @@ def _count_jobs(
 
 
 # -- KRT3: what scores cannot distinguish -------------------------------------------------
-
-#: distance to the best possible value, relative to the metric's range, that counts as there
-CEILING = 0.02
-#: number and share of models there from which a task is saturated
-FEWEST_THERE, PART_THERE = 3, 0.5
-#: relative tolerance below which scores are equal
-SAME = 1e-6
 
 
 @_rule("KRT301 note Saturated task", "Do not choose between models by this task; use a harder one.")

@@ -37,13 +37,42 @@ from karat.results.tables import ELIMINATED
 #: what is scored: all questions of a fold, or those for which all runs have a prediction
 ON = ("folds", "common")
 VALUES = (
-    *("run", "model", "task", "dataset", "kind", "view", "metric", "value", "rank", "folds"),
-    *("coverage", "status"),
+    "run",
+    "model",
+    "task",
+    "dataset",
+    "kind",
+    "view",
+    "metric",
+    "value",
+    "rank",
+    "folds",
+    "coverage",
+    "status",
 )
 RANKS = (
-    *("task", "dataset", "kind", "view", "metric", "higher_is_better", "value", "rank", "compared"),
-    *("best_run", "best_model", "best_value", "difference", "difference_low", "difference_high"),
-    *("folds", "coverage", "best_coverage", "failed", "absent", "questions", "asked"),
+    "task",
+    "dataset",
+    "kind",
+    "view",
+    "metric",
+    "higher_is_better",
+    "value",
+    "rank",
+    "compared",
+    "best_run",
+    "best_model",
+    "best_value",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "folds",
+    "coverage",
+    "best_coverage",
+    "failed",
+    "absent",
+    "questions",
+    "asked",
 )
 _REASONS = {
     FAILED: "{run} failed on {tasks}: no score.",
@@ -57,6 +86,7 @@ _REASONS = {
     OTHER_FOLDS: "{run} has other folds on {tasks}: not compared there.",
     NO_FOLD: "{run} shares no fold of {tasks} with the others: not compared there.",
 }
+Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,8 +249,6 @@ def _comparable(first: Side, rest: Sequence[Side], notes: list[str]) -> list[Sid
 
 
 # -- the rows -------------------------------------------------------------------------------
-
-Rows = list[tuple[Any, ...]]
 
 
 def _scored(

@@ -60,6 +60,8 @@ CORRECTED = "corrected t"
 LEARNERS, AS_FITTED = "learners", "as fitted"
 #: what a test of models that were fitted once does not include
 TRAIN_AGAIN = "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
+#: the pairs of models, as two arrays of places
+Pairs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +174,6 @@ class Separation:
 
 
 # -- all pairs of a task --------------------------------------------------------------------
-
-#: the pairs of models, as two arrays of places
-Pairs = tuple[np.ndarray, np.ndarray]
 
 
 def separate_pairs(

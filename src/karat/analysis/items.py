@@ -35,12 +35,29 @@ ITEM_WIDTH = 200
 #: characters of an item in a list
 LINE_WIDTH = 60
 ITEM_COLUMNS = (
-    *("task", "better", "key", "target", "first", "second", "first_confidence"),
-    *("second_confidence", "first_loss", "second_loss", "change", "fold", "item"),
+    "task",
+    "better",
+    "key",
+    "target",
+    "first",
+    "second",
+    "first_confidence",
+    "second_confidence",
+    "first_loss",
+    "second_loss",
+    "change",
+    "fold",
+    "item",
 )
 COUNT_COLUMNS = (
-    *("task", "loss", "items", "first_loss", "second_loss"),
-    *("first_better", "second_better", "same"),
+    "task",
+    "loss",
+    "items",
+    "first_loss",
+    "second_loss",
+    "first_better",
+    "second_better",
+    "same",
 )
 
 Runs = Run | str | Path | Iterable[Run | str | Path]

@@ -61,6 +61,46 @@ OF_METRIC = {"score", "score_low", "score_high"}
 FEWEST_RATED = 4
 #: with more jobs, single tasks are tested over folds: reading stored predictions takes too long
 MAX_JOBS = 500
+RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
+#: the difference to the first model over these tasks: by default with two to five tasks
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+#: what a leaderboard of two to five tasks is tested on
+THESE_TASKS = "these tasks"
+NORMALIZED = ("score", "median", "wins")
+RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
+COSTS = (
+    "failed",
+    "declined",
+    "seconds",
+    "memory_mb",
+    "dimensions",
+    "vector_bytes",
+    "tokens",
+    "price",
+)
+#: costs of endpoints: columns only if a model has some
+OF_ENDPOINTS = ("tokens", "price")
+#: columns of every leaderboard: ranks always come with their uncertainty
+ALWAYS = {*RANKS, *DIFFERENCES, "metric", "status", "failed"}
+#: further columns of each view
+OF_VIEW = {
+    "task": ("score", "score_low", "score_high"),
+    **dict.fromkeys(("kind", "dataset"), ("tasks",)),
+    "language": ("tasks", "score"),
+}
+#: index of a model that is not there
+NO_MODEL = -1
+BY = ("task", "kind", "dataset", "language")
+#: the view over all tasks of models that cannot all be compared
+GROUP = "group"
+#: names of groups by what their items are
+MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
+#: group of tasks whose kind, dataset or language is not recorded
+OTHER = "other"
+#: columns besides the tasks; a task of such a name gets a suffix
+COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs", "filled"}
+#: the kind of tasks of which a leaderboard shows all metrics if there is one task
+RETRIEVAL = "retrieval"
 
 
 def sort_leaderboard(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> pd.DataFrame:
@@ -120,33 +160,6 @@ def _signs(frame: pd.DataFrame, sort: str, higher: Mapping[str, bool]) -> np.nda
     elif frame.index.names[0] in ("model", GROUP) and sort in higher:
         more[:] = higher[sort]
     return np.where(more, -1.0, 1.0)
-
-
-RANKS = ("rank", "rank_low", "rank_high", "tie", "top")
-#: the difference to the first model over these tasks: by default with two to five tasks
-DIFFERENCES = ("difference", "difference_low", "difference_high")
-#: what a leaderboard of two to five tasks is tested on
-THESE_TASKS = "these tasks"
-NORMALIZED = ("score", "median", "wins")
-RATINGS = (*NORMALIZED, "borda", "elo", "elo_low", "elo_high", "pareto")
-COSTS = (
-    *("failed", "declined", "seconds", "memory_mb", "dimensions", "vector_bytes"),
-    *("tokens", "price"),
-)
-#: costs of endpoints: columns only if a model has some
-OF_ENDPOINTS = ("tokens", "price")
-#: columns of every leaderboard: ranks always come with their uncertainty
-ALWAYS = {*RANKS, *DIFFERENCES, "metric", "status", "failed"}
-#: further columns of each view
-OF_VIEW = {
-    "task": ("score", "score_low", "score_high"),
-    **dict.fromkeys(("kind", "dataset"), ("tasks",)),
-    "language": ("tasks", "score"),
-}
-
-
-#: index of a model that is not there
-NO_MODEL = -1
 
 
 @dataclass(frozen=True)
@@ -392,15 +405,6 @@ def within_limits(low: np.ndarray, high: np.ndarray, scores: np.ndarray, metric:
     slack = ROUNDED * (most - least) if np.isfinite(most - least) else 0.0
     inside = (scores >= least - slack) & (scores <= most + slack)
     return np.where(inside, np.clip(ends, least, most), ends)
-
-
-BY = ("task", "kind", "dataset", "language")
-#: the view over all tasks of models that cannot all be compared
-GROUP = "group"
-#: names of groups by what their items are
-MODALITIES = {"table": "tables", "text": "texts", "entity": "entities"}
-#: group of tasks whose kind, dataset or language is not recorded
-OTHER = "other"
 
 
 def overall(
@@ -742,9 +746,12 @@ def _costs(jobs: pd.DataFrame, keys: pd.Series | list[pd.Series]) -> pd.DataFram
     numbers = dict.fromkeys(("dimensions", "vector_bytes", *OF_ENDPOINTS), float)
     grouped = counted.astype(numbers).groupby(keys, observed=True)
     columns = (
-        *(grouped["failed"].sum(), grouped["declined"].nunique()),
-        *(grouped["seconds"].sum(min_count=1), grouped["memory"].max()),
-        *(grouped["dimensions"].max(), grouped["vector_bytes"].max()),
+        grouped["failed"].sum(),
+        grouped["declined"].nunique(),
+        grouped["seconds"].sum(min_count=1),
+        grouped["memory"].max(),
+        grouped["dimensions"].max(),
+        grouped["vector_bytes"].max(),
         *(grouped[name].sum(min_count=1) for name in OF_ENDPOINTS),
     )
     costs = pd.DataFrame(dict(zip(COSTS, columns, strict=True)))
@@ -810,12 +817,6 @@ def _front(good: np.ndarray, cheap: np.ndarray) -> np.ndarray:
     on = np.empty(len(good), dtype=bool)
     on[order] = (cheap[order] < before) & (cheap[order] == cheap[order][start])
     return on
-
-
-#: columns besides the tasks; a task of such a name gets a suffix
-COLUMNS = {"model", *RANKS, *DIFFERENCES, *RATINGS, *COSTS, "tasks", "costs", "filled"}
-#: the kind of tasks of which a leaderboard shows all metrics if there is one task
-RETRIEVAL = "retrieval"
 
 
 def leaderboard(

@@ -47,9 +47,17 @@ SIZES = (("under 1,000 rows", 1_000.0), ("1,000–9,999 rows", 10_000.0))
 LARGEST = "10,000+ rows"
 #: columns of the table of models
 COLUMNS = (
-    *("model", "rank", "next_low", "next_high"),
-    *("first", "first_low", "first_high"),
-    *("loss", "loss_low", "loss_high", "tasks"),
+    "model",
+    "rank",
+    "next_low",
+    "next_high",
+    "first",
+    "first_low",
+    "first_high",
+    "loss",
+    "loss_low",
+    "loss_high",
+    "tasks",
 )
 #: the loss in the unit of the metric that all tasks share
 SCORE_LOSS = ("score_loss", "score_loss_low", "score_loss_high")
@@ -241,8 +249,14 @@ def expected(part: RankedScores, metric: str = "") -> pd.DataFrame:
     share, score = task_losses(part)
     loss = mean_loss(np.where(used, share, np.nan))
     values = (
-        *(part.models, bounds.low, bounds.high),
-        *(bounds.first, bounds.first_low, bounds.first_high, *loss, bounds.tasks),
+        part.models,
+        bounds.low,
+        bounds.high,
+        bounds.first,
+        bounds.first_low,
+        bounds.first_high,
+        *loss,
+        bounds.tasks,
     )
     names = [name for name in COLUMNS if name != "rank"]
     table = pd.DataFrame(dict(zip(names, values, strict=True)))

@@ -28,6 +28,7 @@ RESAMPLES = 1000
 SEED = 42
 SUMMARIES = ("clean", "corrupted", "mce", "relative_mce", "retention", "area", "worst")
 FOLD, UNIT, VIEW = ["repeat", "fold"], ["repeat", "fold", "draw"], ["corruption", "severity"]
+_OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
 
 
 class Robustness(FrameResult):
@@ -272,9 +273,6 @@ def _frames(
         renamed = {f"{old}mce{end}": f"{old}ce{end}" for old in _OLD for end in ("", *_ENDS)}
         frames.append(rows.rename(columns=renamed))
     return frames
-
-
-_OLD, _ENDS = ("", "relative_"), {"_low": 2.5, "_high": 97.5}
 
 
 def _common(cells: _Cells, task: str, notes: list[str]) -> _Cells:

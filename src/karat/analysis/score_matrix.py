@@ -18,6 +18,13 @@ RULES = ("worst", "exclude", "common", "penalize")
 #: aliases of rules
 SAME = {"common": "exclude"}
 BASELINE = "baseline:"
+#: two models share enough tasks if they share this many, or this part of the fewer tasks of the two
+SHARED_TASKS, SHARED_PART = 6, 0.25
+#: share of the others with which a model of a group may share too few tasks
+UNSHARED = 0.1
+REFERENCES = ("range",)
+#: relative tolerance below which scores are equal
+EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,6 @@ def name_order(names: Sequence[str]) -> list[int]:
     """
     encoded = [name.encode("utf-16-be", "surrogatepass") for name in names]
     return sorted(range(len(encoded)), key=encoded.__getitem__)
-
-
-#: two models share enough tasks if they share this many, or this part of the fewer tasks of the two
-SHARED_TASKS, SHARED_PART = 6, 0.25
-#: share of the others with which a model of a group may share too few tasks
-UNSHARED = 0.1
 
 
 @dataclass(frozen=True)
@@ -274,11 +275,6 @@ def count_missing(cells: Cells, compared: RankedScores) -> dict[str, Any]:
         "tasks": int((takes.sum(axis=0) > 1).sum()),
         "of": int(scored.sum()),
     }
-
-
-REFERENCES = ("range",)
-#: relative tolerance below which scores are equal
-EQUAL = 1e-12
 
 
 def normalize(

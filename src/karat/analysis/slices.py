@@ -49,8 +49,21 @@ MOST_VALUES = 50
 LONG_TEXT = 30
 SEED = 0
 SLICE_COLUMNS = (
-    *("task", "slice", "feature", "worse", "items", "of", "first", "second"),
-    *("difference", "difference_low", "difference_high", "elsewhere", "p", "p_adjusted", "loss"),
+    "task",
+    "slice",
+    "feature",
+    "worse",
+    "items",
+    "of",
+    "first",
+    "second",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "elsewhere",
+    "p",
+    "p_adjusted",
+    "loss",
 )
 
 

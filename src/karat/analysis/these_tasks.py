@@ -31,7 +31,12 @@ EQUAL_SCORES = 1e-6
 LEAST_P = 1 / (1 + RESAMPLES)
 #: what is shown about a model against another one
 BETTER, WORSE, SAME, OPEN, EQUAL, UNTESTED = (
-    *("better", "worse", "same", "open", "equal", "not tested"),
+    "better",
+    "worse",
+    "same",
+    "open",
+    "equal",
+    "not tested",
 )
 
 

@@ -34,6 +34,32 @@ from karat.stats.paired_tests import average_ranks
 DIGITS = 6
 #: characters that must be escaped inside a script element
 _ESCAPES = str.maketrans({"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+#: maximum number of sentences of one kind
+MAX_SENTENCES = 5
+#: maximum number of classes of a confusion matrix; the rarest are merged
+MAX_CLASSES = 30
+BINS = 10
+MAX_POINTS = 200
+MAX_ROWS = 50
+#: longer labels are cut
+LABEL_WIDTH = 80
+OTHER = "other"
+#: a correct prediction with a lower confidence is listed too
+LOW_CONFIDENCE = 0.5
+#: number and predictions of a fold
+Fold = tuple[int, Predictions]
+#: characters of an item in a table and in the tip of a point
+ITEM_WIDTH, POINT_WIDTH = 160, 80
+#: bytes of details in a page, of predictions read per model and task, and of all predictions
+DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000
+#: file of a job with the labels and first principal components of its test items
+SAMPLE = "sample.csv"
+#: bytes of all maps, points of one map, and labels with their own color
+MAPS, MAPS_MAX_POINTS, MAX_LABELS = 800_000, 300, 30
+#: a sample with fewer components has all components
+COMPONENTS = 16
+#: settings of UMAP; fewer items than the minimum are not projected
+MIN_ITEMS, NEIGHBORS, SEED = 10, 15, 0
 
 
 def compact(value: Any) -> Any:
@@ -92,10 +118,6 @@ def _rounded(value: float) -> float | int | None:
         return None
     short = float(f"{value:.{DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
-
-
-#: maximum number of sentences of one kind
-MAX_SENTENCES = 5
 
 
 @dataclass(frozen=True)
@@ -213,19 +235,6 @@ def first_sentences(sentences: Sequence[str], more: Callable[[int], str]) -> lis
 
 
 # -- predictions -----------------------------------------------------------------------------
-
-#: maximum number of classes of a confusion matrix; the rarest are merged
-MAX_CLASSES = 30
-BINS = 10
-MAX_POINTS = 200
-MAX_ROWS = 50
-#: longer labels are cut
-LABEL_WIDTH = 80
-OTHER = "other"
-#: a correct prediction with a lower confidence is listed too
-LOW_CONFIDENCE = 0.5
-#: number and predictions of a fold
-Fold = tuple[int, Predictions]
 
 
 def details(folds: Sequence[Fold], kind: str) -> dict[str, Any]:
@@ -354,12 +363,6 @@ def _value(value: Any) -> Any:
     return cut_text(value, LABEL_WIDTH) if isinstance(value, str) else float(value)
 
 
-#: characters of an item in a table and in the tip of a point
-ITEM_WIDTH, POINT_WIDTH = 160, 80
-#: bytes of details in a page, of predictions read per model and task, and of all predictions
-DETAILS, READ_EACH, READ_ALL = 1_500_000, 10_000_000, 100_000_000
-
-
 @dataclass
 class Reader:
     """Reads predictions up to a number of bytes, and records what could not be read."""
@@ -483,15 +486,6 @@ def _size(run: Run, record: dict[str, Any]) -> int | None:
 
 
 # -- maps of vectors -------------------------------------------------------------------------
-
-#: file of a job with the labels and first principal components of its test items
-SAMPLE = "sample.csv"
-#: bytes of all maps, points of one map, and labels with their own color
-MAPS, MAPS_MAX_POINTS, MAX_LABELS = 800_000, 300, 30
-#: a sample with fewer components has all components
-COMPONENTS = 16
-#: settings of UMAP; fewer items than the minimum are not projected
-MIN_ITEMS, NEIGHBORS, SEED = 10, 15, 0
 
 
 def make_maps(page: PageIndex, umap: bool = False) -> tuple[list[dict[str, Any]], list[str]]:

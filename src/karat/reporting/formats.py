@@ -56,6 +56,33 @@ _MEANINGS = {
     NOT_RUN: "… not run",
 }
 _LACKING = "– library or data missing"
+#: where the takers of tasks differ
+BY_PAIRS = "Models took different tasks: ranks are by pairs, over the tasks that both have."
+#: what the test of a leaderboard is about
+_TESTED = {
+    "tasks": "over the tasks; 95 % is the t interval of the mean rank",
+    "items": "on the test items, as fitted",
+    LEARNERS: "as learners",
+    "folds": "over the folds of the task",
+    THESE_TASKS: "on average over these tasks",
+}
+_DIFFERENCE = (
+    "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
+    "share; the 95 % intervals hold for these tasks, for all pairs of models together."
+)
+#: what a rule does with missing scores, and with failed jobs
+_WORST = "each counts as the worst score of its fold"
+_RULES = {
+    "worst": ("failures count as the worst score of their fold, others are left out", _WORST),
+    "penalize": (_WORST, _WORST),
+    "exclude": (
+        "only folds with scores of all models are compared",
+        "their folds are left out for all models",
+    ),
+    BASELINE: ("replaced by those of {}", "each counts as the score of {} in its fold"),
+}
+#: column of exports with the tasks whose score was filled; by task, the number of filled folds
+FILLED_TASKS = "filled"
 
 
 def scored_tasks(board: pd.DataFrame) -> list[str]:
@@ -122,10 +149,6 @@ def notes(board: pd.DataFrame) -> Iterator[str]:
     yield from _of_other_tasks(board)
 
 
-#: where the takers of tasks differ
-BY_PAIRS = "Models took different tasks: ranks are by pairs, over the tasks that both have."
-
-
 def _of_ranks(board: pd.DataFrame) -> Iterator[str]:
     """Yield how models of different tasks are ranked, who has few tasks, and who has no rank."""
     facts = board.attrs
@@ -155,20 +178,6 @@ def _of_pooled_runs(facts: Mapping[Any, Any]) -> Iterator[str]:
     if repeats:
         older, names = sum(repeats.values()), _join([short(name) for name in repeats])
         yield f"{count(older, 'repeated job')}: the newest counts ({names})."
-
-
-#: what the test of a leaderboard is about
-_TESTED = {
-    "tasks": "over the tasks; 95 % is the t interval of the mean rank",
-    "items": "on the test items, as fitted",
-    LEARNERS: "as learners",
-    "folds": "over the folds of the task",
-    THESE_TASKS: "on average over these tasks",
-}
-_DIFFERENCE = (
-    "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
-    "share; the 95 % intervals hold for these tasks, for all pairs of models together."
-)
 
 
 def _of_separation(board: pd.DataFrame) -> Iterator[str]:
@@ -407,19 +416,6 @@ def _lacking_cells(board: pd.DataFrame) -> int:
     pairs = {pair for where in board.attrs.get("lacking", {}).values() for pair in where}
     cells, scored = board.attrs.get("cells", {}), scored_tasks(board) if pairs else ()
     return sum(t in scored and cells.get(m, {}).get(t) == DECLINED for m, t in pairs)
-
-
-#: what a rule does with missing scores, and with failed jobs
-_WORST = "each counts as the worst score of its fold"
-_RULES = {
-    "worst": ("failures count as the worst score of their fold, others are left out", _WORST),
-    "penalize": (_WORST, _WORST),
-    "exclude": (
-        "only folds with scores of all models are compared",
-        "their folds are left out for all models",
-    ),
-    BASELINE: ("replaced by those of {}", "each counts as the score of {} in its fold"),
-}
 
 
 def _rule_text(rule: str, number: int) -> str:
@@ -733,10 +729,6 @@ def to_csv(board: pd.DataFrame) -> str:
 def _to_json(board: pd.DataFrame) -> str:
     """Return a JSON list of rows."""
     return dump_json(records(_with_filled(_with_eliminated(board)).reset_index()))
-
-
-#: column of exports with the tasks whose score was filled; by task, the number of filled folds
-FILLED_TASKS = "filled"
 
 
 def _with_filled(board: pd.DataFrame) -> pd.DataFrame:

@@ -38,6 +38,13 @@ from karat.output.terminal_table import table_parts, wrap
 from karat.reporting.formats import lines_below, make_table, make_tables, render, to_html
 from karat.results.run import Run
 
+Given = ParamSpec("Given")
+#: maximum number of lines below a leaderboard, and of names in one line
+MAX_LINES, MAX_NAMES = 6, 3
+#: the time stamp that distinguishes several runs of one model
+STAMP = re.compile(r" \([0-9]{8}T[0-9]{6}[^ )]*\)$")
+COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
 
 def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
     """Return the leaderboard for this width; many tasks continue in further tables.
@@ -50,9 +57,6 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
             parts.append(Text(f" {table.title.capitalize()}", style="bold"))
         parts += table_parts(table, width)
     return Group(*parts)
-
-
-Given = ParamSpec("Given")
 
 
 class Leaderboard(FrameResult):
@@ -140,13 +144,6 @@ def _shown(make: Callable[Given, pd.DataFrame]) -> Callable[Given, Leaderboard]:
 leaderboard = _shown(_leaderboard)
 
 
-#: maximum number of lines below a leaderboard, and of names in one line
-MAX_LINES, MAX_NAMES = 6, 3
-#: the time stamp that distinguishes several runs of one model
-STAMP = re.compile(r" \([0-9]{8}T[0-9]{6}[^ )]*\)$")
-COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
-
-
 def finding_lines(findings: Findings, where: str) -> list[str]:
     """Return the lines below a leaderboard: one per check, and the command that lists them all."""
     lines = [f"{code} {summarize_findings(group)}" for code, group in _by_code(findings).items()]
@@ -218,7 +215,10 @@ def _join(names: Sequence[str], separator: str = ", ") -> str:
 
 def _by_code(findings: Findings) -> dict[str, list[Finding]]:
     codes = dict.fromkeys(finding.code for finding in findings)
-    return {code: [each for each in findings if each.code == code] for code in codes}
+    return {
+        code: [one_finding for one_finding in findings if one_finding.code == code]
+        for code in codes
+    }
 
 
 def print_findings(

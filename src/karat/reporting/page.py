@@ -103,6 +103,53 @@ COLUMNS = {
 OF_ENDPOINTS = ("tokens", "price")
 #: what the records of an endpoint's jobs hold about its requests
 LATENCY = ("request_seconds_median", "request_seconds_p95", "texts_per_second")
+#: one character per state of a cell
+STATE_LETTERS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n", ELIMINATED: "n"}
+#: maximum number of scores of secondary metrics
+MAX_NUMBERS = 200_000
+#: maximum bytes of the curves of each kind, points of a line, and rows of the robustness table
+LINES, MAX_POINTS, MAX_ROBUSTNESS = 700_000, 60, 1_000
+Charts = list[dict[str, Any]]
+#: texts of a card, from the task or its dataset
+DATA_TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
+COUNTS = ("items", "questions", "columns")
+#: maximum number of models tested pairwise
+MAX_MODELS = 60
+#: maximum number of findings (most severe first), and of characters of one
+MAX_FINDINGS, MESSAGE = 1_000, 600
+#: maximum number of differences of two models on a task; with more a page has none
+MAX_DIFFERENCES = 20_000
+#: maximum number of p values of single tasks, and of files of predictions read for them
+MAX_TASK_TESTS, MAX_FILES = 80_000, 500
+#: maximum number of characters of a log and of all logs, and of listed failures
+LOG, LOGS, MAX_FAILURES = 4_000, 600_000, 2_000
+#: maximum length of a reason
+INFO = 1_000
+#: with more cells than this, the leaderboard has no task columns
+MAX_CELLS = 5_000
+#: maximum number of failures and findings
+MAX_ROWS = 200
+#: longer names are cut
+NAME = 200
+#: what is shown about a dataset
+TEXTS = ("source", "license", "citation", "sha256")
+_STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
+Bundle = Mapping[str, Any]
+#: headings, formats and units of the other columns
+_RATINGS = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
+_COSTS = {
+    "failed": ("failed", "{:.0f}", 1.0),
+    "declined": ("n/a", "{:.0f}", 1.0),
+    "seconds": ("time", "{:.1f} s", 1.0),
+    "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
+}
+#: folder of the scripts and styles, which are used in the order of their names
+FOLDER = "html"
+#: the diamond next to the name
+ICON = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
+    "<path d='M8 1l7 7-7 7-7-7z' fill='#c8951a'/></svg>"
+)
 
 
 def make_bundle(
@@ -257,7 +304,9 @@ def _shown(gathered: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageInd
     page = PageIndex(models, tasks, kinds, pool=gathered.pool)
     for number, (run, model, labels) in enumerate(gathered.sources):
         places = {task: page.task_place(name) for task, name in labels.items()}
-        task_places = {task: place for task, place in places.items() if place is not None}
+        task_places = {
+            task: run_number for task, run_number in places.items() if run_number is not None
+        }
         records = run.records()
         if gathered.superseded:
             records = [
@@ -267,7 +316,7 @@ def _shown(gathered: Gathered, board: pd.DataFrame, tasks: list[str]) -> PageInd
             ]
         page.runs.append(ShownRun(run, models.index(model), task_places, records))
     oldest_first = reversed(newest_first(run for run, *_ in gathered.sources))
-    age = {id(run): place for place, run in enumerate(oldest_first)}
+    age = {id(run): run_number for run_number, run in enumerate(oldest_first)}
     # the last run of a model is shown in detail: that of its first seed
     page.runs.sort(key=lambda e: (e.model, -replicate_of(e.run.about), age[id(e.run)]))
     return page
@@ -381,11 +430,6 @@ def _questions(page: PageIndex) -> dict[int, int]:
 
 # -- scores ----------------------------------------------------------------------------------
 
-#: one character per state of a cell
-STATE_LETTERS = {OK: ".", FAILED: "f", DECLINED: "d", NOT_RUN: "n", ELIMINATED: "n"}
-#: maximum number of scores of secondary metrics
-MAX_NUMBERS = 200_000
-
 
 @dataclass(frozen=True)
 class Metrics:
@@ -428,12 +472,12 @@ def means_of(
     means = table.groupby(["task", "metric", "model"], sort=False)["value"].mean()
     by_pair = {key: part.droplevel([0, 1]) for key, part in means.groupby(level=[0, 1], sort=False)}
     names = pd.Index([cells.models[m] for m in order])
-    found = []
+    all_means = []
     for t, (task, task_metrics) in enumerate(zip(cells.tasks, metrics.names, strict=True)):
         first = cells.means[order, t]
         rest = [by_pair.get((task, metric), pd.Series(dtype=float)) for metric in task_metrics[1:]]
-        found.append([first, *(part.reindex(names).to_numpy(dtype=float) for part in rest)])
-    return found
+        all_means.append([first, *(part.reindex(names).to_numpy(dtype=float) for part in rest)])
+    return all_means
 
 
 def spread_of(cells: Cells, order: np.ndarray) -> list[np.ndarray]:
@@ -461,11 +505,6 @@ def folds_of(
 
 
 # -- curves and robustness -------------------------------------------------------------------
-
-#: maximum bytes of the curves of each kind, points of a line, and rows of the robustness table
-LINES, MAX_POINTS, MAX_ROBUSTNESS = 700_000, 60, 1_000
-
-Charts = list[dict[str, Any]]
 
 
 def make_curves(runs: Any, page: PageIndex) -> tuple[Charts, list[str]]:
@@ -547,10 +586,6 @@ def _fitting(charts: Charts, page: PageIndex, what: str) -> tuple[Charts, list[s
 
 # -- datasets, tests and checks --------------------------------------------------------------
 
-#: texts of a card, from the task or its dataset
-DATA_TEXTS = ("title", "source", "license", "citation", "homepage", "sha256")
-COUNTS = ("items", "questions", "columns")
-
 
 def make_cards(page: PageIndex) -> list[dict[str, Any]]:
     """Return one card per dataset name and fingerprint."""
@@ -587,12 +622,6 @@ def _text(value: Any) -> str | None:
     return str(value) if value not in (None, "", {}) else None
 
 
-#: maximum number of models tested pairwise
-MAX_MODELS = 60
-#: maximum number of findings (most severe first), and of characters of one
-MAX_FINDINGS, MESSAGE = 1_000, 600
-
-
 def make_tests(gathered: Gathered, cells: Cells, order: np.ndarray) -> dict[str, Any]:
     """Return the tests of a page, the same as in the leaderboard and in ``compare_all``.
 
@@ -624,10 +653,6 @@ def make_tests(gathered: Gathered, cells: Cells, order: np.ndarray) -> dict[str,
         "differences": make_task_differences(compared, tests, order),
         "groups": groups,
     }
-
-
-#: maximum number of differences of two models on a task; with more a page has none
-MAX_DIFFERENCES = 20_000
 
 
 def make_task_differences(
@@ -663,10 +688,6 @@ def _omnibus(many: ManyModels) -> dict[str, Any]:
     test = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
     friedman = {**test, "tasks": many.tasks} if many.tasks > 1 and len(many.ranks) > 1 else None
     return {"procedure": many.test, "friedman": friedman}
-
-
-#: maximum number of p values of single tasks, and of files of predictions read for them
-MAX_TASK_TESTS, MAX_FILES = 80_000, 500
 
 
 def make_task_tests(gathered: Gathered, cells: Cells, order: np.ndarray) -> list[dict[str, Any]]:
@@ -743,11 +764,6 @@ def make_checks(
 
 # -- runs and failures -----------------------------------------------------------------------
 
-#: maximum number of characters of a log and of all logs, and of listed failures
-LOG, LOGS, MAX_FAILURES = 4_000, 600_000, 2_000
-#: maximum length of a reason
-INFO = 1_000
-
 
 def make_runs(page: PageIndex) -> list[dict[str, Any]]:
     """Return the folder, command, seed, versions and job counts of each run."""
@@ -822,19 +838,6 @@ def _log(page_run: ShownRun, record: Mapping[str, Any], width: int) -> str | Non
 # -- the HTML file ----------------------------------------------------------------------------
 
 
-#: with more cells than this, the leaderboard has no task columns
-MAX_CELLS = 5_000
-#: maximum number of failures and findings
-MAX_ROWS = 200
-#: longer names are cut
-NAME = 200
-#: what is shown about a dataset
-TEXTS = ("source", "license", "citation", "sha256")
-_STATES = {"f": SIGNS[FAILED], "d": SIGNS[DECLINED], "n": SIGNS[NOT_RUN]}
-
-Bundle = Mapping[str, Any]
-
-
 def plain_sections(bundle: Bundle) -> list[str]:
     """Return the sections with data, for a page without JavaScript."""
     robust = bundle["robustness"] or {"columns": (), "rows": ()}
@@ -905,11 +908,11 @@ def leaderboard_tables(bundle: Bundle) -> Iterator[tuple[str, Table]]:
     if not small:
         number = len(bundle["tasks"])
         notes = [*notes, f"Scores on {number:,} tasks are shown with JavaScript only."]
-    for place, group in enumerate(groups):
-        last = place == len(groups) - 1
+    for position, group in enumerate(groups):
+        last = position == len(groups) - 1
         columns = _columns(bundle, group, small)
         title = f"Leaderboard: {group['name']}" if len(groups) > 1 else "Leaderboard"
-        yield title, Table([], *columns, [], captions[place], notes if last else [])
+        yield title, Table([], *columns, [], captions[position], notes if last else [])
 
 
 def _columns(bundle: Bundle, group: Bundle, small: bool) -> tuple[Column, list[Column]]:
@@ -922,7 +925,8 @@ def _columns(bundle: Bundle, group: Bundle, small: bool) -> tuple[Column, list[C
     ends = ([format_rank(m[end]) for end in ("low", "high")] for m in models)
     spans = (low if low == "–" else f"{low} – {high}" for low, high in ends)
     columns = [
-        *(text_column("rank", ranks), text_column("95 %", spans)),
+        text_column("rank", ranks),
+        text_column("95 %", spans),
         text_column("tie", (model["tie"] or "" for model in models), right=False),
         *(column for key in _RATINGS for column in _numbers(models, key)),
         *(_task(bundle, t, group["models"]) for t in scored if small),
@@ -951,16 +955,6 @@ def _best(values: Sequence[float | None], higher: bool) -> float | None:
     return (max(scores) if higher else min(scores)) if scores else None
 
 
-#: headings, formats and units of the other columns
-_RATINGS = {"wins": "{:.3f}", "borda": "{:.1f}", "elo": "{:.0f}"}
-_COSTS = {
-    "failed": ("failed", "{:.0f}", 1.0),
-    "declined": ("n/a", "{:.0f}", 1.0),
-    "seconds": ("time", "{:.1f} s", 1.0),
-    "memory_mb": ("memory", "{:.1f} GB", 1 / 1024),
-}
-
-
 def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
     """Yield the column of a rating or a cost, if a model has one."""
     heading, form, unit = _COSTS.get(key) or (key, _RATINGS[key], 1.0)
@@ -975,10 +969,6 @@ def _numbers(models: Sequence[Mapping[str, Any]], key: str) -> Iterator[Column]:
             [Cell(*text_and_mark) for text_and_mark in zip(texts, marks, strict=True)],
             part=part,
         )
-
-
-#: folder of the scripts and styles, which are used in the order of their names
-FOLDER = "html"
 
 
 def report(
@@ -1033,13 +1023,6 @@ def make_page(bundle: Mapping[str, Any], live: str | bool | None = False) -> str
     )
 
 
-#: the diamond next to the name
-ICON = (
-    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
-    "<path d='M8 1l7 7-7 7-7-7z' fill='#c8951a'/></svg>"
-)
-
-
 def _tags(bundle: Mapping[str, Any], title: str) -> str:
     """Return the icon of the page, and what links to the page show."""
     lines = [*verdict_lines(bundle.get("verdict", ())), *bundle["notes"]]
@@ -1069,5 +1052,7 @@ def page_files(ending: str) -> list[str]:
     folder = files("karat.reporting").joinpath(FOLDER)
     if not folder.is_dir():
         return []
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(ending)), key=lambda f: f.name)
-    return [file.read_text(encoding="utf-8") for file in found]
+    page_list = sorted(
+        (f for f in folder.iterdir() if f.name.endswith(ending)), key=lambda f: f.name
+    )
+    return [file.read_text(encoding="utf-8") for file in page_list]

@@ -49,6 +49,16 @@ if TYPE_CHECKING:
     from karat.data.load_dataset import DataSpec
     from karat.execution.plan import Bill, Decline, Plan, PlannedTask
 
+#: splits that draw rows at random
+SHUFFLING = ("kfold", "holdout")
+#: from this number of rows on, a plan lists models instead of models and tasks
+MANY_ROWS = 20
+#: number of reasons, models and tasks in the summary of a plan
+MAX_REASONS, MAX_MODELS, MAX_TASKS = 6, 3, 6
+_COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
+_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
+_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
+
 
 def plain_console() -> Console:
     """Return a console for lists; lines are not wrapped in a pipe, for grep."""
@@ -165,14 +175,6 @@ def parse_columns(text: str | None) -> list[str] | None:
     ['elo', 'pareto:memory_mb']
     """
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-#: splits that draw rows at random
-SHUFFLING = ("kfold", "holdout")
-#: from this number of rows on, a plan lists models instead of models and tasks
-MANY_ROWS = 20
-#: number of reasons, models and tasks in the summary of a plan
-MAX_REASONS, MAX_MODELS, MAX_TASKS = 6, 3, 6
 
 
 def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False) -> None:
@@ -368,9 +370,6 @@ def _relative(path: Path) -> str:
     return str(path) if near.startswith("..") else near
 
 
-_COLUMNS = ("model", "done", "failed", "declined", "running", "left", "state", "last")
-
-
 def show_status(paths: Sequence[Path], shape: str | None = None) -> int:
     """Print one line per run and the next step; return 0 if all runs are finished, else 1."""
     progress = status(list(paths))
@@ -478,10 +477,6 @@ def _column_cells(column: pd.Series, spec: DataSpec) -> Iterator[str]:
     yield shorten_cells(cell_as_text(present.iloc[0]), 30) if len(present) else ""
     uses = {spec.target: "target", spec.weight: "weight", spec.part: "part", spec.group: "group"}
     yield "dropped" if column.name in spec.drop else uses.get(str(column.name), "feature")
-
-
-_REGISTRIES = {f"{parts.kind}s": parts for parts in registry.ALL}
-_DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 
 
 def list_kinds(kinds: Sequence[str], define: Sequence[Path]) -> None:

@@ -51,9 +51,19 @@ FEWEST_DIFFERENCES = 3
 CONFIDENCE = 0.95
 #: columns of the table of tasks
 COLUMNS = (
-    *("task", "metric", "difference", "fold_spread", "folds", "folds_needed"),
-    *("item_spread", "items", "items_needed"),
+    "task",
+    "metric",
+    "difference",
+    "fold_spread",
+    "folds",
+    "folds_needed",
+    "item_spread",
+    "items",
+    "items_needed",
 )
+OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
+#: quantiles of the normal distribution: one-sided 5 %, and a power of 90 %
+Z_LEVEL, Z_POWER = 1.645, 1.282
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -285,11 +295,6 @@ def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, flo
         "needed_any_folds": needed_pairs(float(np.sqrt(between)), difference, freedom),
         "detectable": detectable_difference(spread, len(gains), freedom),
     }
-
-
-OVER_TASKS, ON_ITEM = "t over tasks", "t over items"
-#: quantiles of the normal distribution: one-sided 5 %, and a power of 90 %
-Z_LEVEL, Z_POWER = 1.645, 1.282
 
 
 def check_margin(margin: float) -> None:

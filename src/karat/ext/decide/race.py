@@ -41,8 +41,17 @@ from karat.results.run import Run, newest_first
 from karat.stats.ranking import rank_models
 
 COLUMNS = (
-    *("model", "status", "place_low", "place_high", "tasks", "jobs", "failed", "e_value", "needed"),
-    *("better", "why"),
+    "model",
+    "status",
+    "place_low",
+    "place_high",
+    "tasks",
+    "jobs",
+    "failed",
+    "e_value",
+    "needed",
+    "better",
+    "why",
 )
 
 

@@ -36,6 +36,9 @@ from karat.stats.ranking import significant
 
 #: seconds of the units of a budget
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+RANDOM, CHEAP = ORDERS = ("random", "cheap")
+#: the score of a failed job, and what a model that does not take a task has instead of scores
+FAILED, DECLINED = math.nan, None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -303,9 +306,6 @@ class RaceSession(Session):
                 self.progress.left(name, str(facts["text"]))
 
 
-RANDOM, CHEAP = ORDERS = ("random", "cheap")
-
-
 @dataclass(frozen=True)
 class RacePlan:
     """What a race is to find, the order of its tasks, and when its models joined.
@@ -391,10 +391,6 @@ def parse_goal(goal: str, models: int) -> None:
             f"a race to the goal {goal} needs more than {keep} model{'s' * (keep > 1)}, "
             f"got {models}; add models with -m."
         )
-
-
-#: the score of a failed job, and what a model that does not take a task has instead of scores
-FAILED, DECLINED = math.nan, None
 
 
 @dataclass

@@ -26,6 +26,8 @@ MOST_OTHERS = 3
 ELIMINATED, EQUIVALENT, DECIDED = "eliminated", "equivalent", "decided"
 #: what a model is that did not leave
 REMAINS, BEST = "remains", "best"
+#: shares of the wealth that are bet on a loss; the e-process is the mean over them
+LOSS_BETS = np.geomspace(0.005, 0.9, 20)
 
 
 @dataclass(frozen=True)
@@ -293,10 +295,6 @@ def _log_wealth(values: np.ndarray) -> np.ndarray:
 
 def _wealth(logs: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(np.minimum(logs, MOST)).mean(axis=0))
-
-
-#: shares of the wealth that are bet on a loss; the e-process is the mean over them
-LOSS_BETS = np.geomspace(0.005, 0.9, 20)
 
 
 def loss_e_process(differences: Any, margin: float) -> np.ndarray:

@@ -61,6 +61,17 @@ IDS = 1000
 #: fewest items on which encoders are compared
 FEWEST_ITEMS = 20
 FINGERPRINT = "karat fingerprint 1"
+_STATED = {
+    "identical": "{0} and {1} are identical.",
+    "equivalent": "{0} and {1} are equivalent within {2:g}.",
+    "different": "{0} and {1} are different.",
+    "undecided": "Undecided whether {0} and {1} are equivalent within {2:g}.",
+}
+#: differences that a rotation of the space can explain
+ROTATED = ("rotation", "permutation", "pooling", "model", "noise", "scale")
+#: differences that vectors which depend on a call can explain
+UNSPECIFIC = ("noise", "pooling", "model", "length")
+Settled = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -648,19 +659,6 @@ def _by_tasks(scored: Equivalence, cause: str, difference: str) -> Settled:
         needed = scored.needed_items
         on += f" About {needed:,} more items are needed." if needed else ""
     return scored.verdict, cause, on, 3
-
-
-_STATED = {
-    "identical": "{0} and {1} are identical.",
-    "equivalent": "{0} and {1} are equivalent within {2:g}.",
-    "different": "{0} and {1} are different.",
-    "undecided": "Undecided whether {0} and {1} are equivalent within {2:g}.",
-}
-#: differences that a rotation of the space can explain
-ROTATED = ("rotation", "permutation", "pooling", "model", "noise", "scale")
-#: differences that vectors which depend on a call can explain
-UNSPECIFIC = ("noise", "pooling", "model", "length")
-Settled = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
