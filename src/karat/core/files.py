@@ -52,10 +52,35 @@ def cache_folder() -> Path:
 def temporary_folder() -> Iterator[Path]:
     """Create a temporary folder for one run; remove those of killed runs."""
     remove_abandoned(Path(tempfile.gettempdir()), f"{SCRATCH}*-*", SCRATCH_DAYS)
-    prefix = f"{SCRATCH}{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        with locked(Path(folder)):
-            yield Path(folder)
+    with locked_folder(f"{SCRATCH}{os.getpid()}-") as folder:
+        yield folder
+
+
+@contextmanager
+def locked_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Create a folder with a lock, and remove it at the end.
+
+    The lock goes last: a process that is killed while it removes the folder leaves one that
+    ``remove_abandoned`` knows to be abandoned.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
+    with temporary as name, locked(Path(name)):
+        try:
+            yield Path(name)
+        finally:
+            _remove_all_but_lock(Path(name))
+
+
+def _remove_all_but_lock(folder: Path) -> None:
+    with suppress(OSError):  # removed by another process
+        for path in folder.iterdir():
+            if path.name == LOCK:
+                continue
+            if stat.S_ISDIR(path.lstat().st_mode):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def file_locks() -> Any:
@@ -126,6 +151,7 @@ def _remove_if_abandoned(folder: Path, days: float, locks: Any) -> None:
         return
     try:
         locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)  # raises if it is held
+        _remove_all_but_lock(folder)  # a kill during the removal leaves the lock file
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)
