@@ -297,8 +297,7 @@
 
   /** Show a model against the best other one, in the section that compares two. */
   Karat.compare = (m) => {
-    Karat.set({ a: Karat.keyOf(Karat.data.models, m), b: "" });
-    Karat.jump("compare");
+    Karat.jump("compare", { a: Karat.keyOf(Karat.data.models, m), b: "" });
   };
 
   Karat.section({
