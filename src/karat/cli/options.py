@@ -40,8 +40,8 @@ def combine_options(*several: Any) -> Any:
     """Return a decorator that adds several options to a command, in their order."""
 
     def add(command: Any) -> Any:
-        for each in reversed(several):
-            command = each(command)
+        for option in reversed(several):
+            command = option(command)
         return command
 
     return add
@@ -100,8 +100,8 @@ def given_words(context: click.Context, without: Collection[str]) -> list[str]:
             off = parameter.is_flag and not value
             option = max(parameter.secondary_opts if off else parameter.opts, key=len)
             values = value if parameter.multiple else [value]
-            own = [[option] if parameter.is_flag else [option, str(each)] for each in values]  # type: ignore[union-attr]
-            words += [word for each in own for word in each]
+            pairs = [[option] if parameter.is_flag else [option, str(part)] for part in values]  # type: ignore[union-attr]
+            words += [word for pair in pairs for word in pair]
     return words
 
 
@@ -113,14 +113,14 @@ def is_from_command_line(context: click.Context, name: str) -> bool:
 def has_runs(path: Path) -> bool:
     """Return whether a path is a run folder, or a folder of run folders or of their folders."""
     places = ("run.json", "*/run.json", "*/*/run.json")
-    return path.is_dir() and any(any(path.glob(place)) for place in places)
+    return path.is_dir() and any(any(path.glob(pattern)) for pattern in places)
 
 
 def _is_read(path: Path) -> bool:
     """Return whether a folder has runs, or result files of MTEB, which are read as they are."""
     if not path.is_dir():
         return False
-    if any(any(path.glob(each)) for each in ("run.json", "*/run.json")):
+    if any(any(path.glob(pattern)) for pattern in ("run.json", "*/run.json")):
         return True
     return "is_results_folder" in interchange and interchange.get("is_results_folder")(path)
 
@@ -204,15 +204,15 @@ table_options = combine_options(
 )
 
 
-def pop_table_settings(given: dict[str, Any]) -> dict[str, Any]:
+def pop_table_settings(words: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of a table file and return them as the keys of a dataset.
 
     >>> pop_table_settings({"kind": None, "drop": ("id",), "dates": ("day",), "seed": 42})
     {'drop': ['id'], 'options': {'dates': {'day': None}}}
     """
-    keys = {name: given.pop(name, None) for name in TABLE_KEYS}
-    reading = {name: given.pop(name, None) for name in TABLE_READING}
-    reading |= {name: list(given.pop(name, None) or ()) for name in TABLE_LISTS}
+    keys = {name: words.pop(name, None) for name in TABLE_KEYS}
+    reading = {name: words.pop(name, None) for name in TABLE_READING}
+    reading |= {name: list(words.pop(name, None) or ()) for name in TABLE_LISTS}
     reading["dates"] = dict(_date_format(text) for text in reading["dates"] or ())
     settings = {name: value for name, value in keys.items() if value not in (None, ())}
     if "drop" in settings:

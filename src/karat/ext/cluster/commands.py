@@ -54,18 +54,24 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
     """
     from karat.ext.cluster.gather import gather as merge
 
-    found = merge(list(folders), output)
-    if not found.planned:
+    gathering = merge(list(folders), output)
+    if not gathering.planned:
         raise DefinitionError("nothing to gather: the plan of these runs has no jobs.")
-    lists = {name: getattr(found, name) for name in ("missing", "double", "differing", "outdated")}
+    lists = {
+        name: getattr(gathering, name) for name in ("missing", "double", "differing", "outdated")
+    }
     if shape == "json":
-        facts = {"planned": found.planned, "failed": found.failed, **lists}
-        commands = [{"for": text, "command": command} for text, command in found.commands.items()]
-        runs = [str(run.folder) for run in found.runs]
+        facts = {"planned": gathering.planned, "failed": gathering.failed, **lists}
+        commands = [
+            {"for": text, "command": command} for text, command in gathering.commands.items()
+        ]
+        runs = [str(run.folder) for run in gathering.runs]
         click.echo(json.dumps({**facts, "commands": commands, "runs": runs}, indent=1))
-        return 0 if found.is_complete else 1
-    done = found.planned - len(found.missing)
-    click.echo(f"{done:,} of {found.planned:,} jobs, {found.failed:,} of them failed, in {output}")
+        return 0 if gathering.is_complete else 1
+    done = gathering.planned - len(gathering.missing)
+    click.echo(
+        f"{done:,} of {gathering.planned:,} jobs, {gathering.failed:,} of them failed, in {output}"
+    )
     notes = {
         "missing": "missing",
         "double": "were run more than once, with equal scores",
@@ -79,9 +85,9 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
                 click.echo(f"  {model}, {task}, fold {fold}")
             if len(jobs) > MOST_JOBS:
                 click.echo(f"  … and {len(jobs) - MOST_JOBS:,} more (--format json lists all)")
-    for text, command in found.commands.items():
+    for text, command in gathering.commands.items():
         click.echo(f"\n{text}:\n  {command}")
-    return 0 if found.is_complete else 1
+    return 0 if gathering.is_complete else 1
 
 
 @click.command(context_settings=SETTINGS, short_help="Write a job script for Slurm.")
@@ -104,7 +110,7 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
     "--sbatch OPTION", "Further option of sbatch, such as --sbatch=--partition=gpu. Repeatable."
 )
 @click.pass_context
-def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
+def slurm(context: click.Context, /, suite: str, **settings: Any) -> int:
     """Write a job script that runs SUITE as a job array of Slurm.
 
     The script is printed; the size of the parts, from the times of earlier runs, is printed on
@@ -115,13 +121,16 @@ def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
     Examples:
       karat slurm quickstart --array 64 --time 4:00:00 --mem 8G > job.sh
     """
-    slurm_options = {name: given.pop(name) for name in ("array", "time", "mem", "sbatch")}
+    slurm_options = {name: settings.pop(name) for name in ("array", "time", "mem", "sbatch")}
     _check_settings(slurm_options)
-    own = (*NOT_REPEATED, *slurm_options, "workers")
-    words = ["run", *given_words(context, own)[1:]]
-    given["cache"], given["items"] = not given.pop("no_cache"), not given.pop("no_items")
+    left_out = (*NOT_REPEATED, *slurm_options, "workers")
+    words = ["run", *given_words(context, left_out)[1:]]
+    settings["cache"], settings["items"] = (
+        not settings.pop("no_cache"),
+        not settings.pop("no_items"),
+    )
     models, tasks, catalog, options = resolve(
-        suite, {**given, "shard": f"1/{slurm_options['array']}"}
+        suite, {**settings, "shard": f"1/{slurm_options['array']}"}
     )
     from karat.execution.evaluation import plan_suite
     from karat.execution.plan import require_jobs
@@ -136,17 +145,17 @@ def slurm(context: click.Context, /, suite: str, **given: Any) -> int:
     return 0
 
 
-def _check_settings(given: dict[str, Any]) -> None:
+def _check_settings(settings: dict[str, Any]) -> None:
     """Refuse settings that sbatch would refuse when the script is submitted."""
     for name, pattern, example in SLURM_FORMATS:
-        if given[name] and not re.fullmatch(pattern, given[name], re.IGNORECASE):
-            raise DefinitionError(f'--{name} must be as {example}, got "{given[name]}".')
-    for each in given["sbatch"]:
-        if "\n" in each or not each.startswith("-"):
-            raise DefinitionError(f"--sbatch must be an option of sbatch, got {each!r}.")
+        if settings[name] and not re.fullmatch(pattern, settings[name], re.IGNORECASE):
+            raise DefinitionError(f'--{name} must be as {example}, got "{settings[name]}".')
+    for text in settings["sbatch"]:
+        if "\n" in text or not text.startswith("-"):
+            raise DefinitionError(f"--sbatch must be an option of sbatch, got {text!r}.")
 
 
-def _print_parts(parts: Any, known: bool, workers: int) -> None:
+def _print_parts(parts: Any, timed: bool, workers: int) -> None:
     """Print the number and the size of the parts on standard error."""
     from karat.core.formatting import duration
 
@@ -156,7 +165,7 @@ def _print_parts(parts: Any, known: bool, workers: int) -> None:
     if empty:
         text += f"; {empty} have none, because jobs that share vectors are kept together"
     click.echo(text, err=True)
-    if known:
+    if timed:
         seconds = [parts.seconds(part) / workers for part in range(len(sizes))]
         click.echo(
             f"estimated from earlier runs: {duration(min(seconds))} to {duration(max(seconds))} "
@@ -199,23 +208,23 @@ exit "$code"
 """
 
 
-def _script(words: list[str], options: Any, given: dict[str, Any]) -> str:
+def _script(words: list[str], options: Any, slurm_options: dict[str, Any]) -> str:
     """Return the job script."""
-    limits = [f"--{name}={given[name]}" for name in ("time", "mem") if given[name]]
-    settings = [*limits, *given["sbatch"]]
+    limits = [f"--{name}={slurm_options[name]}" for name in ("time", "mem") if slurm_options[name]]
+    settings = [*limits, *slurm_options["sbatch"]]
     output = str(options.output)
-    own = ["-o", output, "-w", str(options.workers)]
+    run_options = ["-o", output, "-w", str(options.workers)]
     karat = shlex.join([sys.executable, "-m", "karat"])
     gathered = shlex.quote(f"{output}/gathered")
-    part = f'--shard "$SLURM_ARRAY_TASK_ID/{given["array"]}" --resume'
+    part = f'--shard "$SLURM_ARRAY_TASK_ID/{slurm_options["array"]}" --resume'
     return SCRIPT.format(
         file="job.sh",
-        array=given["array"],
-        settings="".join(f"#SBATCH {each}\n" for each in settings),
+        array=slurm_options["array"],
+        settings="".join(f"#SBATCH {option}\n" for option in settings),
         workers=options.workers,
         karat=karat,
-        gather="".join(f"{shlex.quote(each)} " for each in settings),
+        gather="".join(f"{shlex.quote(option)} " for option in settings),
         wrap=shlex.quote(f"{karat} gather {shlex.quote(output)} -o {gathered}"),
         gathered=gathered,
-        command=f"{shlex.join([*words, *own])} {part}",
+        command=f"{shlex.join([*words, *run_options])} {part}",
     )

@@ -157,10 +157,10 @@ class OneTree(PreparedTrees):
         """Fit the tree."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-        made = DecisionTreeRegressor if self.kind == "regression" else DecisionTreeClassifier
+        tree_class = DecisionTreeRegressor if self.kind == "regression" else DecisionTreeClassifier
         options = {"max_depth": self.max_depth, "min_samples_leaf": self.min_samples_leaf}
-        given = {**options, **(self.options or {}), "random_state": self.random_state or 0}
-        self.trees_ = build("the tree", made, given, {}).fit(*self._prepared(X, y))
+        params = {**options, **(self.options or {}), "random_state": self.random_state or 0}
+        self.trees_ = build("the tree", tree_class, params, {}).fit(*self._prepared(X, y))
         return self
 
 
@@ -207,16 +207,21 @@ class GrowingForest(PreparedTrees):
     def _forest(self, features: Any) -> Any:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-        made = RandomForestRegressor if self.kind == "regression" else RandomForestClassifier
+        forest_class = (
+            RandomForestRegressor if self.kind == "regression" else RandomForestClassifier
+        )
         options = {
             "max_depth": self.max_depth,
             "min_samples_leaf": self.min_samples_leaf,
             **({} if features is None else {"max_features": features}),
             **(self.options or {}),
         }
-        own = {"n_jobs": self.cores or 1, "warm_start": True}
+        growing = {"n_jobs": self.cores or 1, "warm_start": True}
         return build(
-            "the forest", made, {**options, **own, "random_state": self.random_state or 0}, {}
+            "the forest",
+            forest_class,
+            {**options, **growing, "random_state": self.random_state or 0},
+            {},
         )
 
     def _grow(
@@ -291,10 +296,12 @@ class TunedForest(GrowingForest):
     ) -> tuple[float, float]:
         """Return the mean score of a value, and the seconds of the first step of all folds."""
         scores, first = [], 0.0
-        left = None if math.isinf(share) else share / self.k_folds
+        seconds = None if math.isinf(share) else share / self.k_folds
         for train, test in self._folds(target):
-            forest, budget = self._forest(value), Budget(left, self.max_mem_size_mb)
-            most = self.n_estimators if left is not None else min(self.n_estimators, _TUNING_TREES)
+            forest, budget = self._forest(value), Budget(seconds, self.max_mem_size_mb)
+            most = (
+                self.n_estimators if seconds is not None else min(self.n_estimators, _TUNING_TREES)
+            )
             self._grow(forest, rows[train], target[train], budget, most)
             first += budget.first
             scores.append(self._score(forest, rows[test], target[test], len(np.unique(target))))
@@ -407,8 +414,10 @@ class AutoMLPredictor(Parameterized):
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return the class probabilities; 0 for a class that was dropped as too rare."""
         fitted: Any = vars(self)["fitted_"]
-        found = pd.DataFrame(fitted.predict_proba(table_for_automl(X)))
-        return found.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(float)
+        probabilities = pd.DataFrame(fitted.predict_proba(table_for_automl(X)))
+        return probabilities.reindex(columns=range(len(self.classes_)), fill_value=0.0).to_numpy(
+            float
+        )
 
 
 @dataclass(eq=False, repr=False)

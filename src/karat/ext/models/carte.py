@@ -40,14 +40,14 @@ ADDRESS = f"https://dl.fbaipublicfiles.com/fasttext/vectors-crawl/{FILE}.gz"
 _MAGIC = 793712314
 
 
-def find_fasttext(given: str | None, dimensions: int) -> Path:
+def find_fasttext(option: str | None, dimensions: int) -> Path:
     """Return the path of the vector file; raise Declined with instructions if there is none.
 
     Searched in this order: ``given``, ``KARAT_FASTTEXT``, the folders of ``KARAT_DATA``, the cache.
     The first two must exist. Only the header of the file is read.
     """
     for source, value in (
-        ("fasttext", given),
+        ("fasttext", option),
         ("KARAT_FASTTEXT", os.environ.get("KARAT_FASTTEXT")),
     ):
         if value:
@@ -55,8 +55,15 @@ def find_fasttext(given: str | None, dimensions: int) -> Path:
             if not path.is_file():
                 raise Declined(f"{source}: file not found: {path}. {_instructions()}")
             return _with_dimensions(path, dimensions)
-    given_folders = [each for each in os.environ.get("KARAT_DATA", "").split(os.pathsep) if each]
-    for folder in [*(Path(each).expanduser() for each in given_folders), cache_folder()]:
+    given_folders = [
+        folder_name
+        for folder_name in os.environ.get("KARAT_DATA", "").split(os.pathsep)
+        if folder_name
+    ]
+    for folder in [
+        *(Path(folder_name).expanduser() for folder_name in given_folders),
+        cache_folder(),
+    ]:
         for path in (folder.absolute() / FILE, folder.absolute() / "fasttext" / FILE):
             if path.is_file():
                 return _with_dimensions(path, dimensions)
@@ -72,9 +79,9 @@ def _instructions() -> str:
 
 
 def _with_dimensions(path: Path, dimensions: int) -> Path:
-    found = dimensions_of(path)
-    if found != dimensions:
-        raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {found}.")
+    actual = dimensions_of(path)
+    if actual != dimensions:
+        raise Declined(f"{path}: expected vectors of {dimensions} dimensions, got {actual}.")
     return path
 
 
@@ -118,19 +125,19 @@ def _check_complete(path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         try:
             words, _, _, _, pruned = struct.unpack_from("<iiiqq", content, 64)
-            place = 64 + struct.calcsize("<iiiqq")
+            offset = 64 + struct.calcsize("<iiiqq")
             for _ in range(words):
-                end = content.find(b"\0", place)
-                place = end + 10 if end >= 0 else len(content)
-            place += 8 * max(pruned, 0)
+                end = content.find(b"\0", offset)
+                offset = end + 10 if end >= 0 else len(content)
+            offset += 8 * max(pruned, 0)
             for _ in range(2):
-                packed, rows, columns = struct.unpack_from("<?qq", content, place)
+                packed, rows, columns = struct.unpack_from("<?qq", content, offset)
                 if packed:  # quantized, with another layout
                     return
-                place += 17 + 4 * rows * columns
+                offset += 17 + 4 * rows * columns
         except struct.error:
-            place = len(content) + 1
-        if place > len(content):
+            offset = len(content) + 1
+        if offset > len(content):
             raise DataError(f"{path} is truncated; download it again.")
 
 
@@ -346,15 +353,15 @@ class RowGraphs:
         """Return a graph per row; ``vectors`` is a fastText model, ``y`` the target to train on."""
         import torch
 
-        made = carte_module("carte_table_to_graph").Table2GraphTransformer()
-        made.lm_model_ = vectors
-        made.cat_col_names, made.num_col_names = self.names["text"], self.names["number"]
-        made.col_names = made.cat_col_names + made.num_col_names
-        made.num_transformer_, made.y_ = self.normal, y
+        converter = carte_module("carte_table_to_graph").Table2GraphTransformer()
+        converter.lm_model_ = vectors
+        converter.cat_col_names, converter.num_col_names = self.names["text"], self.names["number"]
+        converter.col_names = converter.cat_col_names + converter.num_col_names
+        converter.num_transformer_, converter.y_ = self.normal, y
         prepared = pd.concat([self._texts(table), self._numbers(table)], axis=1)
         # lower case by Python: Arrow's differs, and CARTE uses both
         with pd.option_context("mode.string_storage", "python"):
-            graphs = made.transform(prepared)
+            graphs = converter.transform(prepared)
         for graph in graphs:  # the mean of a row without leaves is NaN
             graph.x = torch.nan_to_num(graph.x)
         return list(graphs)
@@ -410,12 +417,12 @@ def _power(values: np.ndarray) -> Any | None:
 
     try:
         with np.errstate(all="ignore"):
-            made = PowerTransformer(standardize=False).fit(values)
-            transformed = made.transform(values)
+            transformer = PowerTransformer(standardize=False).fit(values)
+            transformed = transformer.transform(values)
     except (ValueError, RuntimeError, np.linalg.LinAlgError):
         return None
     flat = np.nanstd(transformed) == 0 < np.nanstd(values)
-    return None if flat or np.isinf(transformed).any() else made
+    return None if flat or np.isinf(transformed).any() else transformer
 
 
 def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
@@ -508,8 +515,8 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         # files named by parameters are hashed by identity_of
         hashes = [
             file_hash(path)
-            for path, given in zip(self._files(), (self.fasttext, self.pretrained), strict=True)
-            if str(path) != given
+            for path, parameter in zip(self._files(), (self.fasttext, self.pretrained), strict=True)
+            if str(path) != parameter
         ]
         return " ".join([repr(sorted(self.get_params().items())), *versions, *hashes])
 
@@ -605,9 +612,11 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         return y
 
     def _options(self, weights: Path) -> dict[str, Any]:
-        own = ("task", "finetune", "fasttext", "pretrained", "scale_truth", "kind")
+        not_of_carte = ("task", "finetune", "fasttext", "pretrained", "scale_truth", "kind")
         return {
-            **{name: value for name, value in self.get_params().items() if name not in own},
+            **{
+                name: value for name, value in self.get_params().items() if name not in not_of_carte
+            },
             "random_state": self.random_state or 0,
             "pretrained_model_path": str(weights),
         }

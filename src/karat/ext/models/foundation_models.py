@@ -118,7 +118,7 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         )
         for fold in range(folds):
             train, test = inside[fold_of != fold], inside[fold_of == fold]
-            contexts = [self._context(rows[train], each[train]) for each in targets]
+            contexts = [self._context(rows[train], one_target[train]) for one_target in targets]
             pieces.append((test, self._embed(contexts, rows[test])))
         embeddings = np.empty((len(rows), pieces[0][1].shape[1]), dtype=np.float32)
         for chosen, values in pieces:
@@ -150,7 +150,9 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             self.contexts_ = self._column_contexts(rows[chosen])
         else:
             targets = self._targets(target)
-            self.contexts_ = [self._context(rows[chosen], each[chosen]) for each in targets]
+            self.contexts_ = [
+                self._context(rows[chosen], one_target[chosen]) for one_target in targets
+            ]
         if all(context.fitted is None for context in self.contexts_):
             raise Declined("the training rows are constant")
         return rows, target, chosen
@@ -211,7 +213,7 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
     def _joined(self, context: FittedContext, rows: np.ndarray) -> np.ndarray:
         """Return the vectors of one context; zeros if its target is constant."""
         if context.fitted is None:
-            useful = next(each for each in self.contexts_ if each.fitted is not None)
+            useful = next(other for other in self.contexts_ if other.fitted is not None)
             return np.zeros_like(self._joined(useful, rows))
         seen = rows if context.without is None else np.delete(rows, context.without, axis=1)
         blocks = [
@@ -290,8 +292,8 @@ def weight_files(
     name: str, checkpoint: str | None, classifier: str | None, help: str = ""
 ) -> dict[str, Path]:
     """Return the given weight files by kind of target; raise Declined if one does not exist."""
-    given = {"regression": checkpoint, "classification": classifier}
-    files = {kind: Path(path) for kind, path in given.items() if path is not None}
+    checkpoints = {"regression": checkpoint, "classification": classifier}
+    files = {kind: Path(path) for kind, path in checkpoints.items() if path is not None}
     for path in files.values():
         if not path.is_file():
             raise Declined(f"{name} weights not found: {path}{help}")
@@ -502,13 +504,13 @@ def tabicl_weights(checkpoint: str | None, classifier: str | None) -> dict[str, 
     if checkpoint is None and classifier is None:
         from huggingface_hub import try_to_load_from_cache
 
-        found = {k: try_to_load_from_cache(TABICL_HUB, f) for k, f in TABICL_FILES.items()}
-        missing = [TABICL_FILES[k] for k, path in found.items() if not isinstance(path, str)]
+        cached = {k: try_to_load_from_cache(TABICL_HUB, f) for k, f in TABICL_FILES.items()}
+        missing = [TABICL_FILES[k] for k, path in cached.items() if not isinstance(path, str)]
         if missing:
             raise Declined(
                 f"TabICL's weights not found: hf download {TABICL_HUB} {' '.join(missing)}"
             )
-        checkpoint, classifier = str(found["regression"]), str(found["classification"])
+        checkpoint, classifier = str(cached["regression"]), str(cached["classification"])
     return weight_files("TabICL", checkpoint, classifier)
 
 
@@ -592,9 +594,9 @@ class TfmContext:
         named, files = f"{self.model}/{self.weights}", {}
         if self.model == "tabicl":
             named, files = self.model, {"model_path": self.weights, "allow_auto_download": False}
-        made = TabularEmbedder(named, aggregate="none", **files, **self.options)
+        embedder = TabularEmbedder(named, aggregate="none", **files, **self.options)
         if target.dtype.kind == "f":
             # it treats integers as classes; the networks standardize the target anyway
             target = (target - target.mean()) / (target.std() * np.sqrt(2))
-        self.embedder_ = made.fit(rows, target)
+        self.embedder_ = embedder.fit(rows, target)
         return self

@@ -45,7 +45,7 @@ def pykeen_vectors(model: Any, factory: Any, representation: int | None = None) 
                 f"{type(model).__name__}, got {representation}."
             )
         representations = [representations[representation]]
-    matrix = np.hstack([_entity_matrix(each) for each in representations])
+    matrix = np.hstack([_entity_matrix(part) for part in representations])
     if len(matrix) <= max(indices.values()):
         raise ContractError(
             f"{type(model).__name__} has {len(matrix)} entity vectors, but the triples factory has "
@@ -201,10 +201,10 @@ class GensimFile(PickledVectors):
         from gensim.utils import SaveLoad
 
         path = self.files()[0]
-        known = keyed_vectors(SaveLoad.load(str(path)))
-        if known is None:
+        vectors = keyed_vectors(SaveLoad.load(str(path)))
+        if vectors is None:
             raise DataError(f"{path} contains neither gensim KeyedVectors nor a model with them.")
-        return VectorLookup([strip_angle_brackets(str(name)) for name in known[0]], known[1])
+        return VectorLookup([strip_angle_brackets(str(name)) for name in vectors[0]], vectors[1])
 
 
 def keyed_vectors(thing: Any) -> tuple[list[Any], np.ndarray] | None:

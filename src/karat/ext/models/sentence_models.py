@@ -37,8 +37,8 @@ SHORT = 100
 def saved_dimension(folder: Path) -> int | None:
     """Return the width of a saved SentenceTransformer's vectors if its last module pools tokens."""
     modules = [
-        (each["type"].rpartition(".")[2], each["path"])
-        for each in read_saved_json(folder / "modules.json", [])
+        (module["type"].rpartition(".")[2], module["path"])
+        for module in read_saved_json(folder / "modules.json", [])
     ]
     last = [path for kind, path in modules if kind != "Normalize"][-1:]
     if not last or ("Pooling", last[0]) not in modules:
@@ -62,7 +62,7 @@ def check_prompt(prompt: Any) -> None:
 def check_devices(devices: Any, device: str) -> None:
     """Raise a DefinitionError unless devices are a list of numbers and names."""
     numbers = isinstance(devices, list | tuple) and all(
-        isinstance(each, str) or (type(each) is int and each >= 0) for each in devices
+        isinstance(entry, str) or (type(entry) is int and entry >= 0) for entry in devices
     )
     if not numbers:
         raise DefinitionError(
@@ -86,10 +86,10 @@ def _hidden_main() -> Iterator[None]:
 
 def encode_in_role(model: Any, texts: list[str], role: str, prompt: str, **options: Any) -> Any:
     """Return the vectors of a SentenceTransformer, by its own method for queries or documents."""
-    own = (
+    method = (
         f"encode_{role}" if role in ROLE_PROMPTS and hasattr(model, f"encode_{role}") else "encode"
     )
-    return getattr(model, own)(texts, prompt=prompt, show_progress_bar=False, **options)
+    return getattr(model, method)(texts, prompt=prompt, show_progress_bar=False, **options)
 
 
 def _bytes(text: str) -> int:
@@ -107,10 +107,10 @@ def count_over_limit(model: Any, texts: Sequence[Any], prompt: str = "") -> int:
         return 0
     whole = [prompt + text if isinstance(text, str) else text for text in texts]
     # a token has at least one byte, and special tokens are few
-    long = [each for each in whole if _bytes("".join(each)) > limit - SPECIAL]
+    long = [text for text in whole if _bytes("".join(text)) > limit - SPECIAL]
     options = {"truncation": False, "padding": False, "verbose": False}
-    found = tokenizer(long, **options)["input_ids"] if long else ()
-    return sum(len(ids) > limit for ids in found)
+    token_ids = tokenizer(long, **options)["input_ids"] if long else ()
+    return sum(len(ids) > limit for ids in token_ids)
 
 
 def model_folder(name: str) -> Path | None:
@@ -210,7 +210,9 @@ class SentenceTransformerEncoder(PackagedEncoder):
         """Return the running pool of processes; it ends with this object."""
         if not hasattr(self, "_stop_pool"):
             model = self._loaded()
-            devices = [f"cuda:{each}" if isinstance(each, int) else each for each in self.devices]
+            devices = [
+                f"cuda:{device}" if isinstance(device, int) else device for device in self.devices
+            ]
             with _hidden_main():
                 self._processes = model.start_multi_process_pool(devices)
             stop = type(model).stop_multi_process_pool
@@ -266,9 +268,9 @@ class SentenceTransformerEncoder(PackagedEncoder):
             raise Declined(self.load_error_)
         if not hasattr(self, "model_"):
             self.check_installed()
-            given = (self.name, "cpu" if self.devices else self.device, self.revision)
+            arguments = (self.name, "cpu" if self.devices else self.device, self.revision)
             try:
-                self.model_ = load_model("SentenceTransformer", *given)
+                self.model_ = load_model("SentenceTransformer", *arguments)
             except Declined as error:
                 self.load_error_: str = str(error)
                 raise
@@ -347,7 +349,9 @@ def _settings(model: Any, modules: list[Any]) -> str:
         "device": model.device.type,
         "parts": [(type(part).__qualname__, part.get_config_dict()) for part in modules],
         # the path of a network does not matter
-        "configs": [{k: v for k, v in each.items() if k != "_name_or_path"} for each in configs],
+        "configs": [
+            {k: v for k, v in config.items() if k != "_name_or_path"} for config in configs
+        ],
         "tokenizer": _tokenizer(model.tokenizer),
     }
     return json.dumps(facts, sort_keys=True, default=str)
@@ -474,13 +478,13 @@ class OnnxEncoder(PackagedEncoder):
 
     def _means(self, texts: list[str]) -> np.ndarray:
         read = self.tokenizer_.encode_batch(texts)
-        mask = np.zeros((len(read), max(len(each.ids) for each in read)), dtype=np.int64)
+        mask = np.zeros((len(read), max(len(tokens.ids) for tokens in read)), dtype=np.int64)
         ids, kinds = np.zeros_like(mask), np.zeros_like(mask)
-        for row, each in enumerate(read):
-            width = len(each.ids)
-            ids[row, :width], kinds[row, :width], mask[row, :width] = each.ids, each.type_ids, 1
+        for row, tokens in enumerate(read):
+            width = len(tokens.ids)
+            ids[row, :width], kinds[row, :width], mask[row, :width] = tokens.ids, tokens.type_ids, 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
-        names = [each.name for each in self.session_.get_inputs()]
+        names = [node.name for node in self.session_.get_inputs()]
         if unknown := [name for name in names if name not in inputs]:
             raise ContractError(f"{self.model} has the unsupported input {unknown[0]}.")
         layer = self.session_.run(None, {name: inputs[name] for name in names})[0]

@@ -50,12 +50,12 @@ def searched(
     """
     if not len(queries):
         raise DataError(f"{data.name}: no query could be generated from its rows.")
-    repeated = np.repeat(np.asarray(queries, dtype=object), [len(found) for found in answers])
+    repeated = np.repeat(np.asarray(queries, dtype=object), [len(rows) for rows in answers])
     questions = pd.DataFrame({"query": repeated})
     truth = items.index.to_numpy()[np.concatenate(answers)]
     modality = "table" if isinstance(items, pd.DataFrame) else "text"
-    about = data.about
-    return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=about)
+    facts = data.about
+    return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=facts)
 
 
 #: larger integers are not exact as floats, which a column with missing values has
@@ -247,14 +247,14 @@ class _Columns:
         numbers, ordered = self.cells[name], self.ordered[name]
         if not np.isfinite(numbers[row]):
             return None
-        place = np.searchsorted(ordered, numbers[row]) / len(ordered)
-        sides = [place - rng.uniform(0.005, 0.05), place + rng.uniform(0.005, 0.05)]
+        quantile = np.searchsorted(ordered, numbers[row]) / len(ordered)
+        sides = [quantile - rng.uniform(0.005, 0.05), quantile + rng.uniform(0.005, 0.05)]
         ranks = np.rint(np.clip(sides, 0, 1) * (len(ordered) - 1)).astype(int)
         low, high = _round(*ordered[ranks].tolist())
         templates: tuple[str, ...] = BETWEEN
-        if place <= 0.05:
+        if quantile <= 0.05:
             templates, matches = BELOW, numbers < high
-        elif place >= 0.95:
+        elif quantile >= 0.95:
             templates, matches = ABOVE, numbers > low
         else:
             matches = (numbers >= low) & (numbers <= high)

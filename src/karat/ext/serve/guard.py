@@ -97,28 +97,28 @@ def internal_error() -> ApiError:
     return ApiError(500, "internal error", hint)
 
 
-def has_tag(asked: str, tag: str) -> bool:
+def has_tag(if_none_match: str, tag: str) -> bool:
     """Return whether an If-None-Match header names an entity tag, weak or not.
 
     >>> has_tag('"a", W/"b"', '"b"'), has_tag("*", '"b"'), has_tag("", '"b"')
     (True, True, False)
     """
-    known = {each.strip().removeprefix("W/") for each in asked.split(",")}
-    return tag.removeprefix("W/") in known or "*" in known
+    tags = {entry.strip().removeprefix("W/") for entry in if_none_match.split(",")}
+    return tag.removeprefix("W/") in tags or "*" in tags
 
 
 # -- turns ----------------------------------------------------------------------------------
 
 
 class Turns:
-    """Lets ``total`` requests in at a time, ``each`` of them from one client; the others wait.
+    """Lets ``total`` requests in at a time, ``per_client`` of one client; the others wait.
 
     The clients that wait take turns: one with many requests does not delay the others.
     """
 
-    def __init__(self, total: int, each: int) -> None:
+    def __init__(self, total: int, per_client: int) -> None:
         self.total = total
-        self.each = each
+        self.per_client = per_client
         self._inside: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
@@ -130,14 +130,14 @@ class Turns:
     async def enter(self, client: str) -> Callable[[], None]:
         """Wait for a turn, and return a function that ends it."""
         line = self._waiting.setdefault(client, deque())
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.append(place)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(turn)
         self._admit()
         try:
-            await place
+            await turn
         except asyncio.CancelledError:
-            if place.cancelled():
-                self._leave_line(client, place)
+            if turn.cancelled():
+                self._leave_line(client, turn)
             else:  # it was this request's turn at the same moment
                 self._end(client)
             raise
@@ -154,13 +154,13 @@ class Turns:
     def _admit(self) -> None:
         for client in list(self._waiting):
             line = self._waiting[client]
-            while line and self._inside[client] < self.each:
+            while line and self._inside[client] < self.per_client:
                 if self._inside.total() >= self.total:
                     return
-                place = line.popleft()
-                if not place.done():
+                turn = line.popleft()
+                if not turn.done():
                     self._inside[client] += 1
-                    place.set_result(None)
+                    turn.set_result(None)
                     self._waiting.move_to_end(client)
                     break
             if not line:
@@ -172,10 +172,10 @@ class Turns:
             del self._inside[client]
         self._admit()
 
-    def _leave_line(self, client: str, place: asyncio.Future[None]) -> None:
+    def _leave_line(self, client: str, turn: asyncio.Future[None]) -> None:
         line = self._waiting.get(client, deque())
-        if place in line:
-            line.remove(place)
+        if turn in line:
+            line.remove(turn)
         if not line:
             self._waiting.pop(client, None)
 
@@ -242,12 +242,14 @@ class ResponseCache:
         if before is None or snapshot.version != before.version:
             self._being_made = {}
         same = before is not None and snapshot.state == before.state
-        self._known = {key: each for key, each in self._known.items() if same and each.lasting}
+        self._known = {
+            key: response for key, response in self._known.items() if same and response.lasting
+        }
 
     async def _newest_snapshot(self) -> Snapshot:
-        found = self.watcher.newest()
-        if found is not None:
-            return found
+        current = self.watcher.newest()
+        if current is not None:
+            return current
         if self._scan is None or self._scan.done():
             self._scan = asyncio.create_task(asyncio.to_thread(self.watcher.snapshot))
         # many clients slow down a scan: meanwhile they get what was there before
@@ -255,29 +257,29 @@ class ResponseCache:
         return await asyncio.shield(self._scan) if earlier is None else earlier
 
     async def _make(self, key: Key, make: Callable[[], Awaitable[Recorded]]) -> Recorded:
-        known, being_made = self._known, self._being_made
+        cached, being_made = self._known, self._being_made
         version = self._snapshot.version if self._snapshot else ""
         # until its new data are made, a page shows the data of an earlier scan
         lasting = key[0] not in BUNDLE_PATHS or self.bundles.version == version
         try:
-            made = replace(await make(), lasting=lasting)
-            if made.status == 200:
-                made = await self._complete(key, made)
-                used = sum(len(each.body) for each in known.values())
-                if len(known) < MAX_CACHED and used + len(made.body) <= MAX_CACHED_BYTES:
-                    known[key] = made
-            return made
+            response = replace(await make(), lasting=lasting)
+            if response.status == 200:
+                response = await self._complete(key, response)
+                used = sum(len(other.body) for other in cached.values())
+                if len(cached) < MAX_CACHED and used + len(response.body) <= MAX_CACHED_BYTES:
+                    cached[key] = response
+            return response
         finally:
             being_made.pop(key, None)
 
-    async def _complete(self, key: Key, made: Recorded) -> Recorded:
+    async def _complete(self, key: Key, response: Recorded) -> Recorded:
         """Return a response with an entity tag and, if the client accepts it, compressed."""
-        tag = made.tag or f'"{short_hash(made.body)}"'
-        made = made.with_headers(etag=tag, vary="Accept, Accept-Encoding")
-        if not key[3] or len(made.body) < MIN_COMPRESSED:
-            return made
+        tag = response.tag or f'"{short_hash(response.body)}"'
+        response = response.with_headers(etag=tag, vary="Accept, Accept-Encoding")
+        if not key[3] or len(response.body) < MIN_COMPRESSED:
+            return response
         if (key[0], tag) not in self._packed:
-            packed = await asyncio.to_thread(gzip.compress, made.body, 6, mtime=0)
+            packed = await asyncio.to_thread(gzip.compress, response.body, 6, mtime=0)
             self._packed[key[0], tag] = packed
             while sum(map(len, self._packed.values())) > MAX_CACHED_BYTES:
                 self._packed.popitem(last=False)
@@ -286,8 +288,10 @@ class ResponseCache:
             packed = self._packed[key[0], tag]
         size = str(len(packed))
         # other bytes than without compression: a weak tag
-        made = made.with_headers(content_encoding="gzip", content_length=size, etag=f"W/{tag}")
-        return replace(made, body=packed)
+        response = response.with_headers(
+            content_encoding="gzip", content_length=size, etag=f"W/{tag}"
+        )
+        return replace(response, body=packed)
 
 
 # -- the guard ------------------------------------------------------------------------------
@@ -369,30 +373,30 @@ class Guard:
         packed = "accept-encoding" in headers
         key = (scope["path"], scope["query_string"], headers.get("accept", ""), packed)
         shared = [(k, v) for k, v in scope["headers"] if k not in UNSHARED_HEADERS]
-        made = await self.responses.get(key, lambda: self._make({**scope, "headers": shared}))
-        if made.status == 200 and has_tag(headers.get("if-none-match", ""), made.tag):
-            start = {"status": 304, "headers": [h for h in made.headers if h[0] in UNMODIFIED]}
+        response = await self.responses.get(key, lambda: self._make({**scope, "headers": shared}))
+        if response.status == 200 and has_tag(headers.get("if-none-match", ""), response.tag):
+            start = {"status": 304, "headers": [h for h in response.headers if h[0] in UNMODIFIED]}
             await send({"type": "http.response.start", **start})
             await send({"type": "http.response.body", "body": b""})
             return
-        start = {"status": made.status, "headers": [*made.headers]}
+        start = {"status": response.status, "headers": [*response.headers]}
         await send({"type": "http.response.start", **start})
-        body = b"" if scope["karat.head"] else made.body
+        body = b"" if scope["karat.head"] else response.body
         for begin in range(0, max(len(body), 1), CHUNK):  # waits for clients that read slowly
             chunk, more = body[begin : begin + CHUNK], begin + CHUNK < len(body)
             await send({"type": "http.response.body", "body": chunk, "more_body": more})
-        if made.error is not None:
-            raise made.error
+        if response.error is not None:
+            raise response.error
 
     async def _make(self, scope: Any) -> Recorded:
         """Return a response; after an unexpected error, without the runs that cause it."""
         leave = await self.turns.enter(client_of(scope))
         try:
-            made = await self._record({**scope})
-            if made.error is not None:
+            response = await self._record({**scope})
+            if response.error is not None:
                 if await asyncio.to_thread(self.service.watcher.leave_out_damaged):
-                    made = await self._record(scope)
-            return made
+                    response = await self._record(scope)
+            return response
         finally:
             leave()
 
@@ -413,7 +417,7 @@ class Guard:
             if not messages:
                 raise
             error = raised
-        body = b"".join(each.get("body", b"") for each in messages[1:])
+        body = b"".join(message.get("body", b"") for message in messages[1:])
         return Recorded(messages[0]["status"], tuple(messages[0]["headers"]), body, error)
 
     def _limited(self, scope: Any, receive: Receive) -> Receive:
@@ -508,11 +512,11 @@ def accepts_gzip(accepted: str) -> bool:
     >>> accepts_gzip("gzip, br"), accepts_gzip("gzip;q=0"), accepts_gzip("br"), accepts_gzip("*")
     (True, False, False, True)
     """
-    found = {}
-    for each in accepted.lower().split(","):
-        name, _, quality = (word.strip() for word in each.partition(";"))
-        found[name] = re.fullmatch(r"q\s*=\s*0(\.0*)?", quality) is None
-    return found.get("gzip", found.get("*", False))
+    allowed = {}
+    for coding in accepted.lower().split(","):
+        name, _, quality = (word.strip() for word in coding.partition(";"))
+        allowed[name] = re.fullmatch(r"q\s*=\s*0(\.0*)?", quality) is None
+    return allowed.get("gzip", allowed.get("*", False))
 
 
 def _plain_headers(scope: Any) -> list[tuple[bytes, bytes]]:
@@ -522,7 +526,7 @@ def _plain_headers(scope: Any) -> list[tuple[bytes, bytes]]:
     streamed = scope["path"] == EVENTS
     if headers.get("range", "").count(",") >= MAX_RANGES:
         wrong.add(b"range")
-    kept = [(name, value) for name, value in scope["headers"] if name not in wrong]
+    remaining = [(name, value) for name, value in scope["headers"] if name not in wrong]
     if accepts_gzip(headers.get("accept-encoding", "")) and not streamed:
-        kept.append((b"accept-encoding", b"gzip"))
-    return kept
+        remaining.append((b"accept-encoding", b"gzip"))
+    return remaining

@@ -112,7 +112,7 @@ class ServerSettings:
         """
         name = host_name(host)
         allowed = {"localhost", "127.0.0.1", "::1", self.host, *self.allow_hosts}
-        if name in {each.lower().strip("[]") for each in allowed}:
+        if name in {allowed_name.lower().strip("[]") for allowed_name in allowed}:
             return True
         return self.host in ("0.0.0.0", "::") and _is_address(name)
 
@@ -123,8 +123,8 @@ def host_name(host: str) -> str:
     >>> host_name("[::1]:8765"), host_name("Example.org:80"), host_name("a b"), host_name("a:x")
     ('::1', 'example.org', '', '')
     """
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]\\?#]+))(?::\d{1,5})?", host)
-    return (found[1] or found[2]).lower() if found else ""
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/@\[\]\\?#]+))(?::\d{1,5})?", host)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def is_loopback(host: str) -> bool:
@@ -259,15 +259,15 @@ class Connections:
 
     def add(self, connection: LimitedConnection) -> bool:
         """Add a connection, unless too many are open and none of them is idle."""
-        own = self._open.get(connection.owner, {})
-        full = len(own) >= self.limits.connections_per_client
+        of_client = self._open.get(connection.owner, {})
+        full = len(of_client) >= self.limits.connections_per_client
         if full or len(self) >= self.limits.connections:
-            groups = [own] if full else self._open.values()
+            groups = [of_client] if full else self._open.values()
             # first of the client with the most connections, then the one idle for longest
             idle = [(-len(g), c.idle_since, c) for g in groups for c in g if c.is_idle()]
             if not idle:
                 return False
-            min(idle, key=lambda each: each[:2])[2].drop()
+            min(idle, key=lambda candidate: candidate[:2])[2].drop()
         self._open.setdefault(connection.owner, {})[connection] = None
         return True
 

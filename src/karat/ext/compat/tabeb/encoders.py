@@ -64,11 +64,11 @@ class Rows:
     whole_classes: bool = False
 
     def __post_init__(self) -> None:
-        for name, known in (("protocol", PROTOCOLS), ("group", GROUPS)):
+        for name, allowed_values in (("protocol", PROTOCOLS), ("group", GROUPS)):
             value = getattr(self, name)
-            if value not in known:
-                hint = did_you_mean(str(value), [text for text in known if text])
-                allowed = " or ".join(map(repr, known))
+            if value not in allowed_values:
+                hint = did_you_mean(str(value), [text for text in allowed_values if text])
+                allowed = " or ".join(map(repr, allowed_values))
                 raise DefinitionError(f"{name} must be {allowed}, got {value!r}.{hint}")
         for name, least in (("seed", 0), ("max_rows", 2), ("n_train", 1)):
             value = getattr(self, name)
@@ -321,20 +321,20 @@ def carte_encoder(
         raise DefinitionError(
             f'model "carte_encoder": task must be regression or classification, got {task!r}.{hint}'
         )
-    known = {*accepts(load_object(CARTE))[0], *CARTE_NAMES, *CARTE_IGNORED}
-    check_params("carte_encoder", options, known)
+    params = {*accepts(load_object(CARTE))[0], *CARTE_NAMES, *CARTE_IGNORED}
+    check_params("carte_encoder", options, params)
     used = {name: value for name, value in options.items() if name not in CARTE_IGNORED}
     named = {CARTE_NAMES.get(name, name): value for name, value in used.items()}
     return CarteRows(task, named, random_state=random_state)
 
 
-def check_params(name: str, given: Iterable[str], known: Collection[str]) -> None:
+def check_params(name: str, params: Iterable[str], available: Collection[str]) -> None:
     """Raise if a model does not have one of the given parameters."""
-    for param in given:
-        if param not in known:
+    for param in params:
+        if param not in available:
             raise DefinitionError(
-                f'model "{name}" has no parameter "{param}".{did_you_mean(param, known)} '
-                f"Available: {', '.join(sorted(known)) or 'none'}."
+                f'model "{name}" has no parameter "{param}".{did_you_mean(param, available)} '
+                f"Available: {', '.join(sorted(available)) or 'none'}."
             )
 
 
@@ -362,17 +362,17 @@ class Contestant(Model):
 
     def fresh(self, seed: int, kind: str) -> Any:
         """Return a copy; a ``random_state`` or ``kind`` that is None is set."""
-        made = copy_of(self.prototype)
+        fresh = copy_of(self.prototype)
         offers: dict[str, Any] = {"random_state": seed, "kind": kind}
-        unset = [name for name, value in _settings(made).items() if value is None]
+        unset = [name for name, value in _settings(fresh).items() if value is None]
         filled = {name: offers[name] for name in unset if name in offers}
         filled |= {name: seed for name in unset if name.endswith("__random_state")}
-        if filled and _cloneable(made):
-            made.set_params(**filled)
+        if filled and _cloneable(fresh):
+            fresh.set_params(**filled)
         else:
             for name, value in filled.items():
-                setattr(made, name, value)
-        return Treated(made, self.name, self.treatment)
+                setattr(fresh, name, value)
+        return Treated(fresh, self.name, self.treatment)
 
 
 @dataclass
@@ -385,12 +385,12 @@ class Treated:
 
     def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
         """Fit the encoder and return the vectors of the items."""
-        given = (items,) if y is None else (items, y)
+        arguments = (items,) if y is None else (items, y)
         if hasattr(self.encoder, "fit_transform"):
-            values = self.encoder.fit_transform(*given, **self.treatment.fit_params)
+            values = self.encoder.fit_transform(*arguments, **self.treatment.fit_params)
         else:
             if hasattr(self.encoder, "fit"):
-                self.encoder.fit(*given, **self.treatment.fit_params)
+                self.encoder.fit(*arguments, **self.treatment.fit_params)
             values = self.encoder.transform(items)
         return self._checked(values, len(items))
 
@@ -418,33 +418,33 @@ def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestan
 
     ``named`` finds an encoder by its name.
     """
-    found: list[Contestant] = []
+    checked: list[Contestant] = []
     messages: list[str] = []
     if isinstance(models, Mapping):
-        pairs: list[tuple[str | None, Any]] = [(str(name), each) for name, each in models.items()]
+        pairs: list[tuple[str | None, Any]] = [(str(name), model) for name, model in models.items()]
     else:
         several = isinstance(models, Iterable) and not hasattr(models, "transform")
         listed = models if several and not isinstance(models, str) else [models]
-        pairs = [(None, each) for each in listed]
+        pairs = [(None, model) for model in listed]
     for name, thing in pairs:
         try:
-            found.append(_contestant(thing, name, treatment, named))
+            checked.append(_contestant(thing, name, treatment, named))
         except DefinitionError as error:
             messages += error.messages
         except KaratError as error:
             messages.append(str(error))
-    names = [contestant.name for contestant in found]
+    names = [contestant.name for contestant in checked]
     messages += [
         f'duplicate model name "{name}"; set the attribute name of one, or pass '
         f'{{"first": ..., "second": ...}}.'
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
-    if not found and not messages:
+    if not checked and not messages:
         messages.append("no model given.")
     if messages:
         raise DefinitionError(*dict.fromkeys(messages))
-    return found
+    return checked
 
 
 def copy_of(prototype: Any) -> Any:
@@ -493,7 +493,7 @@ def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) 
         raise DefinitionError(
             f"{name or model.name} is a predictor; expected an encoder with fit and transform."
         )
-    own = getattr(thing, "name", "")
+    own_name = getattr(thing, "name", "")
     class_name = (thing if inspect.isclass(thing) else type(thing)).__name__
-    label = name or (own if isinstance(own, str) else "") or model.name or class_name
+    label = name or (own_name if isinstance(own_name, str) else "") or model.name or class_name
     return Contestant(label, model.prototype, "encoder", params=model.params, treatment=treatment)

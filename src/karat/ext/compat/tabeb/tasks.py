@@ -185,12 +185,12 @@ def with_params(head: Any, params: Mapping[str, Any]) -> Any:
     """Return the head with parameters set; raise if one does not exist."""
     if not params:
         return head
-    known = head.get_params() if hasattr(head, "get_params") else vars(head)
+    available = head.get_params() if hasattr(head, "get_params") else vars(head)
     for name in params:
-        if name not in known:
+        if name not in available:
             raise DefinitionError(
                 f'head_params: {type(head).__name__} has no parameter "{name}".'
-                f"{did_you_mean(name, known)}"
+                f"{did_you_mean(name, available)}"
             )
     if hasattr(head, "set_params"):
         return head.set_params(**params)
@@ -231,8 +231,10 @@ def _described(thing: Any, hidden: Collection[str] = ()) -> str:
         # other objects may contain anything, even themselves
         held = getattr(thing, "__dict__", {})
         params = {name: value for name, value in held.items() if _is_plain(value)}
-    shown = [f"{name}={_described(params[name])}" for name in sorted(params) if name not in hidden]
-    return f"{type(thing).__name__}({', '.join(shown)})"
+    arguments = [
+        f"{name}={_described(params[name])}" for name in sorted(params) if name not in hidden
+    ]
+    return f"{type(thing).__name__}({', '.join(arguments)})"
 
 
 def _is_plain(value: Any) -> bool:
@@ -410,8 +412,8 @@ def _sizes(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
     keys = [row_keys(side.items, index=False) for side in (train, test)]
     sizes["test_rows_alike_in_train"] = int(np.isin(keys[1], keys[0]).sum())
     if entity is not None and entity in test.items and entity in train.items:
-        known = test.items[entity].isin(train.items[entity])
-        sizes["test_rows_of_train_entities"] = int(known.sum())
+        seen = test.items[entity].isin(train.items[entity])
+        sizes["test_rows_of_train_entities"] = int(seen.sum())
     return sizes
 
 
@@ -430,8 +432,8 @@ def _load(task: TabEBBaseTask, names: Sequence[str]) -> dict[str, str]:
     return {name: reasons.get(name, f"{name}: load_data did not load it.") for name in missing}
 
 
-def _checked_names(given: Any) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
+def _checked_names(data_names: Any) -> list[str]:
+    names = [data_names] if isinstance(data_names, str) else list(data_names)
     if not names:
         raise DefinitionError("the task has no datasets; set data_name_list.")
     for name in names:
@@ -572,19 +574,19 @@ class TabEBBaseTask:
 
     def load_data(self) -> None:
         """Load missing tables; raise after the last one if any is not available."""
-        lost: dict[str, str] = {}
+        failures: dict[str, str] = {}
         fresh = [name for name in self.data_name_list if name not in self.data_dict]
         for name in fresh:
             try:
                 self.data_dict[name] = self._load_data(name, self.data_dir)
             except KaratError as error:
-                lost[name] = str(error)
+                failures[name] = str(error)
             except Exception as error:
-                lost[name] = f"{name}: {type(error).__name__}: {error}"
-        warn_of_own([name for name in fresh if name not in lost], self.data_dir)
-        self.data_loaded_ = not lost
-        if lost:
-            raise LostData(lost)
+                failures[name] = f"{name}: {type(error).__name__}: {error}"
+        warn_of_own([name for name in fresh if name not in failures], self.data_dir)
+        self.data_loaded_ = not failures
+        if failures:
+            raise LostData(failures)
 
     @staticmethod
     def _load_data(data_name: str, data_dir: str | Path | None) -> Table:
@@ -612,8 +614,8 @@ class TabEBBaseTask:
     def _name_of(self, data: pd.DataFrame, metadata: Mapping[str, Any]) -> str:
         """Return the name in ``data_dict``, as evaluate does, or else that of the metadata."""
         pairs = self.data_dict.items()
-        known = (name for name, pair in pairs if isinstance(pair, tuple) and pair[0] is data)
-        return str(next(known, metadata.get("name", "table")))
+        same_table = (name for name, pair in pairs if isinstance(pair, tuple) and pair[0] is data)
+        return str(next(same_table, metadata.get("name", "table")))
 
     def _rows(self, num_train: int | None, random_state: int | None) -> Rows:
         n_train = self.n_train if num_train is None else num_train
@@ -631,8 +633,8 @@ class TabEBBaseTask:
         self, y_true: np.ndarray, y_pred: np.ndarray, predictions: Predictions | None = None
     ) -> float:
         """Return the score of two arrays; ``predictions`` is Karat's record of the predictions."""
-        given = predictions or as_predictions(y_true, y_pred, self.shape)
-        value, reason = score(self.metric, given)
+        scored = predictions or as_predictions(y_true, y_pred, self.shape)
+        value, reason = score(self.metric, scored)
         if value is None:
             raise ContractError(reason)
         return value

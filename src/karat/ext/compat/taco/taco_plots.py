@@ -113,7 +113,7 @@ def _figures(part: pd.DataFrame, metric: str, kinds: Sequence[str]) -> Iterator[
     for table in (part[~composed].assign(label=""), _compositions(part[composed])):
         # one figure for all curves: it is laid out once, and their axes have the same place
         figure, ((axes,),) = make_figure(size=(WIDTH, 4))
-        shown: Any = None
+        legend: Any = None
         for corruption, group in table.groupby("corruption", sort=False):
             name = str(corruption)
             _remove_artists(axes)
@@ -123,9 +123,9 @@ def _figures(part: pd.DataFrame, metric: str, kinds: Sequence[str]) -> Iterator[
                 draw_lines(axes, group, models, "severity")
             axes.set_xlabel(f"severity of {cut_name(name)}")
             wanted = (axes.get_legend_handles_labels()[1], set(group["label"]))
-            if wanted != shown:  # a legend takes as long as all lines
+            if wanted != legend:  # a legend takes as long as all lines
                 axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-                shown = wanted
+                legend = wanted
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
 
 
@@ -152,7 +152,7 @@ def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
     doses = {text: list(map(float, text.split("+"))) for text in set(group["label"]) - {"clean"}}
     labels = ["clean", *sorted(doses, key=doses.__getitem__)]
     line = "o-" if len(doses) == 1 else "o"
-    for place, model in enumerate(models):
+    for number, model in enumerate(models):
         points = group[group["model"] == model]
         if len(points):
             axes.errorbar(
@@ -161,7 +161,7 @@ def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
                 points["std"].fillna(0.0),
                 fmt=line,
                 ms=4,
-                color=line_style(place)[0],
+                color=line_style(number)[0],
                 label=cut_name(model),
             )
     if labels != [text.get_text() for text in axes.get_xticklabels()]:  # kept for the next pair
