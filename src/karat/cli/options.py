@@ -18,6 +18,12 @@ from karat.errors import DataError
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 FORMATS = ("table", "csv", "json", "markdown", "latex", "html")
 PATH = click.Path(path_type=Path)
+run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
+#: the options of a table file that are keys of a dataset, and those that are options of its reader
+TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
+TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates", "unanswered")
+#: further options of the reader, each a list
+TABLE_LISTS = ("missing", "numbers", "texts", "keep")
 
 
 def option(usage: str, text: str = "", dest: str | None = None, **settings: Any) -> Any:
@@ -135,18 +141,12 @@ def split_names(texts: Sequence[str]) -> list[str]:
     return [part for part in parts if part]
 
 
-run_folders = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 define_option = repeatable(
     "--define FILE",
     "YAML definitions (a file or a folder), or a Python file that registers components. "
     "Repeatable.",
     type=PATH,
 )
-#: the options of a table file that are keys of a dataset, and those that are options of its reader
-TABLE_KEYS = ("kind", "positive", "group", "weight", "drop", "part", "test")
-TABLE_READING = ("separator", "decimal", "thousands", "encoding", "dates", "unanswered")
-#: further options of the reader, each a list
-TABLE_LISTS = ("missing", "numbers", "texts", "keep")
 table_options = combine_options(
     click.option(
         "--kind",

@@ -28,6 +28,20 @@ from karat.cli.options import (
 from karat.core.registry import report_formats
 from karat.errors import DataError, DefinitionError, DiskFull, KaratError
 
+#: the options of checks of runs
+checks_options = combine_options(
+    ignore_option,
+    option(
+        "--fail-on",
+        "Exit with code 1 if there is a finding of this level or a more severe one.",
+        type=click.Choice(["error", "warning", "note"]),
+    ),
+    format_option,
+    pool_option,
+    option("--explain CODE", "Explain a check and how to fix its findings."),
+    option("--list", "List all checks.", dest="list_checks", is_flag=True),
+)
+
 
 @click.command(context_settings=SETTINGS)
 @run_folders
@@ -245,21 +259,6 @@ def _write_site(runs: tuple[Path, ...], output: str, options: dict[str, Any]) ->
         raise DefinitionError(f"--{only_page[0]} cannot be used with --site: leave it out.")
     files = report_formats.get("site")(list(runs), output, **options)
     click.echo(f"{files[1]}   ({len(files):,} files)")
-
-
-#: the options of checks of runs
-checks_options = combine_options(
-    ignore_option,
-    option(
-        "--fail-on",
-        "Exit with code 1 if there is a finding of this level or a more severe one.",
-        type=click.Choice(["error", "warning", "note"]),
-    ),
-    format_option,
-    pool_option,
-    option("--explain CODE", "Explain a check and how to fix its findings."),
-    option("--list", "List all checks.", dest="list_checks", is_flag=True),
-)
 
 
 @click.command(context_settings=SETTINGS)

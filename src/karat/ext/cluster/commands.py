@@ -30,6 +30,36 @@ SLURM_FORMATS = (
 
 #: number of jobs that are listed
 MOST_JOBS = 20
+SCRIPT = """#!/bin/bash
+# Written by karat slurm. Submit the array, and the job that gathers its results, with: bash {file}
+#SBATCH --job-name=karat
+#SBATCH --array=1-{array}
+{settings}#SBATCH --cpus-per-task={workers}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR1@60
+KARAT=({karat})
+
+if [ -z "${{SLURM_ARRAY_TASK_ID:-}}" ]; then
+    array=$(sbatch --parsable "$0") || exit 1
+    sbatch --dependency=afterany:"${{array%%;*}}" --job-name=karat-gather {gather}\\
+        --wrap {wrap} || exit 1
+    echo "array job $array; when it has ended, results are in "{gathered}
+    exit
+fi
+
+# USR1: a minute before the time limit. TERM: preempted. Finished jobs are kept.
+trap 'again=yes; kill -TERM "$karat"' USR1
+trap 'kill -TERM "$karat"' TERM
+"${{KARAT[@]}}" {command} &
+karat=$!
+wait "$karat"; code=$?
+while kill -0 "$karat" 2>/dev/null; do wait "$karat"; code=$?; done
+if [ -n "${{again:-}}" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt 10 ]; then
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
+fi
+exit "$code"
+"""
 
 
 @click.command(context_settings=SETTINGS, short_help="Merge the runs of several machines.")
@@ -174,38 +204,6 @@ def _print_parts(parts: Any, timed: bool, workers: int) -> None:
         )
     else:
         click.echo("no earlier runs: parts have about the same number of jobs", err=True)
-
-
-SCRIPT = """#!/bin/bash
-# Written by karat slurm. Submit the array, and the job that gathers its results, with: bash {file}
-#SBATCH --job-name=karat
-#SBATCH --array=1-{array}
-{settings}#SBATCH --cpus-per-task={workers}
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --signal=B:USR1@60
-KARAT=({karat})
-
-if [ -z "${{SLURM_ARRAY_TASK_ID:-}}" ]; then
-    array=$(sbatch --parsable "$0") || exit 1
-    sbatch --dependency=afterany:"${{array%%;*}}" --job-name=karat-gather {gather}\\
-        --wrap {wrap} || exit 1
-    echo "array job $array; when it has ended, results are in "{gathered}
-    exit
-fi
-
-# USR1: a minute before the time limit. TERM: preempted. Finished jobs are kept.
-trap 'again=yes; kill -TERM "$karat"' USR1
-trap 'kill -TERM "$karat"' TERM
-"${{KARAT[@]}}" {command} &
-karat=$!
-wait "$karat"; code=$?
-while kill -0 "$karat" 2>/dev/null; do wait "$karat"; code=$?; done
-if [ -n "${{again:-}}" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt 10 ]; then
-    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
-fi
-exit "$code"
-"""
 
 
 def _script(words: list[str], options: Any, slurm_options: dict[str, Any]) -> str:

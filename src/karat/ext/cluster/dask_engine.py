@@ -64,6 +64,8 @@ IDLE = 300.0
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+#: the function that a worker calls with a job: it returns the outcome, which is sent back
+PERFORM = "karat.execution.runner:perform"
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,6 @@ class MissingFiles:
 def _versions() -> tuple[str, str]:
     """Return the versions of Karat and Python, which must match to read pickles."""
     return __version__, ".".join(platform.python_version_tuple()[:2])
-
-
-#: the function that a worker calls with a job: it returns the outcome, which is sent back
-PERFORM = "karat.execution.runner:perform"
 
 
 @engine("dask")

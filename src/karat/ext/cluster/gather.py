@@ -41,6 +41,9 @@ FILE = "plan.json"
 SCHEMA = 1
 #: facts about all jobs of a plan
 _COMMON = ("karat", "suite", "constraint", "mode", "seed")
+#: folders of a run that are not divided by task and fold, or are written anew
+_OWN = ("jobs", "scores", "missing", "items")
+Job = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -257,11 +260,6 @@ def _run_lengths(plan: Plan, parts: Mapping[int, int]) -> list[list[int]]:
         else:
             lengths.append([part, 1])
     return lengths
-
-
-#: folders of a run that are not divided by task and fold, or are written anew
-_OWN = ("jobs", "scores", "missing", "items")
-Job = tuple[str, str, int]
 
 
 @dataclass(frozen=True, repr=False)

@@ -57,6 +57,18 @@ FROM_ONE = {"auc", "acc", "balacc", "r2", "f1", "f1_macro", "f1_weighted", "prec
 KINDS = {"binary": "classification", "multiclass": "classification", "regression": "regression"}
 #: folds per repeat of both benchmarks: split k is fold k % 3 of repeat k // 3
 FOLDS = 3
+#: messages of an import that found nothing
+MOST_MESSAGES = 10
+#: functions that yield file names with their tables or texts
+EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
+    "amlb": amlb.amlb_tables,
+    "amlb-new": amlb.new_amlb_tables,
+    "amlb-report": amlb.amlb_report_tables,
+    "geval": geval.geval_tables,
+    "mteb": mteb.mteb_files,
+    "taco": taco.taco_tables,
+    "ulysses": ulysses.senteval_tables,
+}
 
 
 class _Row(NamedTuple):
@@ -291,18 +303,6 @@ SYSTEMS: dict[str, ModuleType | Layout] = {
     "tabeb": tabeb,
     "taco": taco,
     "ulysses": ulysses,
-}
-#: messages of an import that found nothing
-MOST_MESSAGES = 10
-#: functions that yield file names with their tables or texts
-EXPORT_FORMATS: dict[str, Callable[[Any], Iterator[tuple[str, pd.DataFrame | str]]]] = {
-    "amlb": amlb.amlb_tables,
-    "amlb-new": amlb.new_amlb_tables,
-    "amlb-report": amlb.amlb_report_tables,
-    "geval": geval.geval_tables,
-    "mteb": mteb.mteb_files,
-    "taco": taco.taco_tables,
-    "ulysses": ulysses.senteval_tables,
 }
 
 

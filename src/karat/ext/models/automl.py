@@ -33,6 +33,29 @@ from karat.models.tabular_encoders import (
 _STEPS = 5
 #: trees per candidate of max_features without a time limit
 _TUNING_TREES = 100
+#: names of metrics in both systems; for others they optimize the log loss or the RMSE
+_METRICS = {
+    "acc": "accuracy",
+    "auc": "roc_auc",
+    "auc_ovo": "roc_auc_ovo",
+    "auc_ovr": "roc_auc_ovr",
+    "f1": "f1",
+    "logloss": "log_loss",
+    "r2": "r2",
+}
+FLAML_METRICS = {
+    **_METRICS,
+    **{"f1_macro": "macro_f1", "f1_micro": "micro_f1"},
+    **{"mae": "mae", "mse": "mse", "rmse": "rmse"},
+}
+AUTOGLUON_METRICS = {
+    **_METRICS,
+    **{"balacc": "balanced_accuracy", "f1_macro": "f1_macro", "mcc": "mcc"},
+    **{"mae": "mean_absolute_error", "mse": "mean_squared_error"},
+    "rmse": "root_mean_squared_error",
+}
+#: target column of AutoGluon's training table
+TARGET = "__target__"
 
 
 class PriorPredictor(ConstantPredictor):
@@ -347,31 +370,6 @@ def candidates(columns: int) -> list[int]:
 
 
 # -- AutoML systems: FLAML searches learners and hyperparameters, AutoGluon builds an ensemble ----
-
-
-#: names of metrics in both systems; for others they optimize the log loss or the RMSE
-_METRICS = {
-    "acc": "accuracy",
-    "auc": "roc_auc",
-    "auc_ovo": "roc_auc_ovo",
-    "auc_ovr": "roc_auc_ovr",
-    "f1": "f1",
-    "logloss": "log_loss",
-    "r2": "r2",
-}
-FLAML_METRICS = {
-    **_METRICS,
-    **{"f1_macro": "macro_f1", "f1_micro": "micro_f1"},
-    **{"mae": "mae", "mse": "mse", "rmse": "rmse"},
-}
-AUTOGLUON_METRICS = {
-    **_METRICS,
-    **{"balacc": "balanced_accuracy", "f1_macro": "f1_macro", "mcc": "mcc"},
-    **{"mae": "mean_absolute_error", "mse": "mean_squared_error"},
-    "rmse": "root_mean_squared_error",
-}
-#: target column of AutoGluon's training table
-TARGET = "__target__"
 
 
 @dataclass(eq=False, repr=False)

@@ -38,6 +38,23 @@ from karat.models.tabular_encoders import LARGEST, numeric_columns
 FILE = "cc.en.300.bin"
 ADDRESS = f"https://dl.fbaipublicfiles.com/fasttext/vectors-crawl/{FILE}.gz"
 _MAGIC = 793712314
+#: dimensions of words, columns and rows in the published weights
+DIMENSIONS = 300
+_HEADS = 12
+#: CARTE's initial validation loss
+_INITIAL_LOSS = 9e15
+_LIBRARIES = ("torch", "torch_geometric", "torcheval", "fasttext")
+_PIP = "pip install --no-deps carte-ai==0.0.26"
+NetworkState = dict[str, Any]
+#: scaled numbers are clipped to this
+MAX_SCALED = 1e6
+#: number of graphs in memory at a time during transform
+GRAPHS_PER_BLOCK = 512
+_UNTRAINED = (
+    "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
+    "constant, or the training diverged; then set scale_truth: true or a lower learning_rate."
+)
+_KINDS = ("regression", "classification")
 
 
 def find_fasttext(option: str | None, dimensions: int) -> Path:
@@ -139,17 +156,6 @@ def _check_complete(path: Path) -> None:
             offset = len(content) + 1
         if offset > len(content):
             raise DataError(f"{path} is truncated; download it again.")
-
-
-#: dimensions of words, columns and rows in the published weights
-DIMENSIONS = 300
-_HEADS = 12
-#: CARTE's initial validation loss
-_INITIAL_LOSS = 9e15
-_LIBRARIES = ("torch", "torch_geometric", "torcheval", "fasttext")
-_PIP = "pip install --no-deps carte-ai==0.0.26"
-
-NetworkState = dict[str, Any]
 
 
 def check_installed() -> None:
@@ -321,12 +327,6 @@ def embed_graphs(
     return np.asarray(torch.cat(outputs, dim=1).cpu().numpy(), dtype=np.float32)
 
 
-#: scaled numbers are clipped to this
-MAX_SCALED = 1e6
-#: number of graphs in memory at a time during transform
-GRAPHS_PER_BLOCK = 512
-
-
 class RowGraphs:
     """Convert rows to graphs with CARTE's own transformer.
 
@@ -446,13 +446,6 @@ def _floats(column: pd.Series) -> pd.Series:
         column = column.dt.total_seconds()
     values = pd.to_numeric(column, errors="coerce").astype(float)
     return values.where(~np.isinf(values)).clip(-LARGEST, LARGEST)
-
-
-_UNTRAINED = (
-    "CARTE was not trained: no epoch had a finite validation loss. The validation target may be "
-    "constant, or the training diverged; then set scale_truth: true or a lower learning_rate."
-)
-_KINDS = ("regression", "classification")
 
 
 @dataclass(eq=False, repr=False)

@@ -28,6 +28,24 @@ LARGEST = 1e15
 BLOCK = 1000
 #: classes encoded as numbers take one context each
 MOST_CONTEXTS = 10
+_WEIGHTS = (
+    'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
+    "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
+    "set the parameter checkpoint (numbers) or classifier (classes) to the file"
+)
+#: no preprocessing: the row hash and components that TabPFN adds differ between contexts
+_PLAIN = {
+    "FINGERPRINT_FEATURE": False,
+    "PREPROCESS_TRANSFORMS": [
+        {"name": "none", "categorical_name": "numeric", "append_original": False}
+    ],
+}
+TABICL_HUB = "jingang/TabICL"
+TABICL_FILES = {
+    "regression": "tabicl-regressor-v2-20260212.ckpt",
+    "classification": "tabicl-classifier-v2-20260212.ckpt",
+}
+_BACKENDS = ("tabicl", "tabpfn", "tabfm")
 
 
 @dataclass(frozen=True)
@@ -274,20 +292,6 @@ def _clipped(rows: np.ndarray) -> np.ndarray:
     return np.clip(np.asarray(rows, dtype=np.float64), -LARGEST, LARGEST)
 
 
-_WEIGHTS = (
-    'TabPFN\'s weights not found: the model "tabpfn" fetches those of its regressor; get those of '
-    "its classifier with: hf download Prior-Labs/TabPFN-v2-clf tabpfn-v2-classifier.ckpt; "
-    "set the parameter checkpoint (numbers) or classifier (classes) to the file"
-)
-#: no preprocessing: the row hash and components that TabPFN adds differ between contexts
-_PLAIN = {
-    "FINGERPRINT_FEATURE": False,
-    "PREPROCESS_TRANSFORMS": [
-        {"name": "none", "categorical_name": "numeric", "append_original": False}
-    ],
-}
-
-
 def weight_files(
     name: str, checkpoint: str | None, classifier: str | None, help: str = ""
 ) -> dict[str, Path]:
@@ -432,14 +436,6 @@ def tabpfn_estimator(owner: Any, kind: str, **options: Any) -> Any:
         ignore_pretraining_limits=True,
         **options,
     )
-
-
-TABICL_HUB = "jingang/TabICL"
-TABICL_FILES = {
-    "regression": "tabicl-regressor-v2-20260212.ckpt",
-    "classification": "tabicl-classifier-v2-20260212.ckpt",
-}
-_BACKENDS = ("tabicl", "tabpfn", "tabfm")
 
 
 @dataclass(eq=False, repr=False)

@@ -32,6 +32,8 @@ POOL_CHUNK = 2048
 SPECIAL = 8
 #: texts of up to this many bytes are over no model's limit
 SHORT = 100
+_CUDA = "CUDAExecutionProvider"
+_DEVICES = ("auto", "cpu", "cuda")
 
 
 def saved_dimension(folder: Path) -> int | None:
@@ -364,10 +366,6 @@ def _tokenizer(tokenizer: Any) -> list[Any]:
     if hasattr(tokenizer, "backend_tokenizer"):
         facts.update(padding=None, truncation=None)
     return [facts, *sides]
-
-
-_CUDA = "CUDAExecutionProvider"
-_DEVICES = ("auto", "cpu", "cuda")
 
 
 @dataclass(eq=False, repr=False)

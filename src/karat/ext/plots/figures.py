@@ -78,6 +78,31 @@ _SETTINGS: Any = {
     "legend.frameon": False,
     "legend.fontsize": 8,
 }
+#: what the leaderboard of two to five tasks shows first, with an interval
+DIFFERENCE = "difference"
+#: ratings and their axis labels
+RATINGS = {
+    "rank": "mean rank, 1 is best",
+    "elo": "Elo",
+    "borda": "Borda points",
+    "wins": "win rate",
+    "score": "normalized score, mean",
+    "median": "normalized score, median",
+    DIFFERENCE: "difference to the first model on common tasks",
+}
+MAX_MODELS = 40
+CD_MAX_MODELS = 24
+OVER = ("severity", "epoch")
+#: with at most this many columns, scores are written into the cells
+MAX_WRITTEN = 12
+#: with at most this many tasks, scores are written at the ends of the scales
+PARALLEL_MAX_WRITTEN = 10
+#: with more models than this, only those of the front are labeled
+MAX_NAMED = 15
+SIZE = (WIDTH, 4.2)
+COSTS = {"seconds": "time, seconds", "memory_mb": "highest memory, MB"}
+#: kinds that do not accept ``value``
+WITHOUT_VALUE = {"heatmap", "cd", "strip", "bars", "parallel"}
 
 
 class Plot:
@@ -315,21 +340,6 @@ def cut(kept_count: int, of: int, what: str, which: str = "best") -> str:
 # -- kinds of plots ---------------------------------------------------------------------------
 
 
-#: what the leaderboard of two to five tasks shows first, with an interval
-DIFFERENCE = "difference"
-#: ratings and their axis labels
-RATINGS = {
-    "rank": "mean rank, 1 is best",
-    "elo": "Elo",
-    "borda": "Borda points",
-    "wins": "win rate",
-    "score": "normalized score, mean",
-    "median": "normalized score, median",
-    DIFFERENCE: "difference to the first model on common tasks",
-}
-MAX_MODELS = 40
-
-
 def board(data: PlotData, options: PlotOptions) -> Plot:
     """Plot one row per model: its rating, the 95 % interval and the letters of ties.
 
@@ -400,9 +410,6 @@ def _write_letters(axes: Any, letters: list[str]) -> None:
     side.set_yticks(range(len(letters)), letters, fontsize=8)
     side.tick_params(length=0)
     side.spines["right"].set_visible(False)
-
-
-CD_MAX_MODELS = 24
 
 
 @dataclass(frozen=True)
@@ -528,7 +535,6 @@ def _sentences(tested_models: Tested) -> list[str]:
 
 
 CURVES_MAX_MODELS, MAX_PANELS = 8, 9
-OVER = ("severity", "epoch")
 
 
 def curves(data: PlotData, options: PlotOptions) -> Plot:
@@ -622,8 +628,6 @@ def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
 
 
 HEATMAP_MAX_MODELS, MAX_TASKS = 40, 40
-#: with at most this many columns, scores are written into the cells
-MAX_WRITTEN = 12
 
 
 def heatmap(data: PlotData, options: PlotOptions) -> Plot:
@@ -739,8 +743,6 @@ def _means(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
 
 
 PARALLEL_MAX_MODELS, PARALLEL_MAX_TASKS = 8, 40
-#: with at most this many tasks, scores are written at the ends of the scales
-PARALLEL_MAX_WRITTEN = 10
 
 
 def parallel(data: PlotData, options: PlotOptions) -> Plot:
@@ -794,12 +796,6 @@ def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
     )
     axes.set_ylabel("normalized score")
     axes.margins(x=0.04, y=0.12)
-
-
-#: with more models than this, only those of the front are labeled
-MAX_NAMED = 15
-SIZE = (WIDTH, 4.2)
-COSTS = {"seconds": "time, seconds", "memory_mb": "highest memory, MB"}
 
 
 def pareto(data: PlotData, options: PlotOptions) -> Plot:
@@ -881,8 +877,6 @@ DrawPlot = Callable[[PlotData, PlotOptions], Plot]
 KINDS: dict[str, DrawPlot] = {
     draw.__name__: draw for draw in (board, heatmap, cd, curves, strip, bars, pareto, parallel)
 }
-#: kinds that do not accept ``value``
-WITHOUT_VALUE = {"heatmap", "cd", "strip", "bars", "parallel"}
 
 
 def plot_kinds() -> list[str]:

@@ -77,6 +77,16 @@ METRICS = {
     "spearman": "spearmanr",
     "pearson": "pearsonr",
 }
+#: the variables that name the project of a tracker, and its default
+PROJECTS = {
+    "mlflow": "MLFLOW_EXPERIMENT_NAME",
+    "wandb": "WANDB_PROJECT",
+    "trackio": "TRACKIO_PROJECT",
+}
+PROJECT = "karat"
+T = TypeVar("T")
+#: longer values of parameters are cut
+LENGTH = 500
 
 
 @dataclass(frozen=True)
@@ -334,18 +344,6 @@ def _uncertainty(score: _Score) -> dict[str, Any]:
         "num_samples": score.folds,
     }
     return {"uncertainty": {**interval_facts, **_finite(standard_deviation=score.spread)}}
-
-
-#: the variables that name the project of a tracker, and its default
-PROJECTS = {
-    "mlflow": "MLFLOW_EXPERIMENT_NAME",
-    "wandb": "WANDB_PROJECT",
-    "trackio": "TRACKIO_PROJECT",
-}
-PROJECT = "karat"
-T = TypeVar("T")
-#: longer values of parameters are cut
-LENGTH = 500
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,17 @@ LONG = 400
 _WORD = re.compile(r"\S+")
 _SINGULAR = {"documents": "document", "queries": "query"}
 _OPTIONS = ("split", "passages", "overlap", "titles", "questions", "encoding")
+Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+#: a column of a table: the name of the table, and the position
+Place = tuple[str, int]
+#: options that say how the table files are written
+_WRITTEN = ("separator", "encoding", "decimal", "thousands", "missing")
+_GOLD = {"columns.csv": "column-types", "tables.csv": "table-classes", "cells.csv": "column-joins"}
+#: the end of the name of a table file, which is not part of the table's name
+_ENDING = re.compile(rf"({'|'.join(map(re.escape, SUFFIXES))})(\.gz|\.bz2|\.xz)?$", re.IGNORECASE)
+#: between the cells of a table and its other data in a file of T2Dv2
+RULE = "-" * 80
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
 
 @dataclass
@@ -274,9 +285,6 @@ def read_corpus(files: Files, spec: DataSpec) -> Dataset:
     return corpus_dataset(documents, queries, judgments, spec.name, spec.about, words, overlap)
 
 
-Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
-
-
 def _read_beir(folder: Path, spec: DataSpec) -> Tables:
     documents = _json_lines(folder, "corpus.jsonl", spec)
     queries = _json_lines(folder, "queries.jsonl", spec)
@@ -410,10 +418,6 @@ def _document(cell: str, names: Sequence[str]) -> str:
     return ends[0] if len(ends) == 1 else wanted
 
 
-#: a column of a table: the name of the table, and the position
-Place = tuple[str, int]
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Tables by name, and what is known about them.
@@ -452,10 +456,6 @@ def read_tables(files: Files, spec: DataSpec) -> Dataset:
 
 # -- the layout "plain" ---------------------------------------------------------------------
 
-#: options that say how the table files are written
-_WRITTEN = ("separator", "encoding", "decimal", "thousands", "missing")
-_GOLD = {"columns.csv": "column-types", "tables.csv": "table-classes", "cells.csv": "column-joins"}
-
 
 def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     """Return the tables of a folder; the name of a table is that of its file."""
@@ -486,10 +486,6 @@ def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     if needed := [file for file, kind in _GOLD.items() if kind == spec.options.get("ask")]:
         file_in(folder, needed[0])
     return corpus
-
-
-#: the end of the name of a table file, which is not part of the table's name
-_ENDING = re.compile(rf"({'|'.join(map(re.escape, SUFFIXES))})(\.gz|\.bz2|\.xz)?$", re.IGNORECASE)
 
 
 def _check_header(frame: pd.DataFrame, path: Path) -> None:
@@ -530,10 +526,6 @@ def _place(tables: Mapping[str, pd.DataFrame], row: Mapping[str, str], path: Pat
 
 
 # -- the layout "sm" ------------------------------------------------------------------------
-
-#: between the cells of a table and its other data in a file of T2Dv2
-RULE = "-" * 80
-LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
 
 def read_sm(folder: Path, spec: DataSpec) -> Corpus:

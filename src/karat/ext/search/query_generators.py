@@ -20,6 +20,25 @@ from karat.core.registry import query_generator
 from karat.data.load_dataset import check_integer
 from karat.errors import DataError, DefinitionError
 
+#: larger integers are not exact as floats, which a column with missing values has
+EXACT = 2**53
+#: the column types in a query of each sort: "word" is categorical, "number" is numeric
+SORTS = {"numeric": ("number",), "categorical": ("word",), "mixed": ("word", "number")}
+OPENINGS = ("rows where", "find rows where", "show the ones where")
+JOINTS = (" and ", ", and ", "; also ")
+IS = ("{column} is {value}", "{column} equals {value}", "{column} is just {value}")
+ABOVE = ("{column} is above {low}", "{column} is more than {low}", "{column} exceeds {low}")
+BELOW = ("{column} is below {high}", "{column} is less than {high}", "{column} is under {high}")
+BETWEEN = ("{column} is between {low} and {high}", "{column} is from {low} to {high}")
+#: numeric columns with fewer distinct values are categorical
+MEASURED = 10
+#: longer texts are not used as values
+LONGEST = 60
+#: how often a query with too many matching rows is drawn again
+TRIES = 40
+#: a condition as text, and which rows match it
+_Condition = tuple[str, np.ndarray]
+
 
 def table_rows(data: Dataset, generator: str) -> pd.DataFrame:
     """Return the distinct rows of a table that the questions refer to."""
@@ -56,10 +75,6 @@ def searched(
     modality = "table" if isinstance(items, pd.DataFrame) else "text"
     facts = data.about
     return Dataset(data.name, items, questions, truth, "items", modality, repeated, about=facts)
-
-
-#: larger integers are not exact as floats, which a column with missing values has
-EXACT = 2**53
 
 
 @query_generator("partial-rows")
@@ -110,22 +125,6 @@ def _with_parts(table: pd.DataFrame, drawn: np.ndarray, mask: np.ndarray) -> pd.
         stays = np.concatenate([np.ones(len(table), dtype=bool), mask[:, i]])
         rows.isetitem(i, column.where(stays))
     return rows
-
-
-#: the column types in a query of each sort: "word" is categorical, "number" is numeric
-SORTS = {"numeric": ("number",), "categorical": ("word",), "mixed": ("word", "number")}
-OPENINGS = ("rows where", "find rows where", "show the ones where")
-JOINTS = (" and ", ", and ", "; also ")
-IS = ("{column} is {value}", "{column} equals {value}", "{column} is just {value}")
-ABOVE = ("{column} is above {low}", "{column} is more than {low}", "{column} exceeds {low}")
-BELOW = ("{column} is below {high}", "{column} is less than {high}", "{column} is under {high}")
-BETWEEN = ("{column} is between {low} and {high}", "{column} is from {low} to {high}")
-#: numeric columns with fewer distinct values are categorical
-MEASURED = 10
-#: longer texts are not used as values
-LONGEST = 60
-#: how often a query with too many matching rows is drawn again
-TRIES = 40
 
 
 @query_generator("text-queries")
@@ -200,10 +199,6 @@ def _drawn(
         matches &= condition[1]
     query = f"{_one(OPENINGS, rng)} {_one(JOINTS, rng).join(words)}"
     return query, np.flatnonzero(matches)
-
-
-#: a condition as text, and which rows match it
-_Condition = tuple[str, np.ndarray]
 
 
 @dataclass(frozen=True)

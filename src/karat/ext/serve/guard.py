@@ -74,6 +74,8 @@ CHUNK, MIN_COMPRESSED = 2**16, 1024
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+#: path, query, Accept header, and whether it is compressed
+Key = tuple[str, bytes, str, bool]
 
 
 class Json(JSONResponse):
@@ -205,10 +207,6 @@ class Recorded:
         for name, value in changes.items():
             headers[name.replace("_", "-")] = value
         return replace(self, headers=tuple(headers.raw))
-
-
-#: path, query, Accept header, and whether it is compressed
-Key = tuple[str, bytes, str, bool]
 
 
 class ResponseCache:

@@ -92,6 +92,26 @@ ABOUT = (
     "everyone who reaches the server; uploads and evaluations require a token. Errors are JSON "
     "with a message and a hint."
 )
+Pool = Literal["variant", "model", "none"]
+Dict = dict[str, Any]
+States = Literal["queued", "running", "finished", "failed", "cancelled", "stopped"]
+GevalFacts = {str: "name run vectors tasks started similarity_metric top_k vector_size protocol"}
+_SCHEMAS = "#/components/schemas"
+BEARER = HTTPBearer(auto_error=False, scheme_name="token")
+NAMES = ("models", "suites", "tasks", "constraints")
+ICON = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+    b'<path fill="#b8860b" d="M4 2h8l3 4-7 8-7-8z"/></svg>'
+)
+WAIT_PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Karat</title>'
+    "<p>The page is being made and will appear here. There are many runs.</p></html>"
+)
+#: example of a body by path
+BODIES = {
+    f"{BASE}/evaluations": '{"suite": "quickstart", "models": ["onehot"]}',
+    f"{BASE}/geval": '{"vectors": "vectors.txt", "tasks": ["Class", "EntRel"]}',
+}
 
 
 class Service:
@@ -210,9 +230,6 @@ class PredictionsQuery(ViewQuery, Paging):
     """Parameters of predictions as JSON."""
 
 
-Pool = Literal["variant", "model", "none"]
-
-
 class RunsQuery(BaseModel):
     """The parameter that selects runs."""
 
@@ -311,7 +328,6 @@ def answer_list(name: str, item: Any, fields: dict[Any, str] | None = None) -> A
     return answer(name, {int: "total", GenericAlias(list, (item,)): "items", **(fields or {})})
 
 
-Dict = dict[str, Any]
 Error = answer("Error", {str: "error hint"})
 RunSummary = answer(
     "Run",
@@ -327,7 +343,6 @@ RunningJob = answer("RunningJob", {str: "model task", int: "fold"})
 Progress = answer(
     "Progress", {Number: "done failed left", GenericAlias(list, (RunningJob,)): "running"}
 )
-States = Literal["queued", "running", "finished", "failed", "cancelled", "stopped"]
 EvaluationState = answer(
     "Evaluation",
     {str: "id created started ended output", Order | GevalOrder: "order", States: "status"}
@@ -348,7 +363,6 @@ GevalOptions = answer(
     | {list[str]: "formats similarity_metrics analogy_functions protocols"},
 )
 GevalTable = answer("GevalTable", {list[str]: "columns", list[list[Any]]: "rows", int: "total"})
-GevalFacts = {str: "name run vectors tasks started similarity_metric top_k vector_size protocol"}
 GevalSummary = answer("GevalSummary", GevalFacts)
 GevalResult = answer(
     "GevalResult",
@@ -387,7 +401,6 @@ def _event(name: str, data: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": ["event", "data"], "properties": fields}
 
 
-_SCHEMAS = "#/components/schemas"
 #: an event of the folder, one of an evaluation, and the one after which a stream ends
 EVENT_SCHEMA = {
     "oneOf": [
@@ -459,7 +472,6 @@ async def get_service(request: Request) -> Service:
 
 
 Shared = Annotated[Service, Depends(get_service)]
-BEARER = HTTPBearer(auto_error=False, scheme_name="token")
 
 
 async def check_parameters(request: Request) -> None:
@@ -787,9 +799,6 @@ async def follow_events(
     )
 
 
-NAMES = ("models", "suites", "tasks", "constraints")
-
-
 @endpoint("GET", "/names", answer("Names", {list[str]: " ".join(NAMES)}))
 def list_names(service: Shared) -> Response:
     """List the names that can be evaluated."""
@@ -953,14 +962,6 @@ def _accepted(service: Service, evaluation: Evaluation) -> Response:
 # -- pages ----------------------------------------------------------------------------------
 
 pages = APIRouter(route_class=ConditionalRoute, include_in_schema=False)
-ICON = (
-    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
-    b'<path fill="#b8860b" d="M4 2h8l3 4-7 8-7-8z"/></svg>'
-)
-WAIT_PAGE = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Karat</title>'
-    "<p>The page is being made and will appear here. There are many runs.</p></html>"
-)
 
 
 @pages.get("/")
@@ -1007,13 +1008,6 @@ def docs_page(request: Request, service: Shared) -> Response:
 
 
 # -- errors and the application -------------------------------------------------------------
-
-
-#: example of a body by path
-BODIES = {
-    f"{BASE}/evaluations": '{"suite": "quickstart", "models": ["onehot"]}',
-    f"{BASE}/geval": '{"vectors": "vectors.txt", "tasks": ["Class", "EntRel"]}',
-}
 
 
 async def handle_error(request: Request, error: Exception) -> Response:

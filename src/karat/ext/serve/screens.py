@@ -48,6 +48,13 @@ READ_ONLY = """
   </p>
 </section>
 """
+#: bodies of the examples by call: evaluations and files
+ORDERS = {
+    "add_evaluation": '{"suite": "quickstart", "models": ["onehot"], "tasks": ["penguins"]}',
+    "add_geval_evaluation": '{"vectors": "vectors.txt", "tasks": ["EntRel"]}',
+}
+PACKED = "geval.zip"
+FILES = {"add_vectors": "vectors.txt", "add_run": "run.zip"}
 
 
 @dataclass(frozen=True)
@@ -320,15 +327,6 @@ class Call:
     @property
     def _is_json(self) -> bool:
         return self._content == "application/json"
-
-
-#: bodies of the examples by call: evaluations and files
-ORDERS = {
-    "add_evaluation": '{"suite": "quickstart", "models": ["onehot"], "tasks": ["penguins"]}',
-    "add_geval_evaluation": '{"vectors": "vectors.txt", "tasks": ["EntRel"]}',
-}
-PACKED = "geval.zip"
-FILES = {"add_vectors": "vectors.txt", "add_run": "run.zip"}
 
 
 def list_calls(description: Mapping[str, Any]) -> Iterator[Call]:

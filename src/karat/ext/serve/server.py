@@ -28,6 +28,21 @@ MEGABYTE = 2**20
 #: environment variable that contains the token if no file is given
 TOKEN_VARIABLE = "KARAT_TOKEN"
 MIN_TOKEN_LENGTH = 16
+#: seconds that requests in progress have at shutdown
+SHUTDOWN_GRACE = 5
+#: maximum size of a request header in bytes
+MAX_HEADER = 2**16
+#: bytes of a response that a client must take before the limit for idle connections
+MIN_TAKEN = 2**14
+#: bytes that are received of a body after its request was refused
+MAX_UNREAD = 2**23
+#: seconds that the thread of all connections makes other threads wait; each access to a file in a
+#: scan of the folder waits for as long
+SWITCH_INTERVAL = 0.0005
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
+    b'Connection: close\r\n\r\n{"error":"too many connections","hint":"close some"}'
+)
 
 
 class ApiError(Exception):
@@ -191,23 +206,8 @@ if TYPE_CHECKING:
 else:
     H11Protocol = object
 
-#: seconds that requests in progress have at shutdown
-SHUTDOWN_GRACE = 5
-#: maximum size of a request header in bytes
-MAX_HEADER = 2**16
-#: bytes of a response that a client must take before the limit for idle connections
-MIN_TAKEN = 2**14
-#: bytes that are received of a body after its request was refused
-MAX_UNREAD = 2**23
 #: files that are open besides connections
 OTHER_FILES, MIN_CONNECTIONS = 200, 20
-#: seconds that the thread of all connections makes other threads wait; each access to a file in a
-#: scan of the folder waits for as long
-SWITCH_INTERVAL = 0.0005
-REFUSAL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
-    b'Connection: close\r\n\r\n{"error":"too many connections","hint":"close some"}'
-)
 
 
 def serve(settings: ServerSettings, ready: Callable[[str], None]) -> int:

@@ -58,6 +58,18 @@ RETRY = 2000
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 FileStamp = tuple[int, int, int]
+Text = Annotated[str, Field(max_length=20_000)]
+EMPTY_BUNDLE: dict[str, Any] = {
+    **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
+    **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
+    **{"folds": [], "states": [], "where": "", "curves": [], "robustness": None, "learning": []},
+    **{"groups": [], "verdict": [], "partial": [], "cheapest": []},
+    "tests": {
+        **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
+        **{"by_task": [], "differences": [], "groups": []},
+    },
+    **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
+}
 
 
 # -- JSON -----------------------------------------------------------------------------------
@@ -90,8 +102,6 @@ def _plain(value: Any) -> Any:
 
 
 # -- records as the API returns them --------------------------------------------------------
-
-Text = Annotated[str, Field(max_length=20_000)]
 
 
 class Checked(BaseModel):
@@ -573,19 +583,6 @@ def _page_policy(page: str) -> str:
     page_rules = meta_tag[1].replace("&#x27;", "'").strip().rstrip(";")
     names = {directive.split()[0] for directive in page_rules.split(";") if directive.strip()}
     return "; ".join([page_rules, *(d for d in POLICY.split("; ") if d.split()[0] not in names)])
-
-
-EMPTY_BUNDLE: dict[str, Any] = {
-    **{"schema": 1, "title": "Karat", "karat": __version__, "made": "", "confidence": 0.95},
-    **{"rule": "worst", "notes": [], "models": [], "tasks": [], "scores": [], "spread": []},
-    **{"folds": [], "states": [], "where": "", "curves": [], "robustness": None, "learning": []},
-    **{"groups": [], "verdict": [], "partial": [], "cheapest": []},
-    "tests": {
-        **{"procedure": "", "friedman": None, "why": "", "cliques": [], "pairs": None},
-        **{"by_task": [], "differences": [], "groups": []},
-    },
-    **{"details": {}, "failures": [], "maps": [], "cards": [], "checks": [], "runs": [], "cut": []},
-}
 
 
 # -- events ---------------------------------------------------------------------------------

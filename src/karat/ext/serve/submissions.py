@@ -71,6 +71,7 @@ MAX_REMEMBERED, MAX_OUTPUT = 200, 4000
 NO_SPACE = ApiError(
     507, "there is no space for more uploads", "DELETE /api/v1/vectors/{name} frees space"
 )
+DefinedName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 # -- uploads --------------------------------------------------------------------------------
@@ -306,8 +307,6 @@ def _utc(seconds: float, pattern: str = "%Y-%m-%dT%H:%M:%S") -> str:
 
 
 # -- what can be evaluated ------------------------------------------------------------------
-
-DefinedName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Order(BaseModel):

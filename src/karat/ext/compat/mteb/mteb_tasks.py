@@ -71,6 +71,14 @@ NAMES: dict[str, dict[str, str]] = {
 }
 #: parameters of logistic regression that Karat's head has, or that change nothing
 _OF_HEAD = ("C", "max_iter", "random_state", "n_jobs", "verbose", "warm_start")
+_PROBES = {
+    "Retrieval": {"use": "nearest", "queries": "apart", "ties": "first"},
+    "Reranking": {"use": "candidates"},
+    "STS": {"use": "similarity", "unknown": "mean"},
+    "Summarization": {"use": "similarity", "bags": "max", "unknown": "mean"},
+    "BitextMining": {"use": "bitext", "queries": "apart"},
+}
+SEED = 42
 
 
 @suite_source("mteb")
@@ -222,13 +230,6 @@ _PROTOCOLS = {
     "Clustering": _clustering,
     "PairClassification": _pairs,
 }
-_PROBES = {
-    "Retrieval": {"use": "nearest", "queries": "apart", "ties": "first"},
-    "Reranking": {"use": "candidates"},
-    "STS": {"use": "similarity", "unknown": "mean"},
-    "Summarization": {"use": "similarity", "bags": "max", "unknown": "mean"},
-    "BitextMining": {"use": "bitext", "queries": "apart"},
-}
 
 
 def _batch(task: Any) -> int:
@@ -247,9 +248,6 @@ def _roles(task: Any) -> tuple[str, ...]:
     types = [getattr(task, f"input{i}_prompt_type", None) for i in (1, 2)]
     roles = tuple(str(role.value) if role is not None else kind for role in types)
     return roles if kind in ("STS", "PairClassification", "Summarization") else roles[:1]
-
-
-SEED = 42
 
 
 class Encoder:

@@ -51,6 +51,22 @@ MEASURES |= {"cos_sim": "cosine"}
 OTHERS = ("dot_", "euclidean_", "manhattan_", "similarity_", "nAUC_")
 REVISION = re.compile("[0-9a-f]{7,40}|no_revision_available|external|main")
 NOT_SCORES = {"languages", "hf_subset", "evaluation_time", "scores_per_experiment", "v_measures"}
+#: MTEB's names of Karat's metrics, by the kind of a task; of other kinds, those of pairs
+_PAIRS = {ours: name for name, ours in OURS.items() if name.startswith("cosine_")}
+THEIRS = {
+    "classification": {"acc": "accuracy", "f1_macro": "f1"},
+    "bitext-mining": {
+        **{"acc": "accuracy", "f1_weighted": "f1"},
+        **{"precision_weighted": "precision", "recall_weighted": "recall"},
+    },
+}
+#: fields of a model that Karat does not know
+UNKNOWN_FIELDS = (
+    *("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim"),
+    *("license", "open_weights", "public_training_code", "public_training_data", "reference"),
+    *("use_instructions", "training_datasets", "adapted_from", "superseded_by", "loader"),
+)
+NO_REVISION = "no_revision_available"
 
 
 def recognizes(sample: Sample) -> bool:
@@ -366,23 +382,7 @@ def _kind(metric: str) -> str:
 
 # -- export -----------------------------------------------------------------------------------
 
-#: MTEB's names of Karat's metrics, by the kind of a task; of other kinds, those of pairs
-_PAIRS = {ours: name for name, ours in OURS.items() if name.startswith("cosine_")}
 _PAIRS |= {"f1_best_precision": "cosine_precision", "f1_best_recall": "cosine_recall"}
-THEIRS = {
-    "classification": {"acc": "accuracy", "f1_macro": "f1"},
-    "bitext-mining": {
-        **{"acc": "accuracy", "f1_weighted": "f1"},
-        **{"precision_weighted": "precision", "recall_weighted": "recall"},
-    },
-}
-#: fields of a model that Karat does not know
-UNKNOWN_FIELDS = (
-    *("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim"),
-    *("license", "open_weights", "public_training_code", "public_training_data", "reference"),
-    *("use_instructions", "training_datasets", "adapted_from", "superseded_by", "loader"),
-)
-NO_REVISION = "no_revision_available"
 
 
 def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:

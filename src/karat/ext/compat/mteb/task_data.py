@@ -19,6 +19,17 @@ from karat.models.model import import_extra
 
 #: an item without text, which no model can find
 NOTHING = "d:"
+_RETRIEVAL_CLASSES = ("AbsTaskRetrieval",)
+CLASSES = {
+    "Classification": ("AbsTaskClassification",),
+    "Clustering": ("AbsTaskClustering", "AbsTaskClusteringLegacy"),
+    "PairClassification": ("AbsTaskPairClassification",),
+    "Retrieval": _RETRIEVAL_CLASSES,
+    "Reranking": _RETRIEVAL_CLASSES,
+    "STS": ("AbsTaskSTS",),
+    "Summarization": ("AbsTaskSummarization",),
+    "BitextMining": ("AbsTaskBitextMining",),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,17 +424,6 @@ LOADERS: dict[str, Callable[[MtebData], Dataset]] = {
     "STS": _sts,
     "Summarization": _summarization,
     "BitextMining": _bitext,
-}
-_RETRIEVAL_CLASSES = ("AbsTaskRetrieval",)
-CLASSES = {
-    "Classification": ("AbsTaskClassification",),
-    "Clustering": ("AbsTaskClustering", "AbsTaskClusteringLegacy"),
-    "PairClassification": ("AbsTaskPairClassification",),
-    "Retrieval": _RETRIEVAL_CLASSES,
-    "Reranking": _RETRIEVAL_CLASSES,
-    "STS": ("AbsTaskSTS",),
-    "Summarization": ("AbsTaskSummarization",),
-    "BitextMining": ("AbsTaskBitextMining",),
 }
 
 

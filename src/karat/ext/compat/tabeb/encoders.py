@@ -36,6 +36,15 @@ from karat.models.tabular_encoders import RandomEncoder
 
 PROTOCOLS = ("corrected", "original")
 GROUPS = (None, "entity", "row")
+CARTE = "karat.ext.models.carte:CarteEncoder"
+#: CARTE's parameters by TabEB's names
+CARTE_NAMES = {
+    "pretrain_model_path": "pretrained",
+    "lm_path": "fasttext",
+    "num_models": "num_model",
+}
+#: its parameters that are accepted without effect: Karat trains in one process, without a bar
+CARTE_IGNORED = ("n_jobs", "disable_pbar")
 
 
 @dataclass(frozen=True)
@@ -146,17 +155,6 @@ def row_keys(table: Any, *, index: bool) -> np.ndarray:
     except TypeError:  # cells that cannot be hashed
         keys = pd.util.hash_pandas_object(frame.map(repr), index=index)
     return np.asarray(keys)
-
-
-CARTE = "karat.ext.models.carte:CarteEncoder"
-#: CARTE's parameters by TabEB's names
-CARTE_NAMES = {
-    "pretrain_model_path": "pretrained",
-    "lm_path": "fasttext",
-    "num_models": "num_model",
-}
-#: its parameters that are accepted without effect: Karat trains in one process, without a bar
-CARTE_IGNORED = ("n_jobs", "disable_pbar")
 
 
 class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):

@@ -43,6 +43,11 @@ AVERAGE = "_average"
 LOOKS = 'a Parquet file with the columns "encoder" and "<task>_average"'
 #: the metrics of TabEB's own files, which do not name them; its AUROC is computed from labels
 OWN = {"regression": "rmse", "classification": "balacc"}
+ENCODERS: dict[str, Callable[..., TabEBBaseEncoder]] = {
+    "random_encoder": random_encoder,
+    "skrub_encoder": skrub_encoder,
+    "carte_encoder": carte_encoder,
+}
 
 
 def score_file(folder: str | Path, task: str) -> Path:
@@ -231,13 +236,6 @@ def _named(tasks: Any) -> list[str]:
         if not isinstance(name, str):
             raise DefinitionError(f"a task must be a name or a task object, got {name!r}.")
     return list(dict.fromkeys(names))
-
-
-ENCODERS: dict[str, Callable[..., TabEBBaseEncoder]] = {
-    "random_encoder": random_encoder,
-    "skrub_encoder": skrub_encoder,
-    "carte_encoder": carte_encoder,
-}
 
 
 def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> Any:

@@ -21,6 +21,7 @@ from karat.errors import DataError, Unavailable, did_you_mean
 METADATA_SUFFIX = "_metadata.json"
 KINDS = ("regression", "classification")
 KEYS = ("name", "task", "target_name", "entity_name", "repeated", "dtype")
+Table = tuple[pd.DataFrame, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,6 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
         if numbers != pd.api.types.is_numeric_dtype(table[column]):
             actual = "text" if numbers else "numbers"
             yield f'dtype: "{column}" is declared as {type_name} but contains {actual}.'
-
-
-Table = tuple[pd.DataFrame, dict[str, Any]]
 
 
 def check_tabeb_table(name: str, pair: Any) -> Table:

@@ -55,6 +55,15 @@ from karat.metrics.metric import get_metric, score
 from karat.probes.retrieval import Duplicates, SameClass
 from karat.probes.trained import Probe, Trained
 
+#: types written with ``repr``
+PLAIN = (str, int, float, type(None))
+#: maximum length of a description, and of a reason or note
+LONGEST_DESCRIPTION = 500
+LONGEST_NOTE = 1000
+#: warnings for library developers, which are not reported
+FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
+Sides = tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]
+
 
 def as_arrays(
     predictions: Predictions, test: Dataset, probabilities: bool
@@ -120,15 +129,6 @@ def _classes(target: np.ndarray, answers: np.ndarray) -> tuple[Any, ...]:
         f"y_pred has {columns} columns but y_true has {len(labels)} classes; expected one column "
         f"per class, in sorted label order."
     )
-
-
-#: types written with ``repr``
-PLAIN = (str, int, float, type(None))
-#: maximum length of a description, and of a reason or note
-LONGEST_DESCRIPTION = 500
-LONGEST_NOTE = 1000
-#: warnings for library developers, which are not reported
-FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ResourceWarning)
 
 
 class Headed(Trained):
@@ -457,9 +457,6 @@ def _line(text: str) -> str:
 
 
 # -- tasks ------------------------------------------------------------------------------------
-
-
-Sides = tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]
 
 
 class Params(TypedDict, total=False):

@@ -47,6 +47,13 @@ MIN_FREQUENCY = 0.005
 
 
 _SIDES = ("train", "test")
+#: minimum number of synthetic rows, so that the rarer class occurs
+LEAST = 100
+#: the two classes; the last one is the positive class
+ANSWERS = ("no", "yes")
+#: the share of "no" in the real tables
+_NEGATIVE = {"diabetes": 0.89, "porto": 0.96, "ieee": 0.965}
+Made = tuple[pd.DataFrame, np.ndarray]
 
 
 def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None) -> Dataset:
@@ -376,12 +383,6 @@ def _warned(results: Results) -> pd.DataFrame:
     return results.metrics
 
 
-#: minimum number of synthetic rows, so that the rarer class occurs
-LEAST = 100
-#: the two classes; the last one is the positive class
-ANSWERS = ("no", "yes")
-
-
 @reader("taco")
 def read_taco(files: Files, spec: DataSpec) -> Dataset:
     """Return a table whose target is in one of several columns and must be converted.
@@ -475,11 +476,6 @@ def synthetic(name: str, like: str, rows: int = 5000, seed: int = 0) -> Dataset:
         about={"source": "synthetic: made up by Karat, no real row"},
     ).with_drawn_by("name")
     return data if like == "nyc" else replace(data, classes=ANSWERS)
-
-
-#: the share of "no" in the real tables
-_NEGATIVE = {"diabetes": 0.89, "porto": 0.96, "ieee": 0.965}
-Made = tuple[pd.DataFrame, np.ndarray]
 
 
 def _diabetes(rows: int, rng: np.random.Generator) -> Made:

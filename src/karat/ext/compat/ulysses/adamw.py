@@ -32,6 +32,22 @@ MASTER = 9847706
 _TOP = 2**32 - 1
 #: number of epochs whose orders are drawn at once: those of a grid point
 AT_ONCE = 8
+#: with more outputs, matrix products of a library are faster than a compiled epoch
+FEW = 16
+#: a compiled epoch processes this many rows at a time
+BLOCK = 4
+#: values times outputs from which compiled loops of a linear head pay for numba's import
+LARGE = 3_000_000
+EPSILON = 1e-8
+#: elements that NumPy buffers in an epoch: with more, it copies the factors of the heads
+SHORT = 256
+#: number of epochs for which the step sizes are computed at once
+AHEAD = 25
+#: returns the initial weights of a layer (inputs, outputs)
+FirstWeights = Callable[[int, int], np.ndarray]
+MODES = ("fast", "exact")
+#: a column counts as constant, and is not scaled, if its spread is below this share of its maximum
+CONSTANT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -149,14 +165,6 @@ def _shuffled(size: int, words: np.ndarray) -> np.ndarray:
     return np.asarray(dlaswp(order[:, None].astype(float), others)[:, 0].astype(order.dtype))
 
 
-#: with more outputs, matrix products of a library are faster than a compiled epoch
-FEW = 16
-#: a compiled epoch processes this many rows at a time
-BLOCK = 4
-#: values times outputs from which compiled loops of a linear head pay for numba's import
-LARGE = 3_000_000
-
-
 @cache
 def _loops() -> Any | None:
     try:
@@ -174,13 +182,6 @@ def kernels() -> Any | None:
 def _loaded(name: str) -> Any | None:
     """Return a compiled loop with the digits of NumPy, if another head has loaded the module."""
     return getattr(_loops(), name, None) if _loops.cache_info().currsize else None
-
-
-EPSILON = 1e-8
-#: elements that NumPy buffers in an epoch: with more, it copies the factors of the heads
-SHORT = 256
-#: number of epochs for which the step sizes are computed at once
-AHEAD = 25
 
 
 class Network(Protocol):
@@ -362,8 +363,6 @@ def _move(state: Sequence[np.ndarray], spare: np.ndarray, change: Any, memory: A
     weights -= gradients
 
 
-#: returns the initial weights of a layer (inputs, outputs)
-FirstWeights = Callable[[int, int], np.ndarray]
 #: epsilon and momentum of batch normalization
 SMALL, MOMENTUM = np.float32(1e-5), np.float32(0.1)
 
@@ -567,11 +566,6 @@ def _denormalize_numpy(*arguments: np.ndarray) -> None:
     back -= to_shift / np.float32(len(back))
     back -= normal * (to_gain / np.float32(len(back)))
     back *= slope
-
-
-MODES = ("fast", "exact")
-#: a column counts as constant, and is not scaled, if its spread is below this share of its maximum
-CONSTANT = 1e-6
 
 
 @head("adamw")

@@ -56,6 +56,10 @@ SUITE = "ulysses"
 FLAGS = ("stratified_eval", "restore_best", "train_metric")
 #: the number of seeds of a run
 SEEDS = 2**31 - 1
+Encode = Callable[[list[str]], Any]
+SPLITS = ("all", "train", "eval", "test")
+Arguments = Mapping[str, Any] | None
+Statistics = dict[str, Any]
 
 
 class WrongArgument(DefinitionError, ValueError):
@@ -280,9 +284,6 @@ def _copy_download(task: str, sources: Sequence[Mapping[str, Any]], target: Path
         warnings.warn(f"cannot write {target} ({error.strerror}); {path} is used.", stacklevel=4)
 
 
-Encode = Callable[[list[str]], Any]
-
-
 def as_rows(values: Any, rows: int, name: str) -> np.ndarray:
     """Return embedded rows as a float32 matrix.
 
@@ -434,12 +435,6 @@ class PerFold:
 
 
 # -- evaluation -------------------------------------------------------------------------------
-
-
-SPLITS = ("all", "train", "eval", "test")
-
-Arguments = Mapping[str, Any] | None
-Statistics = dict[str, Any]
 
 
 class UlyssesSentEval:

@@ -42,6 +42,25 @@ from karat.stats.paired_tests import corrected_variance, fold_ratio
 TIE = 1e-9
 
 Bounds = tuple[np.ndarray, np.ndarray]
+#: the metric of Ulysses SentEval tasks
+ASKED = "above_chance"
+CURVES = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
+#: the curve of the option ``train_metric``, which the original does not have
+TRAIN_CURVE = "metric_per_epoch_train"
+TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
+METRICS = (*CURVES, *TESTS.values())
+ALL_METRICS = (*CURVES, TRAIN_CURVE, *TESTS.values())
+FOLD = ["kfold_repetition", "kfold_partition"]
+KEYS = ["task", *FOLD, "train_epoch", "metric"]
+LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
+#: the metrics in the summary of a task
+REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
+#: the group of all tasks
+ALL = "all"
+OURS = {theirs: ours for ours, theirs in TESTS.items()}
+Aggregates = dict[str, dict[str, Any]]
+FORM = "an index, a text (or two), and the label last"
+OWN = ("options", "index", "empty", "together")
 
 
 @dataclass(frozen=True)
@@ -218,26 +237,6 @@ def pooled_bootstrap(
 
 
 # -- files ------------------------------------------------------------------------------------
-
-
-#: the metric of Ulysses SentEval tasks
-ASKED = "above_chance"
-CURVES = ("loss_per_epoch_train", "loss_per_epoch_eval", "metric_per_epoch_eval")
-#: the curve of the option ``train_metric``, which the original does not have
-TRAIN_CURVE = "metric_per_epoch_train"
-TESTS = {"logloss": "loss_test", ASKED: "metric_test"}
-METRICS = (*CURVES, *TESTS.values())
-ALL_METRICS = (*CURVES, TRAIN_CURVE, *TESTS.values())
-FOLD = ["kfold_repetition", "kfold_partition"]
-KEYS = ["task", *FOLD, "train_epoch", "metric"]
-LOOKS = f"a CSV file with the columns {', '.join((*KEYS, 'value'))}, or its aggregates as JSON"
-#: the metrics in the summary of a task
-REPORTED = (ASKED, "mcc", "f1_macro", "acc", "logloss")
-#: the group of all tasks
-ALL = "all"
-OURS = {theirs: ours for ours, theirs in TESTS.items()}
-
-Aggregates = dict[str, dict[str, Any]]
 
 
 def frame(runs: Any) -> pd.DataFrame:
@@ -561,10 +560,6 @@ def _add_means(results: ModelResults, sample: Sample, log: ImportLog) -> None:
 def _task_facts(task: str) -> dict[str, str]:
     kind = f"ulysses-{task[0]}" if task[:1] in ("F", "G", "T") else "ulysses"
     return {"dataset": task, "metric": OURS["metric_test"], "kind": kind}
-
-
-FORM = "an index, a text (or two), and the label last"
-OWN = ("options", "index", "empty", "together")
 
 
 @reader("senteval")
