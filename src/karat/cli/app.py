@@ -73,8 +73,17 @@ QUIET_LIBRARIES = {"HF_HUB_VERBOSITY": "error", "TRANSFORMERS_VERBOSITY": "error
 
 DEFINED = ("models", "tasks", "suites", "datasets", "constraints")
 COMPONENTS = (
-    *("metrics", "corruptions", "heads", "splitters", "composers", "probes", "readers"),
-    *("query_generators", "vector_formats", "measures", "analogy_functions"),
+    "metrics",
+    "corruptions",
+    "heads",
+    "splitters",
+    "composers",
+    "probes",
+    "readers",
+    "query_generators",
+    "vector_formats",
+    "measures",
+    "analogy_functions",
 )
 #: what ends the process if the standard output is closed
 ENDING_MODULES = ("click.core", "rich.console")

@@ -15,8 +15,15 @@ from karat.errors import DataError, KaratError
 #: keys of a table's settings that a run folder may give; none of them names code
 SETTINGS = ("kind", "positive", "group", "weight", "drop", "part", "test", "options")
 READING = (
-    *("separator", "decimal", "thousands", "encoding", "dates"),
-    *("missing", "numbers", "texts", "keep"),
+    "separator",
+    "decimal",
+    "thousands",
+    "encoding",
+    "dates",
+    "missing",
+    "numbers",
+    "texts",
+    "keep",
 )
 
 

@@ -706,8 +706,12 @@ def ask_joins(corpus: Corpus, spec: DataSpec) -> Dataset:
         raise DataError(f"{spec.name}: no columns of different tables share {shared} entities.")
     query_numbers, answers = np.array(sorted(pairs)).T
     return Dataset(
-        *(spec.name, items, pd.DataFrame({"query": items.index[query_numbers]})),
-        *(items.index.to_numpy()[answers], "items", "column"),
+        name=spec.name,
+        items=items,
+        questions=pd.DataFrame({"query": items.index[query_numbers]}),
+        target=items.index.to_numpy()[answers],
+        kind="items",
+        modality="column",
         group=np.array([places[i][0] for i in query_numbers], dtype=object),
         about=spec.about,
     )
@@ -755,7 +759,12 @@ def ask_captions(corpus: Corpus, spec: DataSpec) -> Dataset:
     )
     answers = np.array([i for i, text in zip(ids, named.values(), strict=True) if text], object)
     return Dataset(
-        *(spec.name, items, pd.DataFrame({"query": query_ids}), answers, "items", "frame"),
+        name=spec.name,
+        items=items,
+        questions=pd.DataFrame({"query": query_ids}),
+        target=answers,
+        kind="items",
+        modality="frame",
         group=np.array(query_ids, dtype=object),
         about=spec.about,
     )

@@ -452,12 +452,15 @@ def run_arguments(order: Order, settings: ServerSettings, uploads: Uploads) -> l
         f"--constraint={settings.constraint}",
         f"--workers={settings.workers}",
         f"--seed={order.seed}",
-        *("--resume", "--retry-failed", "--quiet"),
+        "--resume",
+        "--retry-failed",
+        "--quiet",
         *(f"--define={path.absolute()}" for path in settings.define),
         *models,
         *(f"--task={task}" for task in order.tasks),
         *(f"--only-fold={fold}" for fold in order.folds),
-        *("--", order.suite),
+        "--",
+        order.suite,
     ]
 
 

@@ -62,9 +62,22 @@ THEIRS = {
 }
 #: fields of a model that Karat does not know
 UNKNOWN_FIELDS = (
-    *("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "embed_dim"),
-    *("license", "open_weights", "public_training_code", "public_training_data", "reference"),
-    *("use_instructions", "training_datasets", "adapted_from", "superseded_by", "loader"),
+    "release_date",
+    "languages",
+    "n_parameters",
+    "memory_usage_mb",
+    "max_tokens",
+    "embed_dim",
+    "license",
+    "open_weights",
+    "public_training_code",
+    "public_training_data",
+    "reference",
+    "use_instructions",
+    "training_datasets",
+    "adapted_from",
+    "superseded_by",
+    "loader",
 )
 NO_REVISION = "no_revision_available"
 

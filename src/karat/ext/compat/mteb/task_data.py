@@ -275,7 +275,8 @@ def _summarization(part: MtebData) -> Dataset:
     machine, human, scores = (
         [list(members) for members in rows[name]]
         for name in (
-            *(task.machine_summaries_column_name, task.human_summaries_column_name),
+            task.machine_summaries_column_name,
+            task.human_summaries_column_name,
             task.relevancy_column_name,
         )
     )
@@ -337,8 +338,12 @@ def _retrieval(part: MtebData) -> Dataset:
     if part.task.ignore_identical_ids:
         identity = pd.factorize(pd.Index(items).str[2:])[0]
     return Dataset(
-        *(part.name, pd.Series(items, dtype=object), pd.DataFrame({"query": query_ids})),
-        *(np.array(wanted, dtype=object), "items", "text"),
+        name=part.name,
+        items=pd.Series(items, dtype=object),
+        questions=pd.DataFrame({"query": query_ids}),
+        target=np.array(wanted, dtype=object),
+        kind="items",
+        modality="text",
         gain=np.array(gains, dtype=float),
         identity=identity,
     )
@@ -368,12 +373,12 @@ def _reranking(part: MtebData) -> Dataset:
         document_ids += [doc for doc, _ in pairs]
         gains += [gain for _, gain in pairs]
     return Dataset(
-        *(part.name, pd.Series(items, dtype=object)),
-        *(
-            pd.DataFrame({"query": query_ids, "document": document_ids}),
-            np.array(gains, dtype=float),
-        ),
-        *("regression", "text"),
+        name=part.name,
+        items=pd.Series(items, dtype=object),
+        questions=pd.DataFrame({"query": query_ids, "document": document_ids}),
+        target=np.array(gains, dtype=float),
+        kind="regression",
+        modality="text",
         group=np.array(query_ids, dtype=object),
     )
 
