@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,6 +53,10 @@ from karat.cli.results import (
 from karat.core.exits import exit_refused
 from karat.core.registry import plan_notes, trackers
 from karat.errors import DefinitionError, KaratError, KaratWarning
+
+if TYPE_CHECKING:
+    from karat.config.catalog import Catalog
+    from karat.results.run import Run
 
 #: options of karat run that differ between its shards, or change only what is printed
 NOT_REPEATED = (
@@ -360,7 +364,7 @@ def _pop_tracker(options: dict[str, Any]) -> str | None:
     return tracker
 
 
-def _send(runs: Any, tracker: str | None) -> int:
+def _send(runs: Sequence[Run], tracker: str | None) -> int:
     """Send runs to a tracker; return 1 if that fails, which does not change the run folders."""
     if tracker is None:
         return 0
@@ -504,7 +508,7 @@ def _pop_variants(options: dict[str, Any]) -> Any:
     return make_variants(numbers, bits, False if rescore is None else rescore)
 
 
-def _find_tasks(catalog: Any, suite: str, options: dict[str, Any]) -> Any:
+def _find_tasks(catalog: Catalog, suite: str, options: dict[str, Any]) -> Any:
     """Return the name of a suite, or the suite of a table file or of a corpus."""
     from karat.execution.evaluation import is_corpus
 

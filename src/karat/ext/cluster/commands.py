@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,10 @@ from karat.cli.options import (
     run_options,
 )
 from karat.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from karat.execution.runner import Options
+    from karat.ext.cluster.shards import Parts
 
 #: what Slurm accepts as time and memory
 SLURM_FORMATS = (
@@ -185,7 +189,7 @@ def _check_settings(settings: dict[str, Any]) -> None:
             raise DefinitionError(f"--sbatch must be an option of sbatch, got {text!r}.")
 
 
-def _print_parts(parts: Any, timed: bool, workers: int) -> None:
+def _print_parts(parts: Parts, timed: bool, workers: int) -> None:
     """Print the number and the size of the parts on standard error."""
     from karat.core.formatting import duration
 
@@ -206,7 +210,7 @@ def _print_parts(parts: Any, timed: bool, workers: int) -> None:
         click.echo("no earlier runs: parts have about the same number of jobs", err=True)
 
 
-def _script(words: list[str], options: Any, slurm_options: dict[str, Any]) -> str:
+def _script(words: list[str], options: Options, slurm_options: dict[str, Any]) -> str:
     """Return the job script."""
     limits = [f"--{name}={slurm_options[name]}" for name in ("time", "mem") if slurm_options[name]]
     settings = [*limits, *slurm_options["sbatch"]]

@@ -29,7 +29,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from karat import __version__
 from karat.core.files import file_hash, file_locks, private_folder
@@ -39,6 +39,11 @@ from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
 from karat.execution.engine import Engine, EngineLost
 from karat.execution.job import Job, ObjectStore
 from karat.execution.workers import Event, Worker, WorkerDied, save
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as DaskFuture
+    from distributed import Worker as DaskWorker
 
 #: minimum number of submitted jobs; with many workers, twice their number of threads
 WINDOW = 100
@@ -233,7 +238,7 @@ def _installed() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def _check_versions(client: Any) -> None:
+def _check_versions(client: Client) -> None:
     """Raise an error if the cluster's versions of Python and libraries differ from ours."""
     messages = []
     python = client.run(platform.python_version)
@@ -267,7 +272,7 @@ class _Submitted:
 class _Submitter:
     """Submits jobs to a cluster, a bounded number at a time, and yields each result once."""
 
-    def __init__(self, client: Any, packer: JobPacker) -> None:
+    def __init__(self, client: Client, packer: JobPacker) -> None:
         self.client = client
         self.packer = packer
         self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -341,7 +346,7 @@ class _Submitter:
                 if was_cancelled or self.client.status != "running":
                     raise EngineLost(LOST) from None
 
-    def _call(self, method: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    def _call(self, method: Callable[..., T], *arguments: object, **options: object) -> T:
         """Call the client in a thread: it may never return if the scheduler disappears."""
         answers: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
 
@@ -357,7 +362,7 @@ class _Submitter:
         result: T = self._wait(answers).result()
         return result
 
-    def _answer(self, future: Any) -> Any:
+    def _answer(self, future: DaskFuture) -> Any:
         from distributed import CancelledError, KilledWorker
 
         if future.status == "error":
@@ -381,7 +386,7 @@ class _Submitter:
         """Send the missing files to a worker and return whether that succeeded."""
         worker = answer.worker
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: object) -> Any:
             return self._call(self.client.run, call_depot, *arguments, workers=[worker])[worker]
 
         try:
@@ -409,7 +414,7 @@ class _Submitter:
 class _Cluster:
     """The threads and declared resources of the workers, refreshed every two seconds."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
         self._seen: Mapping[str, Any] = {}
         self._when = float("-inf")
@@ -528,12 +533,12 @@ def perform_remote(remote: RemoteJob) -> Any:
         return MissingFiles(worker.address, missing) if missing else depot.run(remote)
 
 
-def call_depot(method: str, *arguments: Any, dask_worker: Any) -> Any:
+def call_depot(method: str, *arguments: object, dask_worker: DaskWorker) -> Any:
     """Call a method of the depot of a Dask worker."""
     return getattr(_depot(dask_worker), method)(*arguments)
 
 
-def _depot(worker: Any) -> Depot:
+def _depot(worker: DaskWorker) -> Depot:
     # below the local directory, which Dask removes
     depot = vars(worker).get("karat_depot") or Depot(Path(worker.local_directory) / "karat")
     return vars(worker).setdefault("karat_depot", depot)

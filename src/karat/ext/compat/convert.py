@@ -260,12 +260,13 @@ def _tabarena_facts(table: ResultTable) -> list[dict[str, Any]]:
     return _facts(empty, empty, table.numbers("time_train_s"), table.numbers("time_infer_s"))
 
 
-def _facts(train: Any, test: Any, fit: Any, predict: Any) -> list[dict[str, Any]]:
+def _facts(*columns: Sequence[float | None]) -> list[dict[str, Any]]:
+    """Return the sizes and times of rows, without unknown ones, from the columns of ``names``."""
     names = ("train_questions", "questions", "fit_seconds", "predict_seconds")
-    rows = [
-        dict(zip(names, row, strict=True)) for row in zip(train, test, fit, predict, strict=True)
+    rows: list[dict[str, Any]] = [
+        {name: value for name, value in zip(names, row, strict=True) if value is not None}
+        for row in zip(*columns, strict=True)
     ]
-    rows = [{name: value for name, value in row.items() if value is not None} for row in rows]
     for row in rows:
         if "fit_seconds" in row and "predict_seconds" in row:
             row["seconds"] = row["fit_seconds"] + row["predict_seconds"]
@@ -405,7 +406,9 @@ def read_scores(
     return pd.concat([table for table in tables if len(table)], ignore_index=True)
 
 
-def _results(files: Any, system: str | None, log: ImportLog) -> Iterator[ModelResults]:
+def _results(
+    files: str | Path | Iterable[str | Path], system: str | None, log: ImportLog
+) -> Iterator[ModelResults]:
     """Yield the results of each model in some files."""
     if system is not None:
         _check_known("system", system, SYSTEMS)

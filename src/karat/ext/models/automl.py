@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,9 @@ from karat.models.tabular_encoders import (
     TypedColumns,
     as_float32,
 )
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 #: the next step is expected to cost as much as the worst of this many before it
 _STEPS = 5
@@ -130,7 +133,7 @@ class PreparedTrees(Parameterized):
     kind: str | None
     trees_: Any
 
-    def _prepared(self, X: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _prepared(self, X: pd.DataFrame, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows as numbers and the target as numbers or codes."""
         from sklearn.impute import SimpleImputer
         from sklearn.preprocessing import OrdinalEncoder
@@ -227,7 +230,7 @@ class GrowingForest(PreparedTrees):
     def _features(self, rows: np.ndarray, target: np.ndarray, budget: Budget) -> Any:
         return None
 
-    def _forest(self, features: Any) -> Any:
+    def _forest(self, features: int | None) -> Any:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
         forest_class = (
@@ -248,7 +251,12 @@ class GrowingForest(PreparedTrees):
         )
 
     def _grow(
-        self, forest: Any, rows: np.ndarray, target: np.ndarray, budget: Budget, most: int = 0
+        self,
+        forest: RandomForestClassifier | RandomForestRegressor,
+        rows: np.ndarray,
+        target: np.ndarray,
+        budget: Budget,
+        most: int = 0,
     ) -> int:
         """Grow a forest within the budget, and return its number of trees."""
         most = most or self.n_estimators
@@ -338,7 +346,13 @@ class TunedForest(GrowingForest):
         splitter = StratifiedKFold if stratified else KFold
         return splitter(self.k_folds, shuffle=True, random_state=seed).split(target, target)
 
-    def _score(self, forest: Any, rows: np.ndarray, target: np.ndarray, classes: int) -> float:
+    def _score(
+        self,
+        forest: RandomForestClassifier | RandomForestRegressor,
+        rows: np.ndarray,
+        target: np.ndarray,
+        classes: int,
+    ) -> float:
         from sklearn import metrics
 
         if self.kind == "regression":

@@ -23,7 +23,7 @@ from functools import lru_cache
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,9 @@ from karat.core.files import cache_folder, file_hash
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
 from karat.models.model import HasRequirements, import_extra, target_kind, torch_threads
 from karat.models.tabular_encoders import LARGEST, numeric_columns
+
+if TYPE_CHECKING:
+    from fasttext.FastText import _FastText
 
 FILE = "cc.en.300.bin"
 ADDRESS = f"https://dl.fbaipublicfiles.com/fasttext/vectors-crawl/{FILE}.gz"
@@ -349,7 +352,9 @@ class RowGraphs:
         self.normal = PowerNumbers().fit(self._numbers(table))
         return self
 
-    def transform(self, table: pd.DataFrame, vectors: Any, y: Any = None) -> list[Any]:
+    def transform(
+        self, table: pd.DataFrame, vectors: _FastText, y: np.ndarray | None = None
+    ) -> list[Any]:
         """Return a graph per row; ``vectors`` is a fastText model, ``y`` the target to train on."""
         import torch
 
@@ -366,7 +371,7 @@ class RowGraphs:
             graph.x = torch.nan_to_num(graph.x)
         return list(graphs)
 
-    def blocks(self, table: pd.DataFrame, vectors: Any) -> Iterator[list[Any]]:
+    def blocks(self, table: pd.DataFrame, vectors: _FastText) -> Iterator[list[Any]]:
         """Yield the graphs of a table block by block."""
         for start in range(0, len(table), GRAPHS_PER_BLOCK):
             yield self.transform(table.iloc[start : start + GRAPHS_PER_BLOCK], vectors)
@@ -431,7 +436,7 @@ def _apply_power(power: Any | None, values: np.ndarray) -> np.ndarray:
     return np.clip(transformed, -LARGEST, LARGEST)
 
 
-def _text(cell: Any) -> str | None:
+def _text(cell: object) -> str | None:
     missing = pd.isna(cell)
     return None if isinstance(missing, bool) and missing else _line(cell_as_text(cell)).lower()
 
@@ -538,7 +543,7 @@ class CarteEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         if problems:
             raise DefinitionError(*(f"CarteEncoder: {message}" for message in problems))
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> CarteEncoder:
+    def fit(self, items: pd.DataFrame, y: np.ndarray | None = None) -> CarteEncoder:
         """Learn the scale of numbers and, with a target, fine-tune the network."""
         self._check_options()
         vectors, weights = self._files()

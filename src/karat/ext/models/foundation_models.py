@@ -117,12 +117,12 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
         """Return the parameters and the version of the package."""
         return f"{sorted(self.get_params().items())!r} {metadata.version(self.package)}"
 
-    def fit(self, items: pd.DataFrame, y: Any = None) -> ContextEncoder:
+    def fit(self, items: pd.DataFrame, y: np.ndarray | None = None) -> ContextEncoder:
         """Fit the columns and the context."""
         self._fit(items, y)
         return self
 
-    def fit_transform(self, items: pd.DataFrame, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: pd.DataFrame, y: np.ndarray | None = None) -> np.ndarray:
         """Fit, and embed the rows; those of the context are embedded out of fold."""
         rows, target, in_context = self._fit(items, y)
         if target is None or self.folds == 0:
@@ -155,7 +155,9 @@ class ContextEncoder(HasRequirements, TransformerMixin, BaseEstimator):
             tags.target_tags.required = False
         return tags
 
-    def _fit(self, items: pd.DataFrame, y: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    def _fit(
+        self, items: pd.DataFrame, y: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Return the rows as numbers, their targets, and a mask of the rows in the context."""
         self.check_installed()
         target = None if y is None else np.asarray(y)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from karat.core.files import PACKAGE_PREFIX, package_file
 from karat.errors import ContractError, Declined, DefinitionError, KaratError, did_you_mean
 from karat.models.model import PackagedEncoder, TextEncoder, torch_threads
 from karat.models.prompts import ROLE_PROMPTS, Prompts, read_saved_json
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 _LIBRARY = "sentence_transformers"
 
@@ -51,7 +54,7 @@ def saved_dimension(folder: Path) -> int | None:
     return width if len(modes) == 1 and isinstance(width, int) else None
 
 
-def check_prompt(prompt: Any) -> None:
+def check_prompt(prompt: object) -> None:
     """Raise a DefinitionError unless a prompt is a text, or texts by role."""
     texts = prompt.values() if isinstance(prompt, Mapping) else [prompt]
     if prompt is not None and not all(isinstance(text, str) for text in texts):
@@ -61,7 +64,7 @@ def check_prompt(prompt: Any) -> None:
         )
 
 
-def check_devices(devices: Any, device: str) -> None:
+def check_devices(devices: object, device: str) -> None:
     """Raise a DefinitionError unless devices are a list of numbers and names."""
     numbers = isinstance(devices, list | tuple) and all(
         isinstance(entry, str) or (type(entry) is int and entry >= 0) for entry in devices
@@ -86,7 +89,9 @@ def _hidden_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def encode_in_role(model: Any, texts: list[str], role: str, prompt: str, **options: Any) -> Any:
+def encode_in_role(
+    model: SentenceTransformer, texts: list[str], role: str, prompt: str, **options: Any
+) -> Any:
     """Return the vectors of a SentenceTransformer, by its own method for queries or documents."""
     method = (
         f"encode_{role}" if role in ROLE_PROMPTS and hasattr(model, f"encode_{role}") else "encode"
@@ -98,7 +103,7 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def count_over_limit(model: Any, texts: Sequence[Any], prompt: str = "") -> int:
+def count_over_limit(model: SentenceTransformer, texts: Sequence[Any], prompt: str = "") -> int:
     """Return how many texts have more tokens than a SentenceTransformer reads.
 
     The texts of a CrossEncoder are pairs.
@@ -315,13 +320,13 @@ class SentenceTransformerObject(TextEncoder):
         return sentence_transformer_hash(self.model)
 
 
-def is_sentence_transformer(thing: Any) -> bool:
+def is_sentence_transformer(thing: object) -> bool:
     """Return whether an object is a SentenceTransformer."""
     kind = type(thing)
     return kind.__name__ == "SentenceTransformer" and kind.__module__.startswith(_LIBRARY)
 
 
-def sentence_transformer_hash(model: Any) -> str:
+def sentence_transformer_hash(model: SentenceTransformer) -> str:
     """Return a hash of everything the vectors of a SentenceTransformer depend on.
 
     Its pickle changes with every use. Raise TypeError for components of other libraries, whose
@@ -342,7 +347,7 @@ def sentence_transformer_hash(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _settings(model: Any, modules: list[Any]) -> str:
+def _settings(model: SentenceTransformer, modules: list[Any]) -> str:
     named = ("max_seq_length", "prompts", "default_prompt_name", "truncate_dim")
     networks = [part.auto_model for part in modules if hasattr(part, "auto_model")]
     configs = [network.config.to_dict() for network in networks]

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from karat.results.run import Runs
+
 #: file formats and their options, which remove metadata so that files are reproducible
 FORMATS: dict[str, dict[str, Any]] = {
     "svg": {"metadata": {"Date": None, "Creator": None}},
@@ -253,7 +255,7 @@ class PlotData:
 
     def __init__(
         self,
-        runs: Any,
+        runs: Runs,
         tasks: Iterable[str] | Mapping[str, str] | None,
         missing: str,
         group: str | None = None,
@@ -404,7 +406,7 @@ def _rating(name: str) -> str:
     return name
 
 
-def _write_letters(axes: Any, letters: list[str]) -> None:
+def _write_letters(axes: Axes, letters: list[str]) -> None:
     """Write the letters of ties to the right of the rows."""
     side = axes.secondary_yaxis("right")
     side.set_yticks(range(len(letters)), letters, fontsize=8)
@@ -493,7 +495,7 @@ def _bars(tests: Tested, count: int) -> list[tuple[int, list[float]]]:
     return bars
 
 
-def _axis(axes: Any, low: float, high: float, depth: float) -> None:
+def _axis(axes: Axes, low: float, high: float, depth: float) -> None:
     axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     axes.set_ylim(depth + 0.2, -0.1)
     axes.spines[["left", "bottom"]].set_visible(False)
@@ -507,7 +509,7 @@ def _axis(axes: Any, low: float, high: float, depth: float) -> None:
     axes.set_xlabel("mean rank, 1 is best")
 
 
-def _name(axes: Any, name: str, rank: float, row: float, edge: float) -> None:
+def _name(axes: Axes, name: str, rank: float, row: float, edge: float) -> None:
     """Draw the line from a rank on the axis to the name of the model at the edge."""
     axes.plot([rank, rank, edge], [0, row, row], color=COLORS[0], lw=0.8)
     on_left = edge < rank
@@ -576,7 +578,7 @@ def _title(rows: pd.DataFrame) -> str:
     return f"{cut_name(first['task'], 18)}{what}  {cut_name(label)}"
 
 
-def draw_lines(axes: Any, rows: pd.DataFrame, models: list[str], over: str) -> None:
+def draw_lines(axes: Axes, rows: pd.DataFrame, models: list[str], over: str) -> None:
     """Plot the line and the band of every model."""
     for number, model in enumerate(models):
         line = rows[rows["model"] == model]
@@ -665,7 +667,7 @@ def heatmap(data: PlotData, options: PlotOptions) -> Plot:
 
 
 def _write(
-    axes: Any, data: PlotData, models: list[str], tasks: list[str], share: np.ndarray
+    axes: Axes, data: PlotData, models: list[str], tasks: list[str], share: np.ndarray
 ) -> None:
     """Write the scores into the cells, or a sign for a missing one."""
     scores = data.table("score", models, tasks)
@@ -713,7 +715,7 @@ def _panels(data: PlotData, options: PlotOptions, draw: Draw, text: str) -> Any:
     return figure
 
 
-def _dots(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
+def _dots(axes: Axes, data: PlotData, task: str, models: list[str]) -> None:
     cells = data.cells
     t = cells.tasks.index(task)
     folds = cells.folds[t] if cells.higher[t] else -cells.folds[t]
@@ -726,7 +728,7 @@ def _dots(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
             axes.plot([mean, mean], [row - 0.35, row + 0.35], color=COLORS[1], lw=1.5)
 
 
-def _means(axes: Any, data: PlotData, task: str, models: list[str]) -> None:
+def _means(axes: Axes, data: PlotData, task: str, models: list[str]) -> None:
     table = {
         name: data.table(name, models, [task])[:, 0].astype(float)
         for name in ("score", "score_low", "score_high")
@@ -776,7 +778,7 @@ def parallel(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, "normalized scores over tasks")
 
 
-def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
+def _columns(axes: Axes, data: PlotData, tasks: list[str]) -> None:
     """Label the tasks, with the scores at both ends if there is room."""
     axes.vlines(range(len(tasks)), 0, 1, color="#CCCCCC", lw=0.6, zorder=0)
     scores = data.table("score", data.cells.models, tasks).astype(float)
@@ -787,7 +789,7 @@ def _columns(axes: Any, data: PlotData, tasks: list[str]) -> None:
         worst, best = ends if up else ends[::-1]
         if len(tasks) <= PARALLEL_MAX_WRITTEN:
             for y, score, side, away in ((0, worst, "top", -4), (1, best, "bottom", 4)):
-                placement = {"textcoords": "offset points", "ha": "center", "va": side}
+                placement: Any = {"textcoords": "offset points", "ha": "center", "va": side}
                 axes.annotate(rounded(score), (t, y), (0, away), fontsize=6.5, **placement)
         labels.append(f"{cut_name(task, 24)}  {data.label(task)}")
     turned = 30 if len(tasks) <= PARALLEL_MAX_WRITTEN else 90
@@ -830,7 +832,7 @@ def pareto(data: PlotData, options: PlotOptions) -> Plot:
     return Plot(figure, f"mean rank against {COSTS.get(cost, cost)}")
 
 
-def logarithmic(axes: Any) -> None:
+def logarithmic(axes: Axes) -> None:
     """Give the x axis a logarithmic scale, with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -841,7 +843,7 @@ def logarithmic(axes: Any) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
 
 
-def label_points(axes: Any, rows: pd.DataFrame, cost: str, quality: str = "rank") -> None:
+def label_points(axes: Axes, rows: pd.DataFrame, cost: str, quality: str = "rank") -> None:
     """Label points, each on a side where its label overlaps no other (in inches)."""
     scale = np.log10 if axes.get_xscale() == "log" else np.asarray
     high = rows[quality].to_numpy() * (-1 if quality == "rank" else 1)
@@ -858,7 +860,10 @@ def label_points(axes: Any, rows: pd.DataFrame, cost: str, quality: str = "rank"
         right, up = next(free, sides[0])
         taken.append(boxes[right, up])
         point = rows[cost].iloc[number], rows[quality].iloc[number]
-        look = {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top"}
+        look: dict[str, Any] = {
+            "ha": "left" if right > 0 else "right",
+            "va": "bottom" if up > 0 else "top",
+        }
         look |= {"textcoords": "offset points", "color": "#333333"}
         axes.annotate(cut_name(name), point, (4 * right, 3 * up), fontsize=7, **look)
 
@@ -867,7 +872,7 @@ def _overlap(a: Sequence[float], b: Sequence[float]) -> bool:
     return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
 
 
-def _inches(values: Any, length: float) -> np.ndarray:
+def _inches(values: np.ndarray, length: float) -> np.ndarray:
     numbers = np.asarray(values, dtype=float)
     spread = np.ptp(numbers)
     return (numbers - numbers.min()) / (spread if spread > 0 else 1) * length * 0.75
@@ -885,7 +890,7 @@ def plot_kinds() -> list[str]:
 
 
 def plot(
-    runs: Any,
+    runs: Runs,
     kind: str,
     *,
     tasks: Iterable[str] | Mapping[str, str] | None = None,

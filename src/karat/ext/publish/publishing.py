@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from ruamel.yaml import YAML
@@ -48,6 +48,9 @@ from karat.output.markdown_table import escape_markdown
 from karat.results.load import Gathered, as_runs, gather_scores
 from karat.results.run import Run
 from karat.stats.paired_tests import CONFIDENCE, corrected_t
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 URL = "https://github.com/karat-bench/karat"
 #: version of the schema of Every Eval Ever
@@ -120,7 +123,7 @@ class _Result:
         return command if isinstance(command, str) else " ".join(map(str, command))
 
 
-def _results(runs: Any) -> dict[str, list[_Result]]:
+def _results(runs: Runs) -> dict[str, list[_Result]]:
     """Return the results by model, in the order of the tasks."""
     gathered = gather_scores(runs)
     table = gathered.scores[gathered.scores["value"].notna()]
@@ -176,7 +179,7 @@ def _finite(**values: float) -> dict[str, float]:
 # -- model cards ----------------------------------------------------------------------------
 
 
-def model_cards(runs: Any) -> Iterator[tuple[str, str]]:
+def model_cards(runs: Runs) -> Iterator[tuple[str, str]]:
     """Yield ``README.md`` of every model, with its results as metadata and as a table."""
     by_model = _results(runs)
     for name, (model, results) in zip(safe_names(by_model), by_model.items(), strict=True):
@@ -243,7 +246,7 @@ def _index_metric(result: _Result, score: _Score) -> dict[str, Any]:
 # -- Every Eval Ever ------------------------------------------------------------------------
 
 
-def every_eval_ever_records(runs: Any) -> Iterator[tuple[str, str]]:
+def every_eval_ever_records(runs: Runs) -> Iterator[tuple[str, str]]:
     """Yield ``data/<suite>/<developer>/<model>/<id>.json`` of every model and suite."""
     for model, results in _results(runs).items():
         suites = dict.fromkeys(str(result.settings.get("suite") or "") for result in results)
@@ -357,7 +360,7 @@ class Tracked:
     files: list[Path]
 
 
-def track(runs: Any, tracker: str, *, project: str | None = None) -> list[str]:
+def track(runs: Runs, tracker: str, *, project: str | None = None) -> list[str]:
     """Send runs to a tracker, and return the names of its runs.
 
     Parameters

@@ -64,7 +64,7 @@ def table_suite_again(
     return replace(suite, name=name, tasks=tuple(tasks))
 
 
-def _digest(file: Path, test: Any) -> str | None:
+def _digest(file: Path, test: object) -> str | None:
     """Return the hashes of a table, and of the file of its test rows, as a run records them."""
     try:
         if test is None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from karat.core.files import safe_names
@@ -32,6 +32,9 @@ from karat.reporting.formats import format_rank, metric_label, to_html
 from karat.reporting.page import ICON, leaderboard_tables, make_bundle, make_page, page_files
 from karat.reporting.verdict import verdict_lines
 
+if TYPE_CHECKING:
+    from karat.results.run import Runs
+
 #: a folder with other files is not overwritten; this file marks one that was made before
 MARK = "style.css"
 POLICY = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -43,7 +46,7 @@ RUN = ("folder", "command", "seed", "constraint", "karat", "platform")
 
 
 def site(
-    runs: Any, output: str | Path = "site", *, title: str | None = None, pool: str = "variant"
+    runs: Runs, output: str | Path = "site", *, title: str | None = None, pool: str = "variant"
 ) -> list[Path]:
     """Write a static site of some runs, and return its files.
 
@@ -415,11 +418,11 @@ def _linked(cells: Sequence[Cell], links: Sequence[str]) -> list[Cell]:
     return [replace(cell, link=link) for cell, link in zip(cells, links, strict=True)]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return escape(clean(plain(value)))
 
 
-def _number(value: Any) -> str:
+def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
@@ -434,7 +437,7 @@ def _pairs_table(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
     return to_html(Table([], first, columns, [], "", []), classes=True)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return "" if value is None else str(value)
 
 

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -45,6 +45,9 @@ from karat.results.rescore import read_predictions_checked, rescore, view_of
 from karat.results.run import Run
 from karat.results.selection import find_run
 from karat.results.tables import SCORE_COLUMNS, item_keys, scores_table
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 CHECKS = ("schema", "data", "scores", "copies", "rerun", "timing")
 COLUMNS = ["check", "outcome", "detail"]
@@ -169,10 +172,10 @@ class Verification:
 def verify(
     run: Run | str | Path,
     *,
-    against: Any = (),
+    against: Runs = (),
     jobs: int = 3,
     seed: int | None = None,
-    model: Any = None,
+    model: object = None,
     suite: str | Suite | None = None,
     define: Sequence[str | Path] | str | Path = (),
     data: str | Path | None = None,
@@ -237,7 +240,7 @@ class _Reference:
     def __init__(
         self,
         run: Run,
-        model: Any,
+        model: object,
         suite: str | Suite | None,
         catalog: Catalog,
         data: str | Path | None = None,
@@ -1080,7 +1083,7 @@ def _impossible_times(
             yield f"it took {total:.3g} s, but ended {passed:.3g} s after the start of the run."
 
 
-def _moment(text: Any) -> datetime | None:
+def _moment(text: object) -> datetime | None:
     """Return a time stamp; None if the text is not one."""
     try:
         moment = datetime.fromisoformat(str(text))

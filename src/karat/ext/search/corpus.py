@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,8 @@ LONG = 400
 _WORD = re.compile(r"\S+")
 _SINGULAR = {"documents": "document", "queries": "query"}
 _OPTIONS = ("split", "passages", "overlap", "titles", "questions", "encoding")
+#: texts by id, or a table of texts
+Texts: TypeAlias = Mapping[str, str] | pd.DataFrame | pd.Series
 Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 #: a column of a table: the name of the table, and the position
 Place = tuple[str, int]
@@ -96,7 +98,13 @@ class _Notes:
 
 
 def corpus_dataset(
-    documents: Any, queries: Any, judgments: Any, name: str, facts: Any, passages: Any, overlap: int
+    documents: Texts,
+    queries: Texts,
+    judgments: pd.DataFrame,
+    name: str,
+    facts: Mapping[str, str] | None,
+    passages: int | None,
+    overlap: int,
 ) -> Dataset:
     """Return the retrieval questions of a corpus, as ``Dataset.from_corpus`` documents.
 
@@ -140,7 +148,7 @@ def _found(texts: pd.Series, query_texts: pd.Series, pairs: pd.DataFrame) -> dic
     }
 
 
-def _texts(table: Any, notes: _Notes, what: str) -> pd.Series:
+def _texts(table: Texts, notes: _Notes, what: str) -> pd.Series:
     """Return texts by id, with titles before them; empty ones are left out."""
     name = notes.name
     if isinstance(table, Mapping):
@@ -164,7 +172,7 @@ def _texts(table: Any, notes: _Notes, what: str) -> pd.Series:
     return texts[texts != ""]
 
 
-def _plain(text: Any) -> str:
+def _plain(text: object) -> str:
     return "" if text is None or (isinstance(text, float) and np.isnan(text)) else str(text)
 
 
@@ -497,7 +505,7 @@ def _check_header(frame: pd.DataFrame, path: Path) -> None:
         )
 
 
-def _is_word(name: Any) -> bool:
+def _is_word(name: object) -> bool:
     text = str(name).strip()
     if not text or text.startswith("Unnamed:"):
         return False
@@ -590,7 +598,7 @@ def _sm_table(path: Path) -> tuple[pd.DataFrame, dict[int, frozenset[str]]]:
     return frame, {column: frozenset(entities) for column, entities in linked.items() if entities}
 
 
-def _plain_name(name: Any) -> Any:
+def _plain_name(name: str | Sequence[str] | None) -> Any:
     return name if isinstance(name, str) or name is None else name[0]
 
 

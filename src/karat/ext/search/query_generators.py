@@ -7,7 +7,7 @@ conditions on columns, as text, for the matching rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ def table_rows(data: Dataset, generator: str) -> pd.DataFrame:
     return data.items.iloc[data.mentioned()]
 
 
-def check_share(generator: str, parameter: str, value: Any) -> None:
+def check_share(generator: str, parameter: str, value: object) -> None:
     """Raise a DefinitionError unless the value is above 0 and at most 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise DefinitionError(
@@ -229,7 +229,7 @@ class _Columns:
                 cells[name] = np.array(texts, dtype=object)
         return cls(names, cells, ordered, len(table))
 
-    def word(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
+    def word(self, name: Hashable, row: int, rng: np.random.Generator) -> _Condition | None:
         """Return the condition that a column equals the row's value."""
         value = self.cells[name][row]
         if not value or len(value) > LONGEST:
@@ -237,7 +237,7 @@ class _Columns:
         words = _one(IS, rng).format(column=name, value=value)
         return words, self.cells[name] == value
 
-    def number(self, name: Any, row: int, rng: np.random.Generator) -> _Condition | None:
+    def number(self, name: Hashable, row: int, rng: np.random.Generator) -> _Condition | None:
         """Return a condition on a numeric column, with round limits, that the row matches."""
         numbers, ordered = self.cells[name], self.ordered[name]
         if not np.isfinite(numbers[row]):

@@ -89,7 +89,7 @@ class BM25(SearchModel):
         return words
 
 
-def _identity(thing: Any) -> str:
+def _identity(thing: object) -> str:
     """Return the identity of a stage; raise TypeError if it has none."""
     if is_searcher(thing):
         if (identity := object_identity(thing)) is None:
@@ -250,12 +250,12 @@ class Reranker(SearchModel):
         return self.model_
 
 
-def _is_cross_encoder(thing: Any) -> bool:
+def _is_cross_encoder(thing: object) -> bool:
     kind = type(thing)
     return kind.__name__ == "CrossEncoder" and kind.__module__.startswith("sentence_transformers")
 
 
-def _require(stage: Any) -> None:
+def _require(stage: object) -> None:
     """Raise MissingExtra or Declined if a stage cannot run."""
     if callable(check := getattr(stage, "check_installed", None)):
         check()

@@ -13,7 +13,7 @@ import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, HTTPException
@@ -29,6 +29,11 @@ from karat.ext.serve.snapshots import (
     short_hash,
     to_ascii_json,
 )
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Scope
+
+    from karat.ext.serve.routes import Service
 
 BASE = "/api/v1"
 #: the event stream, which must not be compressed: a compressor holds events back
@@ -81,7 +86,7 @@ Key = tuple[str, bytes, str, bool]
 class Json(JSONResponse):
     """A JSON response without NaN."""
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         """Return the content as JSON."""
         return to_ascii_json(content)
 
@@ -302,7 +307,7 @@ class Guard:
     handler of unexpected errors outside of these, and that response needs the headers too.
     """
 
-    def __init__(self, app: FastAPI, service: Any) -> None:
+    def __init__(self, app: FastAPI, service: Service) -> None:
         self.app = app
         self.service = service
         self.settings: ServerSettings = service.settings
@@ -310,7 +315,7 @@ class Guard:
         self.turns = Turns(limits.requests, limits.requests_per_client)
         self.responses = ResponseCache(service.watcher, service.bundles)
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -321,7 +326,7 @@ class Guard:
         send_protected = _with_headers(send, head_only=scope["method"] == "HEAD")
         started = False
 
-        async def send_in_time(message: Any) -> None:
+        async def send_in_time(message: Message) -> None:
             nonlocal started
             started = True
             clock.reschedule(None)  # from here on the connection has its own limits
@@ -343,7 +348,7 @@ class Guard:
                 await error_response(internal_error())(scope, receive, send_protected)
             raise  # uvicorn reports it
 
-    async def _respond(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         receive = self._limited(scope, receive)
         if scope["method"] not in ("GET", "HEAD"):
             await self.app(scope, receive, send)
@@ -356,7 +361,7 @@ class Guard:
             return
         leave = await self.turns.enter(client_of(scope))
 
-        async def send_and_leave(message: Any) -> None:
+        async def send_and_leave(message: Message) -> None:
             leave()  # sending takes as long as the client wants
             await send(message)
 
@@ -365,7 +370,7 @@ class Guard:
         finally:
             leave()
 
-    async def _respond_once(self, scope: Any, send: Send) -> None:
+    async def _respond_once(self, scope: Scope, send: Send) -> None:
         """Send a response that is made once for all clients."""
         headers = Headers(scope=scope)
         packed = "accept-encoding" in headers
@@ -386,7 +391,7 @@ class Guard:
         if response.error is not None:
             raise response.error
 
-    async def _make(self, scope: Any) -> Recorded:
+    async def _make(self, scope: Scope) -> Recorded:
         """Return a response; after an unexpected error, without the runs that cause it."""
         leave = await self.turns.enter(client_of(scope))
         try:
@@ -398,7 +403,7 @@ class Guard:
         finally:
             leave()
 
-    async def _record(self, scope: Any) -> Recorded:
+    async def _record(self, scope: Scope) -> Recorded:
         """Return the response of the application to a request without a body."""
         messages: list[Any] = []
         error = None
@@ -406,7 +411,7 @@ class Guard:
         async def receive() -> Any:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def record(message: Any) -> None:
+        async def record(message: Message) -> None:
             messages.append(message)
 
         try:
@@ -418,7 +423,7 @@ class Guard:
         body = b"".join(message.get("body", b"") for message in messages[1:])
         return Recorded(messages[0]["status"], tuple(messages[0]["headers"]), body, error)
 
-    def _limited(self, scope: Any, receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Return ``receive`` with a limit for bodies that FastAPI reads into memory."""
         if scope["path"] in UPLOAD_PATHS:
             return receive
@@ -435,13 +440,13 @@ class Guard:
         return limited
 
 
-def client_of(scope: Any) -> str:
+def client_of(scope: Scope) -> str:
     """Return the client of a request."""
     return client_key(scope["client"][0]) if scope.get("client") else ""
 
 
 def _with_headers(send: Send, head_only: bool) -> Send:
-    async def send_with_headers(message: Any) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=[*message["headers"]])
             for name, value in HEADERS.items():
@@ -457,7 +462,7 @@ def _with_headers(send: Send, head_only: bool) -> Send:
     return send_with_headers
 
 
-def check_request(scope: Any, settings: ServerSettings) -> None:
+def check_request(scope: Scope, settings: ServerSettings) -> None:
     """Refuse requests for another host, and requests that another website lets a browser send."""
     headers = Headers(scope=scope)
     _check_header(scope, headers)
@@ -489,7 +494,7 @@ def _check_site(headers: Headers, host: str) -> None:
         raise ApiError(403, "requests from other websites are not allowed")
 
 
-def _check_header(scope: Any, headers: Headers) -> None:
+def _check_header(scope: Scope, headers: Headers) -> None:
     """Refuse a header that is too large, or that a proxy may understand in another way."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     close = {"connection": "close"}
@@ -517,7 +522,7 @@ def accepts_gzip(accepted: str) -> bool:
     return allowed.get("gzip", allowed.get("*", False))
 
 
-def _plain_headers(scope: Any) -> list[tuple[bytes, bytes]]:
+def _plain_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     """Return the request headers without encodings and ranges that the application misreads."""
     headers = Headers(scope=scope)
     wrong = {b"accept-encoding"}

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import GenericAlias, MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 from urllib.parse import quote
 
 import pandas as pd
@@ -79,6 +79,9 @@ from karat.ext.serve.submissions import (
     Uploads,
 )
 from karat.results.tables import SCORE_COLUMNS
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 #: seconds before a wrong token is answered
 WRONG_TOKEN_DELAY = 0.25
@@ -188,7 +191,7 @@ MaybeText = Text | SkipJsonSchema[None]
 MaybeNumber = Number | SkipJsonSchema[None]
 
 
-def _described(description: str, default: Any = None) -> Any:
+def _described(description: str, default: object = None) -> Any:
     """Return a query parameter with a default."""
     return Field(default, description=description)
 
@@ -323,7 +326,7 @@ def answer(name: str, fields: dict[Any, str]) -> Any:
     return create_model(name, __base__=Answer, **typed)  # type: ignore[call-overload]
 
 
-def answer_list(name: str, item: Any, fields: dict[Any, str] | None = None) -> Any:
+def answer_list(name: str, item: object, fields: dict[Any, str] | None = None) -> Any:
     """Return the model of a response that is a page of a list."""
     return answer(name, {int: "total", GenericAlias(list, (item,)): "items", **(fields or {})})
 
@@ -387,7 +390,7 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the stream ends or the client leaves."""
         try:
             await super().__call__(scope, receive, send)
@@ -522,7 +525,7 @@ api = APIRouter(
 def endpoint(
     method: str,
     path: str,
-    model: Any,
+    model: type | None,
     *types: str,
     status: int = 200,
     responses: Mapping[int | str, dict[str, Any]] = MappingProxyType({}),

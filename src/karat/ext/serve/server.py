@@ -202,7 +202,11 @@ def is_readable_by_others(file: Path) -> bool:
 
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from karat.ext.serve.guard import Guard
 else:
     H11Protocol = object
 
@@ -228,7 +232,9 @@ def serve(settings: ServerSettings, ready: Callable[[str], None]) -> int:
             app.service.names.check_constraint()
         server, received = make_server(app), []
 
-        def stop(sig: int, frame: Any) -> None:  # uvicorn raises signals again at its end
+        def stop(
+            sig: int, frame: FrameType | None
+        ) -> None:  # uvicorn raises signals again at its end
             received.append(sig)
             server.should_exit = True
 
@@ -364,7 +370,7 @@ class LimitedConnection(H11Protocol):
             self._check_later()
 
 
-def make_server(app: Any) -> Any:
+def make_server(app: Guard) -> Any:
     """Return a uvicorn server for an application of ``make_app``."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol

@@ -75,7 +75,7 @@ EMPTY_BUNDLE: dict[str, Any] = {
 # -- JSON -----------------------------------------------------------------------------------
 
 
-def to_ascii_json(value: Any) -> bytes:
+def to_ascii_json(value: object) -> bytes:
     r"""Return a value as ASCII-only JSON without NaN.
 
     >>> to_ascii_json({"a": float("nan"), "b": (1, "é")})
@@ -84,7 +84,7 @@ def to_ascii_json(value: Any) -> bytes:
     return json.dumps(_plain(value), allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value made of JSON types; missing and infinite numbers become null."""
     if isinstance(value, Mapping):
         return {

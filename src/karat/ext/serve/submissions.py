@@ -741,7 +741,7 @@ def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != TOKEN_VARIABLE}
 
 
-def _end_process(process: Any) -> None:
+def _end_process(process: subprocess.Popen[bytes] | psutil.Process) -> None:
     """Stop a Popen or psutil.Process as Ctrl-C does, keeping finished jobs; or kill its tree."""
     from karat.execution.resources import end_tree
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,9 @@ from karat.models.model_identity import encoder_identity
 from karat.probes.retrieval import Nearest
 from karat.probes.similarity import MEASURES, Similarity, mean_similarities
 from karat.probes.trained import need_fields
+
+if TYPE_CHECKING:
+    from mteb import AbsTask, TaskMetadata
 
 PREFIX = "mteb:"
 #: metrics of a task besides its main score, by type
@@ -132,7 +135,7 @@ def _single(tasks: Any) -> Iterator[Any]:
             yield task
 
 
-def mteb_decline_reason(task: Any) -> str:
+def mteb_decline_reason(task: AbsTask) -> str:
     """Return why Karat cannot run a task of mteb, or an empty string."""
     metadata = task.metadata
     if metadata.type not in LOADERS:
@@ -162,7 +165,7 @@ def _other_classifier(model: Any) -> str:
     return repr(model) if not params or differs else ""
 
 
-def _main_metric(metadata: Any) -> str:
+def _main_metric(metadata: TaskMetadata) -> str:
     """Return our name of a task's main score, or an empty string."""
     name = NAMES.get(metadata.type, {}).get(metadata.main_score, metadata.main_score)
     if metadata.type in ("Retrieval", "Reranking"):
@@ -171,7 +174,7 @@ def _main_metric(metadata: Any) -> str:
     return name if name in (*METRICS[metadata.type], *ONE_MEASURE) else ""
 
 
-def _parts(task: Any, reasons: Mapping[str, str]) -> Iterator[Task]:
+def _parts(task: AbsTask, reasons: Mapping[str, str]) -> Iterator[Task]:
     """Yield a task for each subset and split."""
     reason = reasons.get(task.metadata.name, "")
     for split in task.eval_splits if not reason else ["test"]:
@@ -180,7 +183,7 @@ def _parts(task: Any, reasons: Mapping[str, str]) -> Iterator[Task]:
             yield Task(data.name, data, **({} if reason else _settings(task)))
 
 
-def _settings(task: Any) -> dict[str, Any]:
+def _settings(task: AbsTask) -> dict[str, Any]:
     """Return probe, split, metrics and more of a task."""
     metadata = task.metadata
     kind = re.sub("(?<=[a-z])(?=[A-Z])", "-", metadata.type).lower()
@@ -195,11 +198,11 @@ def _settings(task: Any) -> dict[str, Any]:
     return usual | _PROTOCOLS.get(metadata.type, _plain_protocol)(task)
 
 
-def _plain_protocol(task: Any) -> dict[str, Any]:
+def _plain_protocol(task: AbsTask) -> dict[str, Any]:
     return {"probe": _PROBES[task.metadata.type]}
 
 
-def _classification(task: Any) -> dict[str, Any]:
+def _classification(task: AbsTask) -> dict[str, Any]:
     model, draws = task.evaluator_model, {"repeats": task.n_experiments}
     if task.is_cross_validation:
         draws = {"folds": task.n_splits}
@@ -211,14 +214,14 @@ def _classification(task: Any) -> dict[str, Any]:
     }
 
 
-def _clustering(task: Any) -> dict[str, Any]:
+def _clustering(task: AbsTask) -> dict[str, Any]:
     probe = {"use": "mteb-clustering", "batch_size": _batch(task), "seed": task.seed}
     legacy = abstract_class(task) == "AbsTaskClusteringLegacy"
     only = {"metrics": ("v_measure",)} if legacy else {}
     return {"probe": probe, "split": "each-group", **only}
 
 
-def _pairs(task: Any) -> dict[str, Any]:
+def _pairs(task: AbsTask) -> dict[str, Any]:
     main = _main_metric(task.metadata)
     if main not in ONE_MEASURE:
         return {"probe": "mteb-pairs", "missing": "ignore"}
@@ -232,7 +235,7 @@ _PROTOCOLS = {
 }
 
 
-def _batch(task: Any) -> int:
+def _batch(task: AbsTask) -> int:
     """Return the batch size of k-means."""
     if hasattr(task, "k_mean_batch_size"):
         return int(task.k_mean_batch_size)
@@ -240,7 +243,7 @@ def _batch(task: Any) -> int:
     return int(parameters["clustering_batch_size"].default)
 
 
-def _roles(task: Any) -> tuple[str, ...]:
+def _roles(task: AbsTask) -> tuple[str, ...]:
     """Return the roles of the fields: query and document, or the type of the task."""
     kind = task.metadata.type
     if kind in ("Retrieval", "Reranking"):

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pandas as pd
 
@@ -34,6 +34,9 @@ from karat.results.importing import (
 )
 from karat.results.load import exported_runs
 from karat.results.run import Run
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 LOOKS = 'JSON with the keys "task_name" and "scores", or "mteb_dataset_name" and "test"'
 META = "model_meta.json"
@@ -205,7 +208,7 @@ def _with_main(
     return first, renamed, skipped
 
 
-def _differs(value: float | None, main: Any) -> bool:
+def _differs(value: float | None, main: object) -> bool:
     if value is None or not _is_number(main):
         return False
     return not math.isclose(value, main, rel_tol=1e-6, abs_tol=1e-9)
@@ -255,7 +258,7 @@ def declared_metrics() -> dict[str, tuple[str, str]]:
     }
 
 
-def _first(task: str, scores: Mapping[str, float | None], main: Any) -> str:
+def _first(task: str, scores: Mapping[str, float | None], main: object) -> str:
     """Return the declared main metric of a task, so that all models have the same one.
 
     That of a task that mteb does not have is the one that equals the main score.
@@ -271,7 +274,7 @@ def _first(task: str, scores: Mapping[str, float | None], main: Any) -> str:
     return next(equal, MAIN)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -398,7 +401,7 @@ def _kind(metric: str) -> str:
 _PAIRS |= {"f1_best_precision": "cosine_precision", "f1_best_recall": "cosine_recall"}
 
 
-def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:
+def mteb_files(runs: Runs) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of MTEB's result files: those of each task, and of each model."""
     models: dict[str, str] = {}
     for run, model, _ in exported_runs(runs):
@@ -421,7 +424,7 @@ def mteb_files(runs: Any) -> Iterator[tuple[str, str]]:
             yield f"{folder}/{META}", _text(metadata)
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 

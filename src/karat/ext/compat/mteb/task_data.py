@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,12 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.errors import DataError, KaratError, Unavailable
 from karat.models.model import import_extra
+
+if TYPE_CHECKING:
+    import random
+
+    from datasets import Dataset as Rows
+    from mteb import AbsTask
 
 #: an item without text, which no model can find
 NOTHING = "d:"
@@ -178,7 +184,7 @@ def _clustering(part: MtebData) -> Dataset:
 
 
 def _draw_clusters(
-    task: Any, rows: Any, rng: Any
+    task: AbsTask, rows: Rows, rng: random.Random
 ) -> tuple[list[int], list[list[Any]], list[list[tuple[list[int], list[int]]]]]:
     """Return the drawn documents, their labels, and by level the documents of each experiment.
 
@@ -206,7 +212,7 @@ def _draw_clusters(
 
 def _drawn_clusters(
     part: MtebData,
-    rows: Any,
+    rows: Rows,
     drawn: list[int],
     labels: list[list[Any]],
     levels: list[list[tuple[list[int], list[int]]]],
@@ -432,7 +438,7 @@ LOADERS: dict[str, Callable[[MtebData], Dataset]] = {
 }
 
 
-def abstract_class(task: Any) -> str | None:
+def abstract_class(task: AbsTask) -> str | None:
     """Return the name of mteb's class that evaluates a task; None if it evaluates itself."""
     task_class = type(task)
     for base in task_class.__mro__:

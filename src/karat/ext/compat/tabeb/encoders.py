@@ -7,10 +7,10 @@ import copy
 import inspect
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,8 @@ from karat.models.adapters import adapt
 from karat.models.model import Model
 from karat.models.tabular_encoders import RandomEncoder
 
+#: the features of rows
+Features: TypeAlias = pd.DataFrame | np.ndarray
 PROTOCOLS = ("corrected", "original")
 GROUPS = (None, "entity", "row")
 CARTE = "karat.ext.models.carte:CarteEncoder"
@@ -142,7 +144,7 @@ def column_kind(metadata: Mapping[str, Any], name: str) -> str | None:
     )
 
 
-def row_keys(table: Any, *, index: bool) -> np.ndarray:
+def row_keys(table: pd.DataFrame, *, index: bool) -> np.ndarray:
     """Return a hash per row, equal for rows with equal cells (and index).
 
     >>> keys = row_keys([[1, "a"], [1, "a"], [2, "a"]], index=False)
@@ -170,19 +172,19 @@ class TabEBBaseEncoder(TransformerMixin, BaseEstimator, ABC):
         self.device = device
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Fit on the rows of a table, and on their target if given."""
 
     @abstractmethod
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Return one vector per row, all of the same length and without NaN."""
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: Features, y: np.ndarray | None = None, **fit_params: Any) -> Any:
         """Fit the encoder and return the vectors of the rows."""
         self.fit(X, **fit_params) if y is None else self.fit(X, y, **fit_params)
         return self.transform(X)
 
-    def normalize(self, embedding: Any) -> np.ndarray:
+    def normalize(self, embedding: np.ndarray) -> np.ndarray:
         """Scale the rows to length 1; rows of zeros are unchanged."""
         embedding = np.asarray(embedding)
         if embedding.ndim != 2:
@@ -200,11 +202,11 @@ class RandomRows(TabEBBaseEncoder):
         self.embedding_size = embedding_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> RandomRows:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> RandomRows:
         """Return self; the encoder is stateless."""
         return self
 
-    def transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> np.ndarray:
         """Return one random vector per row."""
         keys = pd.Series(0, index=row_keys(X, index=True))
         drawn = RandomEncoder(self.embedding_size, self.random_state).transform(keys)
@@ -222,12 +224,14 @@ class SkrubRows(TabEBBaseEncoder):
         self.options = options
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> SkrubRows:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> SkrubRows:
         """Fit the vectorizer."""
         self.fit_transform(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(
+        self, X: Features, y: np.ndarray | None = None, **fit_params: Any
+    ) -> np.ndarray:
         """Fit the vectorizer and encode the rows."""
         try:
             from skrub import StringEncoder, TableVectorizer
@@ -237,7 +241,7 @@ class SkrubRows(TabEBBaseEncoder):
         self.vectorizer_ = TableVectorizer(**{**usual, **(self.options or {})})
         return _filled(self.vectorizer_.fit_transform(X, y, **fit_params))
 
-    def transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> np.ndarray:
         """Return one row of numbers per table row."""
         return _filled(self.vectorizer_.transform(X))
 
@@ -259,17 +263,17 @@ class CarteRows(TabEBBaseEncoder):
         self.kind = kind
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> CarteRows:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> CarteRows:
         """Fine-tune the network on the rows and their target."""
         self.encoder_ = self._made().fit(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: Features, y: np.ndarray | None = None, **fit_params: Any) -> Any:
         """Fine-tune the network and return the vectors of the rows."""
         self.encoder_ = self._made()
         return self.encoder_.fit_transform(X, y, **fit_params)
 
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Return the network's vectors of the rows."""
         return self.encoder_.transform(X)
 
@@ -285,7 +289,7 @@ class AbsentRows(TabEBBaseEncoder):
         self.name = name
         self.reason = reason
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Features, y: np.ndarray | None = None) -> Any:
         """Raise the reason."""
         raise Declined(self.reason)
 
@@ -336,7 +340,7 @@ def check_params(name: str, params: Iterable[str], available: Collection[str]) -
             )
 
 
-def _filled(table: Any, value: float = 0.0) -> np.ndarray:
+def _filled(table: pd.DataFrame, value: float = 0.0) -> np.ndarray:
     """Return numbers of the same precision with a value instead of NaN."""
     numbers = np.asarray(table)
     if numbers.dtype.kind != "f":
@@ -381,7 +385,7 @@ class Treated:
     name: str
     treatment: Treatment
 
-    def fit_transform(self, items: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, items: Features, y: np.ndarray | None = None) -> np.ndarray:
         """Fit the encoder and return the vectors of the items."""
         arguments = (items,) if y is None else (items, y)
         if hasattr(self.encoder, "fit_transform"):
@@ -392,11 +396,11 @@ class Treated:
             values = self.encoder.transform(items)
         return self._checked(values, len(items))
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Features) -> np.ndarray:
         """Return the vectors of the items."""
         return self._checked(self.encoder.transform(items), len(items))
 
-    def _checked(self, values: Any, count: int) -> np.ndarray:
+    def _checked(self, values: np.ndarray, count: int) -> np.ndarray:
         fill = self.treatment.fill
         if fill is not None:
             dense = values.toarray() if hasattr(values, "toarray") else values
@@ -411,7 +415,9 @@ class Treated:
         return matrix
 
 
-def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestant]:
+def contestants(
+    models: Any, treatment: Treatment, named: Callable[[str], object]
+) -> list[Contestant]:
     """Return the models of a list; raise one error with all mistakes, such as duplicate names.
 
     ``named`` finds an encoder by its name.
@@ -445,7 +451,7 @@ def contestants(models: Any, treatment: Treatment, named: Any) -> list[Contestan
     return checked
 
 
-def copy_of(prototype: Any) -> Any:
+def copy_of(prototype: object) -> Any:
     """Return an unfitted clone, or a deep copy if the constructor takes ``*args`` or ``**kwargs``.
 
     scikit-learn cannot recover the parameters of such a constructor.
@@ -458,7 +464,7 @@ def copy_of(prototype: Any) -> Any:
     return copy.deepcopy(prototype)
 
 
-def _cloneable(thing: Any) -> bool:
+def _cloneable(thing: object) -> bool:
     if not hasattr(thing, "get_params"):
         return False
     starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -477,7 +483,9 @@ def _settings(thing: Any) -> dict[str, Any]:
         return dict(thing.get_params(deep=False))
 
 
-def _contestant(thing: Any, name: str | None, treatment: Treatment, named: Any) -> Contestant:
+def _contestant(
+    thing: object, name: str | None, treatment: Treatment, named: Callable[[str], object]
+) -> Contestant:
     if isinstance(thing, str):
         thing = named(thing)
     try:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +271,7 @@ def get_model(model_name: str, revision: str | None = None, **kwargs: Any) -> An
     return encoder
 
 
-def display(*things: Any) -> None:
+def display(*things: object) -> None:
     """Display objects: in a notebook with IPython, elsewhere as text on standard output."""
     shell = sys.modules.get("IPython")
     if shell is not None and shell.get_ipython() is not None:
@@ -284,7 +284,7 @@ def display(*things: Any) -> None:
         sys.stdout.write(f"{text}\n")
 
 
-def _check_revision(name: str, revision: str | None, params: Any) -> None:
+def _check_revision(name: str, revision: str | None, params: Collection[str]) -> None:
     if revision is not None and "revision" not in params:
         raise DefinitionError(
             f'model "{name}" has no revisions, got revision={revision!r}; omit it.'
@@ -348,7 +348,7 @@ def _task(sample: Sample) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _settings(text: Any) -> dict[str, Any]:
+def _settings(text: object) -> dict[str, Any]:
     try:
         settings = json.loads(text) if isinstance(text, str) and text else {}
     except ValueError:

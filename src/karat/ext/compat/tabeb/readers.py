@@ -143,7 +143,7 @@ def _mistakes(content: Mapping[str, Any], table: pd.DataFrame) -> Iterator[str]:
         yield '"dtype" must be a mapping {column: type}.'
 
 
-def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
+def _wrong_types(declared: object, table: pd.DataFrame) -> Iterator[str]:
     for column, type_name in declared.items() if isinstance(declared, dict) else ():
         if column not in table.columns:
             hint = did_you_mean(column, map(str, table.columns))
@@ -159,7 +159,7 @@ def _wrong_types(declared: Any, table: pd.DataFrame) -> Iterator[str]:
             yield f'dtype: "{column}" is declared as {type_name} but contains {actual}.'
 
 
-def check_tabeb_table(name: str, pair: Any) -> Table:
+def check_tabeb_table(name: str, pair: object) -> Table:
     """Return a table and its metadata; raise if they are not a pair."""
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Mapping):
         return pair

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -86,7 +86,7 @@ def as_arrays(
     return np.asarray(test.target), np.array(labels, dtype=np.asarray(test.target).dtype)
 
 
-def as_predictions(y_true: Any, y_pred: Any, shape: str) -> Predictions:
+def as_predictions(y_true: np.ndarray, y_pred: np.ndarray, shape: str) -> Predictions:
     """Return two arrays as Predictions.
 
     ``shape`` names the content of ``y_pred``: ``"numbers"``, ``"classes"`` (probabilities),
@@ -199,7 +199,7 @@ def with_params(head: Any, params: Mapping[str, Any]) -> Any:
     return head
 
 
-def describe_object(thing: Any, hidden: Collection[str] = ()) -> str:
+def describe_object(thing: object, hidden: Collection[str] = ()) -> str:
     """Return an object's class and parameters in one line, the same in every process.
 
     A line that is too long ends in a hash of the whole description.
@@ -237,7 +237,7 @@ def _described(thing: Any, hidden: Collection[str] = ()) -> str:
     return f"{type(thing).__name__}({', '.join(arguments)})"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
@@ -360,7 +360,7 @@ class _Evaluation:
         self.data.append(_sizes(train, test, metadata.get("entity_name")))
         return train, train if self.side == "train" else test
 
-    def _kind(self, metadata: Mapping[str, Any], y: Any, name: str) -> str:
+    def _kind(self, metadata: Mapping[str, Any], y: np.ndarray, name: str) -> str:
         kind = column_kind(metadata, name) or infer_kind(np.asarray(y), name)
         numbers = np.asarray(y).dtype.kind in "iufb"
         if kind == "classification" and numbers and not self.task.unsupervised:
@@ -390,7 +390,9 @@ class _Evaluation:
         }
 
 
-def _dataset(X: Any, target: np.ndarray, name: str, kind: str, classes: tuple[Any, ...]) -> Dataset:
+def _dataset(
+    X: pd.DataFrame, target: np.ndarray, name: str, kind: str, classes: tuple[Any, ...]
+) -> Dataset:
     items = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)).add_prefix("column ")
     items = items if items.index.is_unique else items.reset_index(drop=True)
     return Dataset(
@@ -404,7 +406,7 @@ def _dataset(X: Any, target: np.ndarray, name: str, kind: str, classes: tuple[An
     )
 
 
-def _sizes(train: Dataset, test: Dataset, entity: Any) -> dict[str, Any]:
+def _sizes(train: Dataset, test: Dataset, entity: str | None) -> dict[str, Any]:
     """Return the numbers of train and test rows, and of test rows that also occur in train."""
     sizes: dict[str, Any] = {"dataset": train.name, "train": len(train), "test": len(test)}
     if test is train:
@@ -432,7 +434,7 @@ def _load(task: TabEBBaseTask, names: Sequence[str]) -> dict[str, str]:
     return {name: reasons.get(name, f"{name}: load_data did not load it.") for name in missing}
 
 
-def _checked_names(data_names: Any) -> list[str]:
+def _checked_names(data_names: str | Iterable[str]) -> list[str]:
     names = [data_names] if isinstance(data_names, str) else list(data_names)
     if not names:
         raise DefinitionError("the task has no datasets; set data_name_list.")

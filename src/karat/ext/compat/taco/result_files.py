@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,6 +20,9 @@ from karat.results.load import exported_runs, exported_scores
 from karat.results.rescore import view_of
 from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 #: the columns of TACO's metrics files
 TACO_COLUMNS = ("dataset", "task", "corruption", "severity", "model", "metric", "value")
@@ -52,7 +55,7 @@ MODEL_NAMES = {
 VIEW = ["corruption", "severity"]
 
 
-def taco_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def taco_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield TACO's files; the file name has the task if a dataset has several tasks."""
     exported = exported_runs(runs)
     tasks = _tasks(exported)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -36,9 +36,14 @@ from karat.ext.plots.figures import (
 from karat.reporting.formats import metric_label
 from karat.results.importing import direction
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from karat.results.run import Runs
+
 
 def plot_runs(
-    runs: Any, folder: str | Path, *, shape: str = "png", metric: str | None = None
+    runs: Runs, folder: str | Path, *, shape: str = "png", metric: str | None = None
 ) -> list[Path]:
     """Write ``<task>_<corruption>_<metric>_curve`` and ``<task>_clean_<metric>_bar`` plots.
 
@@ -129,7 +134,7 @@ def _figures(part: pd.DataFrame, metric: str, kinds: Sequence[str]) -> Iterator[
             yield f"{safe_name(name.replace('+', '_plus_'))}_{metric}_curve", figure
 
 
-def _remove_artists(axes: Any) -> None:
+def _remove_artists(axes: Axes) -> None:
     """Remove what was plotted and keep the ticks, which ``axes.clear()`` would make again."""
     for artist in [*axes.lines, *axes.collections]:
         artist.remove()
@@ -147,7 +152,7 @@ def _compositions(part: pd.DataFrame) -> pd.DataFrame:
     return named.drop_duplicates(["model", "corruption", "label"])
 
 
-def _draw_points(axes: Any, group: pd.DataFrame, models: list[str]) -> None:
+def _draw_points(axes: Axes, group: pd.DataFrame, models: list[str]) -> None:
     """Plot a point per model and label; with a single label, a line from clean to it."""
     doses = {text: list(map(float, text.split("+"))) for text in set(group["label"]) - {"clean"}}
     labels = ["clean", *sorted(doses, key=doses.__getitem__)]

@@ -542,7 +542,7 @@ class Layered:
         return back.dot(self.weights[2 * layer].T) if layer else back
 
 
-def _normalize_numpy(*arguments: Any) -> None:
+def _normalize_numpy(*arguments: np.ndarray) -> None:
     """Normalize columns, and scale, shift and rectify them; the arguments are those of the loop."""
     normal, out, (gain, shift), (mean, scale), running, unbiased = arguments
     np.mean(normal, axis=0, out=mean)
@@ -634,7 +634,7 @@ class AdamW:
                 f"head adamw: eval_frac must be between 0 and 1, got {self.eval_frac!r}."
             )
 
-    def fit(self, X: np.ndarray, y: Any, judges: int | None = None) -> AdamW:
+    def fit(self, X: np.ndarray, y: np.ndarray, judges: int | None = None) -> AdamW:
         """Select the rates on the held-out rows, then train until their loss stops falling.
 
         With ``judges``, that number of first rows is held out instead of the share ``eval_frac``.

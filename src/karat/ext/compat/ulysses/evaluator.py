@@ -284,7 +284,7 @@ def _copy_download(task: str, sources: Sequence[Mapping[str, Any]], target: Path
         warnings.warn(f"cannot write {target} ({error.strerror}); {path} is used.", stacklevel=4)
 
 
-def as_rows(values: Any, rows: int, name: str) -> np.ndarray:
+def as_rows(values: object, rows: int, name: str) -> np.ndarray:
     """Return embedded rows as a float32 matrix.
 
     >>> as_rows([[1, 2]], 1, "embed").dtype
@@ -340,7 +340,7 @@ class StoredRows(StatelessEncoder):
         self.path = path
         self.digest = digest
 
-    def transform(self, items: Any) -> np.ndarray:
+    def transform(self, items: Sequence[str]) -> np.ndarray:
         """Return the rows of the items."""
         matrix = np.load(self.path, mmap_mode="r", allow_pickle=False)
         return np.asarray(matrix[np.asarray(items, dtype=int)])
@@ -378,7 +378,7 @@ def place(folder: Path, key: str, task: str, facts: Sequence[Any]) -> Path:
     return folder / safe_name(key) / f"{task}-{digest[:16]}.npy"
 
 
-def method_of(embed: Any) -> str:
+def method_of(embed: Callable[..., object]) -> str:
     """Return the qualified name and the bytecode of a method, to detect changes of it."""
     code = getattr(getattr(embed, "__func__", embed), "__code__", None)
     named = f"{getattr(embed, '__module__', '')}.{getattr(embed, '__qualname__', '')}"
@@ -699,7 +699,7 @@ def _absolute(path: str | Path) -> Path:
     return Path(os.path.expandvars(path)).expanduser().absolute()
 
 
-def _accepted(method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _accepted(method: Callable[..., object], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that a method accepts; warn about the others."""
     names, has_any = accepts(method)
     unknown = [] if has_any else [name for name in arguments if name not in names]

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -37,6 +37,9 @@ from karat.results.load import exported_runs, exported_scores
 from karat.results.run import Run
 from karat.results.tables import FINAL_EPOCH
 from karat.stats.paired_tests import corrected_variance, fold_ratio
+
+if TYPE_CHECKING:
+    from karat.results.run import Runs
 
 #: tolerance, relative to the range of the values, below which a resampled mean is the mean
 TIE = 1e-9
@@ -239,7 +242,7 @@ def pooled_bootstrap(
 # -- files ------------------------------------------------------------------------------------
 
 
-def frame(runs: Any) -> pd.DataFrame:
+def frame(runs: Runs) -> pd.DataFrame:
     """Return all scores of one model's runs, or of a tidy table, in the original's columns.
 
     Repetitions, partitions and epochs start at 1; test scores have the epoch -1. The task
@@ -348,7 +351,7 @@ def numbered(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(kfold_repetition=repeat + 1, kfold_partition=fold - before + 1)
 
 
-def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> pd.DataFrame:
+def summary(runs: Runs, *, confidence: float = 0.99, resamples: int = 10_000) -> pd.DataFrame:
     """Return a row per model, task and metric, and rows for the means of groups and of all tasks.
 
     ``ci`` is the interval of Ulysses SentEval, ``nb`` the one of Nadeau and Bengio, which accounts
@@ -366,7 +369,7 @@ def summary(runs: Any, *, confidence: float = 0.99, resamples: int = 10_000) -> 
     return pd.DataFrame(rows)
 
 
-def senteval_tables(runs: Any) -> Iterator[tuple[str, pd.DataFrame | str]]:
+def senteval_tables(runs: Runs) -> Iterator[tuple[str, pd.DataFrame | str]]:
     """Yield the files of Ulysses SentEval (one folder per model if several) and a summary."""
     models = list(_models(runs))
     for name, model in zip(safe_names(m.name for m in models), models, strict=True):
@@ -412,7 +415,7 @@ class _Model:
             yield labels, table[[metric for metric in REPORTED if metric in table]]
 
 
-def _models(runs: Any) -> Iterator[_Model]:
+def _models(runs: Runs) -> Iterator[_Model]:
     """Yield the models of runs, or of a tidy table, with a task scored above chance."""
     if isinstance(runs, pd.DataFrame):
         tables = exported_scores(runs).groupby("model", sort=False)
