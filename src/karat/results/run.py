@@ -37,7 +37,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -73,6 +73,8 @@ from karat.results.tables import (
 #: folders of a run that cannot hold artifacts
 TAKEN = ("jobs", "predictions", "scores", "missing", FOLDER)
 MODELS = "models"
+#: what functions about runs accept: runs, run folders and folders of run folders
+Runs: TypeAlias = "Run | str | Path | Iterable[Run | str | Path]"
 
 _KEYS = {"licence": "license", "openml_licence": "openml_license"}  # old key: present key
 _HEADS = {

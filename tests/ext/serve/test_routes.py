@@ -410,7 +410,7 @@ def test_a_client_cannot_try_many_tokens_at_a_time(monkeypatch, tools):
 
     async def guess_many():
         service = SimpleNamespace(settings=ServerSettings(Path("x"), token=tools.token))
-        service.guesses = Turns(total=1000, each=1)
+        service.guesses = Turns(total=1000, per_client=1)
         request = SimpleNamespace(scope={"client": ("192.0.2.1", 1)})
         guesses = (routes.require_token(request, service, None) for _ in range(20))
         return await asyncio.gather(*guesses, return_exceptions=True)

@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,19 @@ LONG = 400
 _WORD = re.compile(r"\S+")
 _SINGULAR = {"documents": "document", "queries": "query"}
 _OPTIONS = ("split", "passages", "overlap", "titles", "questions", "encoding")
+#: texts by id, or a table of texts
+Texts: TypeAlias = Mapping[str, str] | pd.DataFrame | pd.Series
+Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+#: a column of a table: the name of the table, and the position
+Place = tuple[str, int]
+#: options that say how the table files are written
+_WRITTEN = ("separator", "encoding", "decimal", "thousands", "missing")
+_GOLD = {"columns.csv": "column-types", "tables.csv": "table-classes", "cells.csv": "column-joins"}
+#: the end of the name of a table file, which is not part of the table's name
+_ENDING = re.compile(rf"({'|'.join(map(re.escape, SUFFIXES))})(\.gz|\.bz2|\.xz)?$", re.IGNORECASE)
+#: between the cells of a table and its other data in a file of T2Dv2
+RULE = "-" * 80
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
 
 @dataclass
@@ -85,7 +98,13 @@ class _Notes:
 
 
 def corpus_dataset(
-    documents: Any, queries: Any, judgments: Any, name: str, about: Any, passages: Any, overlap: int
+    documents: Texts,
+    queries: Texts,
+    judgments: pd.DataFrame,
+    name: str,
+    facts: Mapping[str, str] | None,
+    passages: int | None,
+    overlap: int,
 ) -> Dataset:
     """Return the retrieval questions of a corpus, as ``Dataset.from_corpus`` documents.
 
@@ -94,55 +113,55 @@ def corpus_dataset(
     """
     notes = _Notes(name)
     texts = _texts(documents, notes, "documents")
-    asked = _texts(queries, notes, "queries")
-    pairs = _judged_pairs(judgments, texts, asked, notes)
+    query_texts = _texts(queries, notes, "queries")
+    pairs = _judged_pairs(judgments, texts, query_texts, notes)
     items, owners = _passages(texts, passages, overlap, name)
     if passages is None:
         sizes = texts.str.count(_WORD.pattern)
         what = f"with more than {LONG} words, which many encoders cut off; set passages"
         notes.add(texts.index[sizes > LONG], "document", what)
     notes.warn()
-    asked = asked[asked.index.isin(pairs["query"])]
-    asked.index = [f"{QUERY} {key}" for key in asked.index]
+    query_texts = query_texts[query_texts.index.isin(pairs["query"])]
+    query_texts.index = [f"{QUERY} {key}" for key in query_texts.index]
     keys = f"{QUERY} " + pairs["query"].astype(object)
     graded = not (pairs["relevance"] == 1).all()
     return Dataset(
         name,
-        pd.concat([asked, items]),
+        pd.concat([query_texts, items]),
         pd.DataFrame({QUERY: keys.to_numpy()}),
         pairs["document"].to_numpy(dtype=object),
         "items",
         "text",
         group=keys.to_numpy(dtype=object),
-        about={**(about or {}), **_found(texts, asked, pairs)},
+        about={**(facts or {}), **_found(texts, query_texts, pairs)},
         roles=(QUERY,),
         gain=pairs["relevance"].to_numpy(dtype=float) if graded else None,
-        passage_of=None if passages is None else np.concatenate([asked.index, owners]),
+        passage_of=None if passages is None else np.concatenate([query_texts.index, owners]),
     )
 
 
-def _found(texts: pd.Series, asked: pd.Series, pairs: pd.DataFrame) -> dict[str, str]:
+def _found(texts: pd.Series, query_texts: pd.Series, pairs: pd.DataFrame) -> dict[str, str]:
     relevant = int((pairs["relevance"] > 0).sum())
     return {
-        "found": f"{len(texts):,} documents, {len(asked):,} queries with a relevant document, "
-        f"{len(pairs):,} judgments ({relevant:,} relevant)"
+        "found": f"{len(texts):,} documents, {len(query_texts):,} queries with a relevant "
+        f"document, {len(pairs):,} judgments ({relevant:,} relevant)"
     }
 
 
-def _texts(given: Any, notes: _Notes, what: str) -> pd.Series:
+def _texts(table: Texts, notes: _Notes, what: str) -> pd.Series:
     """Return texts by id, with titles before them; empty ones are left out."""
     name = notes.name
-    if isinstance(given, Mapping):
-        given = pd.Series(dict(given), dtype=object)
-    if isinstance(given, pd.DataFrame):
+    if isinstance(table, Mapping):
+        table = pd.Series(dict(table), dtype=object)
+    if isinstance(table, pd.DataFrame):
         for column in ("id", "text"):
-            if column not in given.columns:
-                known = ", ".join(map(str, given.columns))
-                raise DataError(f'{name}: {what} have no column "{column}"; they have: {known}.')
-        titles = given["title"] if "title" in given.columns else [""] * len(given)
-        joined = [f"{_plain(a)} {_plain(b)}" for a, b in zip(titles, given["text"], strict=True)]
-        given = pd.Series(joined, given["id"].to_numpy(), dtype=object)
-    texts = pd.Series([_plain(text) for text in given], [str(key) for key in given.index])
+            if column not in table.columns:
+                columns = ", ".join(map(str, table.columns))
+                raise DataError(f'{name}: {what} have no column "{column}"; they have: {columns}.')
+        titles = table["title"] if "title" in table.columns else [""] * len(table)
+        joined = [f"{_plain(a)} {_plain(b)}" for a, b in zip(titles, table["text"], strict=True)]
+        table = pd.Series(joined, table["id"].to_numpy(), dtype=object)
+    texts = pd.Series([_plain(text) for text in table], [str(key) for key in table.index])
     if not texts.index.is_unique:
         twice = texts.index[texts.index.duplicated()][0]
         raise DataError(f'{name}: duplicate id "{twice}" in the {what}.')
@@ -153,21 +172,27 @@ def _texts(given: Any, notes: _Notes, what: str) -> pd.Series:
     return texts[texts != ""]
 
 
-def _plain(text: Any) -> str:
+def _plain(text: object) -> str:
     return "" if text is None or (isinstance(text, float) and np.isnan(text)) else str(text)
 
 
 def _judged_pairs(
-    given: pd.DataFrame, texts: pd.Series, asked: pd.Series, notes: _Notes
+    judgments: pd.DataFrame, texts: pd.Series, query_texts: pd.Series, notes: _Notes
 ) -> pd.DataFrame:
     """Return the judgments of known queries and documents, of queries with a relevant one."""
     name = notes.name
     for column in ("query", "document"):
-        if column not in given.columns:
-            known = ", ".join(map(str, given.columns))
-            raise DataError(f'{name}: the judgments have no column "{column}"; they have: {known}.')
-    pairs = pd.DataFrame({key: given[key].astype(str) for key in ("query", "document")})
-    grades = given["relevance"] if "relevance" in given.columns else pd.Series(1.0, given.index)
+        if column not in judgments.columns:
+            columns = ", ".join(map(str, judgments.columns))
+            raise DataError(
+                f'{name}: the judgments have no column "{column}"; they have: {columns}.'
+            )
+    pairs = pd.DataFrame({key: judgments[key].astype(str) for key in ("query", "document")})
+    grades = (
+        judgments["relevance"]
+        if "relevance" in judgments.columns
+        else pd.Series(1.0, judgments.index)
+    )
     pairs["relevance"] = pd.to_numeric(grades, errors="coerce").to_numpy(dtype=float)
     if (wrong := ~np.isfinite(pairs["relevance"])).any():
         row = int(np.argmax(wrong))
@@ -175,20 +200,20 @@ def _judged_pairs(
             f"{name}: relevance must be a number, got {grades.iloc[row]!r} (judgment {row + 1})."
         )
     pairs["relevance"] = pairs["relevance"].clip(lower=0)  # TREC marks spam with -1 and -2
-    unknown = pairs["query"][~pairs["query"].isin(asked.index)].unique()
+    unknown = pairs["query"][~pairs["query"].isin(query_texts.index)].unique()
     notes.add(unknown, "judged query", "not among the queries")
-    pairs = pairs[pairs["query"].isin(asked.index)]
-    lost = pairs["document"][~pairs["document"].isin(texts.index)].unique()
-    notes.add(lost, "judged document", "not in the corpus")
+    pairs = pairs[pairs["query"].isin(query_texts.index)]
+    absent = pairs["document"][~pairs["document"].isin(texts.index)].unique()
+    notes.add(absent, "judged document", "not in the corpus")
     pairs = pairs[pairs["document"].isin(texts.index)]
     twice = pairs.duplicated(["query", "document"])
     notes.add(pairs["query"][twice].to_list(), "judgment", "repeated; the last one counts")
     pairs = pairs.drop_duplicates(["query", "document"], keep="last")
     answered = pairs["query"][pairs["relevance"] > 0].unique()
-    unanswered = asked.index[~asked.index.isin(answered)]
+    unanswered = query_texts.index[~query_texts.index.isin(answered)]
     notes.add(unanswered, "query", "without a relevant document, not scored")
     if not len(answered):
-        hint = did_you_mean(str(lost[0]), texts.index[:1000]) if len(lost) else ""
+        hint = did_you_mean(str(absent[0]), texts.index[:1000]) if len(absent) else ""
         raise DataError(f"{name}: no query has a relevant document in the corpus.{hint}")
     return pairs[pairs["query"].isin(answered)].reset_index(drop=True)
 
@@ -268,9 +293,6 @@ def read_corpus(files: Files, spec: DataSpec) -> Dataset:
     return corpus_dataset(documents, queries, judgments, spec.name, spec.about, words, overlap)
 
 
-Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
-
-
 def _read_beir(folder: Path, spec: DataSpec) -> Tables:
     documents = _json_lines(folder, "corpus.jsonl", spec)
     queries = _json_lines(folder, "queries.jsonl", spec)
@@ -292,18 +314,18 @@ def _qrels_file(folder: Path, spec: DataSpec) -> Path:
     """Return the file of judgments: that of the option ``split``, "test", or the only one."""
     wanted = spec.options.get("split")
     inside = folder / "qrels"
-    found = sorted(inside.glob("*.tsv")) if inside.is_dir() else []
-    found += [path for name in ("qrels.tsv", "qrels.txt") if (path := folder / name).is_file()]
-    named = {path.stem: path for path in found}
+    files = sorted(inside.glob("*.tsv")) if inside.is_dir() else []
+    files += [path for name in ("qrels.tsv", "qrels.txt") if (path := folder / name).is_file()]
+    named = {path.stem: path for path in files}
     if wanted is not None and str(wanted) not in named:
         hint = did_you_mean(str(wanted), named)
-        known = ", ".join(named) or "none"
-        raise DataError(f'{folder}: no judgments "{wanted}".{hint} Available: {known}.')
+        names = ", ".join(named) or "none"
+        raise DataError(f'{folder}: no judgments "{wanted}".{hint} Available: {names}.')
     chosen = str(wanted) if wanted is not None else "test" if "test" in named else ""
-    if not chosen and len(found) != 1:
-        which = "none" if not found else f"several ({', '.join(named)}); set the option split"
+    if not chosen and len(files) != 1:
+        which = "none" if not files else f"several ({', '.join(named)}); set the option split"
         raise DataError(f"{folder}: expected one file of judgments in qrels, found {which}.")
-    return named[chosen] if chosen else found[0]
+    return named[chosen] if chosen else files[0]
 
 
 def _read_qrels(path: Path, spec: DataSpec) -> pd.DataFrame:
@@ -360,8 +382,8 @@ def _read_files(folder: Path, spec: DataSpec) -> Tables:
     if not table[answer].notna().any():
         raise DataError(f"{path} has no question with a file.")
     # a question without a file is a query without a judgment
-    codes, asked = pd.factorize(table[question].astype(str))
-    queries = pd.DataFrame({"id": np.arange(1, len(asked) + 1).astype(str), "text": asked})
+    codes, distinct = pd.factorize(table[question].astype(str))
+    queries = pd.DataFrame({"id": np.arange(1, len(distinct) + 1).astype(str), "text": distinct})
     codes, cells = codes[table[answer].notna()], table[table[answer].notna()]
     pairs = {
         "query": (codes + 1).astype(str),
@@ -375,14 +397,14 @@ def _read_files(folder: Path, spec: DataSpec) -> Tables:
 def _questions_file(folder: Path, spec: DataSpec) -> Path:
     if spec.options.get("questions"):
         return file_in(folder, spec.options["questions"])
-    found = sorted(path for path in folder.iterdir() if path.suffix in (".csv", ".tsv"))
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
+    tables = sorted(path for path in folder.iterdir() if path.suffix in (".csv", ".tsv"))
+    if len(tables) > 1:
+        names = ", ".join(path.name for path in tables)
         raise DataError(
             f"{folder} has several tables ({names}); set the option questions to the one with "
             f"the questions."
         )
-    return found[0]
+    return tables[0]
 
 
 def _column(table: pd.DataFrame, names: Sequence[str], path: Path) -> str:
@@ -390,8 +412,8 @@ def _column(table: pd.DataFrame, names: Sequence[str], path: Path) -> str:
     for name in names:
         if name in lowered:
             return lowered[name]
-    known = ", ".join(map(str, table.columns))
-    raise DataError(f"{path}: expected a column named {' or '.join(names)}; it has: {known}.")
+    available = ", ".join(map(str, table.columns))
+    raise DataError(f"{path}: expected a column named {' or '.join(names)}; it has: {available}.")
 
 
 def _document(cell: str, names: Sequence[str]) -> str:
@@ -402,10 +424,6 @@ def _document(cell: str, names: Sequence[str]) -> str:
     files = [wanted, *(wanted + suffix for suffix in TEXT_SUFFIXES)]
     ends = [name for name in names if name.rpartition("/")[2] in files]
     return ends[0] if len(ends) == 1 else wanted
-
-
-#: a column of a table: the name of the table, and the position
-Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -446,10 +464,6 @@ def read_tables(files: Files, spec: DataSpec) -> Dataset:
 
 # -- the layout "plain" ---------------------------------------------------------------------
 
-#: options that say how the table files are written
-_WRITTEN = ("separator", "encoding", "decimal", "thousands", "missing")
-_GOLD = {"columns.csv": "column-types", "tables.csv": "table-classes", "cells.csv": "column-joins"}
-
 
 def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     """Return the tables of a folder; the name of a table is that of its file."""
@@ -476,14 +490,10 @@ def read_plain(folder: Path, spec: DataSpec) -> Corpus:
     linked = defaultdict(set)
     for row in _gold(folder, "cells.csv", ("table", "column", "entity")):
         linked[_place(tables, row, folder / "cells.csv")].add(row["entity"])
-    corpus.entities.update({place: frozenset(found) for place, found in linked.items()})
-    if needed := [file for file, asked in _GOLD.items() if asked == spec.options.get("ask")]:
+    corpus.entities.update({column: frozenset(entities) for column, entities in linked.items()})
+    if needed := [file for file, kind in _GOLD.items() if kind == spec.options.get("ask")]:
         file_in(folder, needed[0])
     return corpus
-
-
-#: the end of the name of a table file, which is not part of the table's name
-_ENDING = re.compile(rf"({'|'.join(map(re.escape, SUFFIXES))})(\.gz|\.bz2|\.xz)?$", re.IGNORECASE)
 
 
 def _check_header(frame: pd.DataFrame, path: Path) -> None:
@@ -495,7 +505,7 @@ def _check_header(frame: pd.DataFrame, path: Path) -> None:
         )
 
 
-def _is_word(name: Any) -> bool:
+def _is_word(name: object) -> bool:
     text = str(name).strip()
     if not text or text.startswith("Unnamed:"):
         return False
@@ -519,15 +529,11 @@ def _known(tables: Mapping[str, pd.DataFrame], name: str, path: Path) -> pd.Data
 
 def _place(tables: Mapping[str, pd.DataFrame], row: Mapping[str, str], path: Path) -> Place:
     table = row["table"]
-    own = {table: _known(tables, table, path)}
-    return table, find_targets(own, {(table, row["column"]): ""}, str(path))[0][0]
+    by_name = {table: _known(tables, table, path)}
+    return table, find_targets(by_name, {(table, row["column"]): ""}, str(path))[0][0]
 
 
 # -- the layout "sm" ------------------------------------------------------------------------
-
-#: between the cells of a table and its other data in a file of T2Dv2
-RULE = "-" * 80
-LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
 
 def read_sm(folder: Path, spec: DataSpec) -> Corpus:
@@ -537,14 +543,14 @@ def read_sm(folder: Path, spec: DataSpec) -> Corpus:
         name = path.name.partition(".")[0]
         frame, entities = _sm_table(path)
         corpus.tables[name] = frame
-        corpus.entities.update({(name, column): found for column, found in entities.items()})
+        corpus.entities.update({(name, column): linked for column, linked in entities.items()})
         model = _sm_model(folder / "descriptions", name)
-        corpus.types.update({(name, column): found for column, found in model.types.items()})
+        corpus.types.update({(name, column): kind for column, kind in model.types.items()})
         if model.table is not None:
             corpus.classes[name] = model.table
         names |= model.names
-    types = {place: names.get(found, found) for place, found in corpus.types.items()}
-    classes = {name: names.get(found, found) for name, found in corpus.classes.items()}
+    types = {target: names.get(kind, kind) for target, kind in corpus.types.items()}
+    classes = {name: names.get(kind, kind) for name, kind in corpus.classes.items()}
     return replace(corpus, types=types, classes=classes)
 
 
@@ -573,26 +579,26 @@ def _sm_table(path: Path) -> tuple[pd.DataFrame, dict[int, frozenset[str]]]:
     """Return a table and the entities of its columns."""
     text = read_text(path)
     cells, ruled, rest = text.partition(f"\n{RULE}\n")
-    about = parse_json(rest if ruled else text, path)
+    description = parse_json(rest if ruled else text, path)
     try:
         if ruled:
             frame = _frame(list(csv.reader(io.StringIO(cells.strip("\n"), newline=""))))
         else:
-            columns = about["table"]["columns"]
+            columns = description["table"]["columns"]
             rows = zip(*(column["values"] for column in columns), strict=True)
             names = [_plain_name(column["name"]) for column in columns]
             frame = _frame([names, *rows])
-        frame.attrs["caption"] = str(about["context"].get("page_title") or "")
+        frame.attrs["caption"] = str(description["context"].get("page_title") or "")
         linked: dict[int, set[str]] = defaultdict(set)
-        for row in about["links"]:
+        for row in description["links"]:
             for column, links in enumerate(row):
                 linked[column].update(entity for link in links for entity in _entities(link))
     except (KeyError, TypeError, ValueError, AttributeError, csv.Error) as error:
         raise DataError(f"{path} is not a table of sm-datasets: {error!r}.") from error
-    return frame, {column: frozenset(found) for column, found in linked.items() if found}
+    return frame, {column: frozenset(entities) for column, entities in linked.items() if entities}
 
 
-def _plain_name(name: Any) -> Any:
+def _plain_name(name: str | Sequence[str] | None) -> Any:
     return name if isinstance(name, str) or name is None else name[0]
 
 
@@ -658,9 +664,9 @@ def ask_types(corpus: Corpus, spec: DataSpec) -> Dataset:
     The groups are the tables; tables with an equal column are one group.
     """
     tables = defaultdict(set)
-    for (table, _), found in corpus.types.items():
-        tables[found].add(table)
-    counts = {found: len(where) for found, where in tables.items()}
+    for (table, _), kind in corpus.types.items():
+        tables[kind].add(table)
+    counts = {kind: len(where) for kind, where in tables.items()}
     target = _frequent(corpus.types, counts, "column", spec)
     data = Dataset.from_tables(corpus.tables, target, **_facts(spec))
     table, names = pd.factorize(data.group)
@@ -681,10 +687,10 @@ def _frequent(
     target: Mapping[Any, str], counts: Mapping[str, int], what: str, spec: DataSpec
 ) -> dict[Any, str]:
     least = spec.integer("least", 1, 1)
-    kept = {key: found for key, found in target.items() if counts[found] >= least}
-    if not kept:
+    frequent = {key: kind for key, kind in target.items() if counts[kind] >= least}
+    if not frequent:
         raise DataError(f"{spec.name}: no type of a {what} is annotated in {least} tables.")
-    return kept
+    return frequent
 
 
 def _facts(spec: DataSpec) -> dict[str, Any]:
@@ -698,19 +704,23 @@ def ask_joins(corpus: Corpus, spec: DataSpec) -> Dataset:
     """
     shared = spec.integer("shared", 3, 1)
     contained = _fraction(spec, "contained", 0.5)
-    places = [place for place, found in corpus.entities.items() if len(found) >= shared]
+    places = [column for column, entities in corpus.entities.items() if len(entities) >= shared]
     items = column_items(corpus.tables)
     numbers = find_targets(corpus.tables, dict.fromkeys(places), spec.name)[0]
     items = items.iloc[numbers]
-    joinable = _joinable([corpus.entities[place] for place in places], shared, contained)
+    joinable = _joinable([corpus.entities[column] for column in places], shared, contained)
     pairs = [(i, j) for i, j in joinable if places[i][0] != places[j][0]]
     if not pairs:
         raise DataError(f"{spec.name}: no columns of different tables share {shared} entities.")
-    asked, answers = np.array(sorted(pairs)).T
+    query_numbers, answers = np.array(sorted(pairs)).T
     return Dataset(
-        *(spec.name, items, pd.DataFrame({"query": items.index[asked]})),
-        *(items.index.to_numpy()[answers], "items", "column"),
-        group=np.array([places[i][0] for i in asked], dtype=object),
+        name=spec.name,
+        items=items,
+        questions=pd.DataFrame({"query": items.index[query_numbers]}),
+        target=items.index.to_numpy()[answers],
+        kind="items",
+        modality="column",
+        group=np.array([places[i][0] for i in query_numbers], dtype=object),
         about=spec.about,
     )
 
@@ -748,14 +758,22 @@ def ask_captions(corpus: Corpus, spec: DataSpec) -> Dataset:
     for frame in tables:
         frame.attrs = {}
     ids = [f"table {number}" for number in range(len(tables))]
-    asked = [f"caption {queries.index(text)}" for text in named.values() if text]
+    query_ids = [f"caption {queries.index(text)}" for text in named.values() if text]
     items = pd.concat(
-        [tables.set_axis(ids), pack([caption_item(text) for text in queries], dict.fromkeys(asked))]
+        [
+            tables.set_axis(ids),
+            pack([caption_item(text) for text in queries], dict.fromkeys(query_ids)),
+        ]
     )
     answers = np.array([i for i, text in zip(ids, named.values(), strict=True) if text], object)
     return Dataset(
-        *(spec.name, items, pd.DataFrame({"query": asked}), answers, "items", "frame"),
-        group=np.array(asked, dtype=object),
+        name=spec.name,
+        items=items,
+        questions=pd.DataFrame({"query": query_ids}),
+        target=answers,
+        kind="items",
+        modality="frame",
+        group=np.array(query_ids, dtype=object),
         about=spec.about,
     )
 

@@ -108,8 +108,8 @@ def taco(
             if only in ("all", name) and task in (None, "both", its_task)
         ]
         with _data_folder(data_dir):
-            found = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
-            return _run_all(found, setting)
+            loaders_by_name = [(name, Catalog().dataset(f"taco_{name}")) for name in wanted]
+            return _run_all(loaders_by_name, setting)
     if csv is None or target_col is None:
         raise DefinitionError("--csv and --target_col are needed, one with the other.")
     if only != "all":
