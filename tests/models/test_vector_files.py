@@ -357,6 +357,21 @@ def test_hdf5_with_a_damaged_address(tmp_path):
             read_vectors(path)
 
 
+@pytest.mark.parametrize("wrong", [2**63 - 1, 2**63 + 5, 2**64 - 1])
+def test_hdf5_with_a_damaged_link(tmp_path, wrong):
+    h5py = pytest.importorskip("h5py")
+    path = write_hdf5(tmp_path / "v.h5", {key(f"e{i}"): np.full(3, i, "f8") for i in range(20)})
+    with h5py.File(path) as file:
+        address = h5py.h5o.get_info(file["Vectors"][key("e13")].id).addr
+    content = path.read_bytes()
+    assert content.count(struct.pack("<Q", address)) == 1
+    path.write_bytes(content.replace(struct.pack("<Q", address), struct.pack("<Q", wrong)))
+    with pytest.raises(DataError, match=r"v\.h5.*address"):
+        read_vectors(path)
+    with pytest.raises(DataError, match=r"v\.h5.*address"):
+        VectorFile(str(path)).transform([f"e{i}" for i in range(20)])
+
+
 @pytest.mark.parametrize("text", ["", "a", "ab", "abc", "abcd", "abcde", "é", "http://x.org/a"])
 def test_names_in_base_32(tmp_path, text):
     assert vector_files._name(key(text), tmp_path) == text
@@ -516,7 +531,14 @@ def npy(shape, kind="<f4", content=b""):
 
 
 @pytest.mark.parametrize(
-    "vectors", [npy((20_000_000, 1)), npy((1, 2)), npy((10**15, 0)), npy((10**15,), "<U0")]
+    "vectors",
+    [
+        npy((20_000_000, 1)),
+        npy((1, 2)),
+        npy((10**15, 0)),
+        npy((10**15,), "<U0"),
+        npy((0, 10**30)),
+    ],
 )
 def test_arrays_that_declare_too_much(tmp_path, vectors):
     path = tmp_path / "v.npz"
@@ -589,6 +611,7 @@ def test_word2vec_binary_as_gensim_writes_it(tmp_path):
         (word2vec()[:-1], "truncated.* 3 .* 2 "),
         (word2vec()[:20], "truncated"),
         (b"999999999 300\n" + b"a 1234", "truncated"),
+        (b"0 99999999999999999999\n", "no vectors"),
         (word2vec() + b"more", "more than the 3"),
         (word2vec(names=["a", "b", "a"]), 'duplicate.*"a"'),
         (b"1 1\n\xff \0\0\0\0", "name 1 is not UTF-8"),

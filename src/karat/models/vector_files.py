@@ -91,6 +91,8 @@ def read_word2vec(path: Path) -> Read:
                 f"{path} is not in word2vec's binary format: the first line is not two integers."
             )
         count, width = map(int, counts)
+        if not count:
+            raise DataError(f"{path} contains no vectors.")
         short = DataError(
             f"{path} is truncated: the header announces {count} vectors of {width} numbers."
         )
@@ -379,6 +381,8 @@ def _read_like_first(group: Any, links: list[_Link], path: Path, vectors: np.nda
     if begin is None or size != first.size * first.dtype.itemsize or not hard:
         return done
     data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    if any(link.place >= len(data) for link in links):  # h5py says which
+        return done
     values = sliding_window_view(data, size)
     places = np.array([link.place for link in links], dtype=np.int64)
     for start in range(0, len(links), HEADERS):
