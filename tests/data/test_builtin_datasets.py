@@ -24,7 +24,7 @@ from karat.corruptions.view import needed_file
 from karat.data.download import find_address, offline, parse_source, pip_settings, sha256_of
 from karat.data.load_dataset import fetch_file, load_dataset
 from karat.errors import DataError, Unavailable
-from karat.models.vector_files import read_vectors
+from karat.models.vectors.vector_formats import read_vectors
 
 #: known sizes per dataset: rows, items, number of classes (or the kind of target), feature columns,
 #: groups, the positive class and its rows, and pairs of duplicate rows; empty cells are not checked
