@@ -14,7 +14,7 @@ from karat.models import vector_files
 from karat.models.adapters import adapt
 from karat.models.vector_files import VectorFile, VectorLookup, read_vectors
 
-from .vectors.vector_data import NAMES, assert_invalid, assert_read, key
+from .vectors.vector_data import NAMES, VECTORS, assert_invalid, assert_read, key
 
 
 def test_encoder_reads_the_file_once_and_pickles_only_its_path(tmp_path):
