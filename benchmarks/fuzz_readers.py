@@ -37,7 +37,7 @@ import pandas as pd
 
 from karat.config.loading import Definitions
 from karat.core import registry
-from karat.data.download import extract, unpack
+from karat.data.archives import extract, unpack
 from karat.data.load_dataset import DataSpec
 from karat.errors import KaratError
 from karat.ext.compat.geval.gold import from_xml
