@@ -37,12 +37,13 @@ import pandas as pd
 
 from karat.config.loading import Definitions
 from karat.core import registry
-from karat.data.download import extract, unpack
+from karat.data.archives import extract, unpack
 from karat.data.load_dataset import DataSpec
 from karat.errors import KaratError
 from karat.ext.compat.geval.gold import from_xml
 from karat.ext.compat.tabeb.readers import read_metadata
-from karat.models.vector_files import VectorFile, read_vectors
+from karat.models.vector_files import VectorFile
+from karat.models.vectors.vector_formats import read_vectors
 
 CASES, SECONDS = 10_000, 10
 #: memory beyond ten times the file

@@ -37,7 +37,7 @@ from karat.execution.diagnostics import (
 from karat.execution.job import Job, ObjectStore, run_job
 from karat.execution.splits import Fold, split
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 
 steady = settings(deadline=None, derandomize=True, max_examples=60)
 

@@ -30,7 +30,8 @@ from karat.execution.job import Job, ObjectStore, read_stored_vectors
 from karat.execution.runner import Progress
 from karat.models.adapters import adapt
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 

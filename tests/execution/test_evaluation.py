@@ -27,7 +27,7 @@ from karat.execution.evaluation import (
 )
 from karat.execution.runner import Options
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.results.load import status
 from karat.results.selection import pooled_sides
 

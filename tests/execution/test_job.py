@@ -34,7 +34,7 @@ from karat.execution.job import (
 )
 from karat.metrics.metric import score
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.models.vector_files import VectorFile
 from karat.probes.retrieval import Duplicates, Nearest, SameClass
 from karat.probes.similarity import Similarity

@@ -34,7 +34,8 @@ from karat.execution.runner import (
     job_line,
     shown_progress,
 )
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.results.load import status
 from karat.results.run import Run
 

@@ -20,7 +20,8 @@ from karat.models import model_identity as identities
 from karat.models.adapters import adapt
 from karat.models.model import StatelessEncoder
 from karat.models.model_identity import model_identity
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 
 
 def who(thing):

@@ -28,7 +28,7 @@ from karat.errors import DefinitionError
 from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.output.table import Cell, Column
 from karat.output.terminal_table import Grid, _text_width
 from karat.reporting.formats import metric_label, notes

@@ -20,7 +20,7 @@ import karat
 from karat.analysis.checks import check_runs
 from karat.core.dataset import Dataset
 from karat.errors import ContractError, DataError, DefinitionError
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.results.load import status
 from karat.results.run import Run, collect_artifacts, open_runs
 from karat.results.tables import (

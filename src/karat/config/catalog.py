@@ -495,7 +495,7 @@ def _made(what: str, part: Any, params: Mapping[str, Any]) -> Any:
 
 def _out_of_fold(what: str, made: Any, folds: int) -> Any:
     """Return an encoder that embeds the train rows out of fold, if the model supports it."""
-    from karat.models.tabular_encoders import OutOfFold
+    from karat.models.out_of_fold import OutOfFold
 
     model = adapt(made)
     if model.role != "encoder" or model.stateless:

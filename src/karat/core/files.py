@@ -300,7 +300,9 @@ def check_array(file: IO[bytes], size: int) -> None:
     if kind.hasobject:
         raise ValueError("an array of objects is not supported")
     content = math.prod(shape) * kind.itemsize
-    if min(shape, default=0) < 0 or not kind.itemsize or content != size - file.tell():
+    # an array without values has no content, whatever its other lengths are
+    possible = all(0 <= length <= sys.maxsize for length in shape)
+    if not possible or not kind.itemsize or content != size - file.tell():
         raise ValueError(f"shape {shape} and type {kind} do not match {size} bytes")
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from karat.core import registry
 from karat.core.dataset import Dataset
-from karat.data.download import fetch_first, sha256_of
+from karat.data.download import fetch_first
+from karat.data.file_sources import sha256_of
 from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 Files = Path | dict[str, Path]

@@ -23,9 +23,10 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.writing import write_atomic
-from karat.data import download as transfer
-from karat.data.download import offline, sha256_of
+from karat.data import http_download
+from karat.data.download import offline
 from karat.data.download_display import unmeasured_download_shown
+from karat.data.file_sources import sha256_of
 from karat.errors import DataError, DefinitionError, Unavailable
 
 API = "https://www.openml.org/api/v1/json"
@@ -122,8 +123,8 @@ def _ask(path: str, what: str) -> Any:
         raise Unavailable(f"OpenML's {what} is not in the cache; unset KARAT_OFFLINE to get it.")
     address = f"{API}/{path}"
     try:
-        with transfer.readable_errors(address), transfer.session() as http:
-            response = http.get(address, timeout=transfer.TIMEOUT)
+        with http_download.readable_errors(address), http_download.session() as http:
+            response = http.get(address, timeout=http_download.TIMEOUT)
             if response.status_code != 412:  # OpenML's answer for an unknown id
                 response.raise_for_status()
                 return response.json()
@@ -190,8 +191,8 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
                 as_frame=True,
                 # the faster parser reads labels as text, with pandas 3 numeric ones as numbers
                 parser="liac-arff",
-                n_retries=transfer.ATTEMPTS,
-                delay=transfer.BACKOFF,
+                n_retries=http_download.ATTEMPTS,
+                delay=http_download.BACKOFF,
             )
     except (URLError, HTTPException, ConnectionError, TimeoutError) as error:
         raise Unavailable(f"{where} cannot be downloaded: {error}; try again later.") from error
@@ -210,7 +211,7 @@ def _fetch(name: str, data_id: int, home: Path) -> Any:
 def _limited_waits() -> Iterator[None]:
     """Set a timeout, for which scikit-learn's function has no argument."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(transfer.TIMEOUT[1])
+    socket.setdefaulttimeout(http_download.TIMEOUT[1])
     try:
         yield
     finally:
@@ -312,7 +313,7 @@ def splits(task_id: int) -> pd.DataFrame:
             raise Unavailable(f"the folds of OpenML's task {task_id} are not in the cache.")
         try:
             name = f"the folds of OpenML's task {task_id}"
-            transfer.download(str(addresses[0]), place, name=name)
+            http_download.download(str(addresses[0]), place, name=name)
         except DataError as error:
             raise Unavailable(f"the folds of OpenML's task {task_id}: {error}.") from error
     return read_splits(place.read_text(encoding="utf-8"), f"OpenML's task {task_id}")

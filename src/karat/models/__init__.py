@@ -6,7 +6,7 @@ _MODULES = {
     "adapters": "FittedPredictor",
     "column_encoders": "PooledRows TableSentences",
     "contrib.endpoints": "EndpointEncoder",
-    "tabular_encoders": "OutOfFold",
+    "out_of_fold": "OutOfFold",
     "text_encoders": "UniversalSentenceEncoder",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -33,7 +33,8 @@ from karat.models.model import Model, StatelessEncoder, TextEncoder, sklearn_tag
 from karat.models.model_identity import model_identity
 from karat.models.pickled_files import refuse_pickle
 from karat.models.prompts import ROLE_PROMPTS, Prompts
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES, VectorFile, VectorLookup
+from karat.models.vector_files import VectorFile, VectorLookup
+from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 
 
 @dataclass(eq=False, repr=False)

@@ -18,7 +18,9 @@ from karat.core.columns import SAMPLE_CELLS, caption_of, cells_as_text, header_t
 from karat.errors import ContractError
 from karat.models.adapters import wrapped_fingerprint, wrapped_model
 from karat.models.model import StatelessEncoder
-from karat.models.tabular_encoders import LARGEST, RowSentences, mix_bits
+from karat.models.random_encoder import mix_bits
+from karat.models.tables.row_sentences import RowSentences
+from karat.models.tables.typed_columns import LARGEST
 
 #: cells per column that are read; the others of a longer column are left out, evenly spaced
 MOST_CELLS = 1_000

@@ -19,12 +19,8 @@ from karat.core.registry import build, load_object
 from karat.core.replicates import depends_on_seed
 from karat.errors import Declined
 from karat.models.model import Parameterized, available_if, fit_weighted
-from karat.models.tabular_encoders import (
-    OneHotTable,
-    clip_to_float32,
-    date_columns,
-    numeric_columns,
-)
+from karat.models.tables.one_hot_table import OneHotTable
+from karat.models.tables.typed_columns import clip_to_float32, date_columns, numeric_columns
 
 #: largest size of the distinct rows of several views, in bytes
 MAX_SHARED = 2**28

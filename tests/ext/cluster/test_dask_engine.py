@@ -28,7 +28,8 @@ from karat.execution.runner import Progress, Stopped
 from karat.execution.workers import WorkerDied
 from karat.ext.cluster import dask_engine as dask
 from karat.ext.cluster.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules
-from karat.models.tabular_encoders import OneHotTable, RandomEncoder
+from karat.models.random_encoder import RandomEncoder
+from karat.models.tables.one_hot_table import OneHotTable
 
 real = pytest.mark.skipif(not find_spec("distributed"), reason="distributed is not installed")
 

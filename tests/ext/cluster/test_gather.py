@@ -22,7 +22,7 @@ from karat.execution.plan import job_spec, make_plan
 from karat.execution.runner import Options, Progress, Session
 from karat.ext.cluster.gather import FILE, PlanFile, gather, write_plan_file
 from karat.models.adapters import adapt
-from karat.models.tabular_encoders import OneHotTable
+from karat.models.tables.one_hot_table import OneHotTable
 from karat.reporting.leaderboard_output import leaderboard
 from karat.results.run import Run
 

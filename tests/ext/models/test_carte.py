@@ -24,7 +24,7 @@ from karat.ext.models.carte import (
 )
 from karat.models.adapters import adapt
 from karat.models.model_identity import object_identity
-from karat.models.tabular_encoders import OutOfFold
+from karat.models.out_of_fold import OutOfFold
 
 NEEDED = ("torch", "torch_geometric", "torcheval", "fasttext", "carte_ai")
 installed = pytest.mark.skipif(

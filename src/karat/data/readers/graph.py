@@ -20,7 +20,8 @@ from karat.core.columns import require_columns
 from karat.core.dataset import Dataset
 from karat.core.numbers import parse_number
 from karat.core.registry import reader
-from karat.data.download import fetch_first, sha256_of
+from karat.data.download import fetch_first
+from karat.data.file_sources import sha256_of
 from karat.data.load_dataset import DataSpec, Files
 from karat.data.readers.table_files import (
     OPTIONS,

@@ -24,10 +24,7 @@ from karat.models.table_predictor import ConstantPredictor, table_for_automl
 from karat.models.table_predictor import MatrixPredictor as MatrixPredictor  # its earlier place
 from karat.models.table_predictor import PreparedTable as PreparedTable
 from karat.models.table_predictor import TablePredictor as TablePredictor
-from karat.models.tabular_encoders import (
-    TypedColumns,
-    as_float32,
-)
+from karat.models.tables.typed_columns import TypedColumns, as_float32
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor

@@ -33,7 +33,7 @@ from karat.core.columns import cell_as_text
 from karat.core.files import cache_folder, file_hash
 from karat.errors import ContractError, DataError, Declined, DefinitionError, MissingExtra
 from karat.models.model import HasRequirements, import_extra, target_kind, torch_threads
-from karat.models.tabular_encoders import LARGEST, numeric_columns
+from karat.models.tables.typed_columns import LARGEST, numeric_columns
 
 if TYPE_CHECKING:
     from fasttext.FastText import _FastText

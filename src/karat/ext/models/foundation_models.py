@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 
 from karat.errors import Declined, DefinitionError, MissingExtra, did_you_mean
 from karat.models.model import HasRequirements, assign_folds, target_kind
-from karat.models.tabular_encoders import TypedColumns
+from karat.models.tables.typed_columns import TypedColumns
 
 #: float32 networks square and sum their input
 LARGEST = 1e15

@@ -22,7 +22,7 @@ from karat.errors import ContractError, DataError, MissingExtra
 from karat.models.pickled_files import TRAINED
 from karat.models.text_encoders import average_words
 from karat.models.vector_files import VectorFile, VectorLookup
-from karat.models.vector_text import strip_angle_brackets
+from karat.models.vectors.vector_names import strip_angle_brackets
 
 if TYPE_CHECKING:
     from pykeen.models import Model

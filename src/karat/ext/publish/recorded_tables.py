@@ -9,7 +9,7 @@ from typing import Any
 
 from karat.config.catalog import Catalog
 from karat.core.task import Suite
-from karat.data.download import sha256_of
+from karat.data.file_sources import sha256_of
 from karat.errors import DataError, KaratError
 
 #: keys of a table's settings that a run folder may give; none of them names code

@@ -24,7 +24,7 @@ from karat import __version__
 from karat.errors import KaratError
 from karat.ext.serve.server import MEGABYTE, ApiError, ServerSettings
 from karat.ext.serve.snapshots import POLICY, ServedRun, Snapshot
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES
+from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 from karat.reporting.page import ICON, page_files, policy
 
 #: pages in the order of the navigation

@@ -34,11 +34,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.core import registry
 from karat.core.writing import draft_of, remove_drafts, write_atomic
-from karat.data.download import unpack
+from karat.data.archives import unpack
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.ext.serve.server import MEGABYTE, TOKEN_VARIABLE, ApiError, ServerSettings
 from karat.ext.serve.snapshots import ServedRun
-from karat.models.vector_files import VECTOR_FILE_SUFFIXES
+from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
 
 #: allowed names of uploads: a single path component that is not hidden

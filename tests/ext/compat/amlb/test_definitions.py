@@ -16,7 +16,7 @@ import pytest
 from karat.config.catalog import Catalog
 from karat.config.loading import Definitions
 from karat.core.files import cache_folder
-from karat.data import download as archive
+from karat.data import archives
 from karat.data.load_dataset import load_dataset
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.execution.splits import split
@@ -509,7 +509,7 @@ def test_unsafe_archive(here):
 def test_archive_that_is_too_large(here, monkeypatch):
     with zipfile.ZipFile("d.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("d.csv", b"x" * 50_000)
-    monkeypatch.setattr(archive, "LIMIT", 10_000)
+    monkeypatch.setattr(archives, "LIMIT", 10_000)
     with pytest.raises(DataError, match=r"d\.zip"):
         amlb_table("d", "d.zip")
     with zipfile.ZipFile("many.zip", "w") as made:

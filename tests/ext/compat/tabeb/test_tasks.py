@@ -35,7 +35,7 @@ from karat.ext.compat.tabeb import (
 )
 from karat.ext.compat.tabeb.readers import LostData
 from karat.ext.compat.tabeb.tasks import describe_object
-from karat.models.tabular_encoders import OutOfFold
+from karat.models.out_of_fold import OutOfFold
 
 from .test_interface import Scaled
 

@@ -39,8 +39,10 @@ from karat.core.columns import infer_kind, require_columns
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.writing import draft_folder
-from karat.data import download as transfer
-from karat.data.download import is_safe, offline, sha256_of, unpack, without_password
+from karat.data import http_download
+from karat.data.archives import unpack
+from karat.data.download import offline
+from karat.data.file_sources import is_safe, sha256_of, without_password
 from karat.data.load_dataset import DataSpec
 from karat.data.readers.table_files import read_frame
 from karat.errors import DataError, DefinitionError, KaratWarning, Unavailable, did_you_mean
@@ -942,7 +944,7 @@ def _downloaded(name: str, address: str) -> Path:
     if offline():
         raise Unavailable(f"{name}: {what} is not in the cache; unset KARAT_OFFLINE to get it.")
     try:
-        transfer.download(address, place, name=name)
+        http_download.download(address, place, name=name)
     except DataError as error:
         raise Unavailable(f"{name}: {error}.") from error
     return place

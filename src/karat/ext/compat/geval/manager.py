@@ -56,8 +56,9 @@ from karat.ext.compat.geval.result_files import (
 )
 from karat.models.adapters import adapt
 from karat.models.model_identity import object_identity
-from karat.models.vector_files import HDF5, VECTOR_FILE_SUFFIXES, VectorFile
-from karat.models.vector_text import plain_suffix
+from karat.models.vector_files import VectorFile
+from karat.models.vectors.decompression import plain_suffix
+from karat.models.vectors.vector_formats import HDF5, VECTOR_FILE_SUFFIXES
 from karat.results.run import Run
 
 #: metrics printed for each gold standard

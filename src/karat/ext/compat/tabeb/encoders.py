@@ -32,7 +32,7 @@ from karat.execution.splits import Fold, split
 from karat.ext.compat.tabeb.readers import KINDS
 from karat.models.adapters import adapt
 from karat.models.model import Model
-from karat.models.tabular_encoders import RandomEncoder
+from karat.models.random_encoder import RandomEncoder
 
 #: the features of rows
 Features: TypeAlias = pd.DataFrame | np.ndarray

@@ -13,7 +13,7 @@ import pandas as pd
 
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
-from karat.data.download import sha256_of
+from karat.data.file_sources import sha256_of
 from karat.data.load_dataset import DataSpec, check_integer
 from karat.data.readers.table_files import parse_json, read_frame, read_text
 from karat.errors import DataError, Unavailable, did_you_mean

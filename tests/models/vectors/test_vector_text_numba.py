@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.errors import DataError
-from karat.models import vector_text
-from karat.models.vector_files import read_vectors
+from karat.models.vectors import vector_text
+from karat.models.vectors.vector_formats import read_vectors
 
 pytest.importorskip("numba")
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from karat.errors import DataError
-from karat.models import vector_text
-from karat.models.vector_files import read_vectors
-from karat.models.vector_text import BLOCK, read_text_rows
+from karat.models.vectors import decompression, vector_text
+from karat.models.vectors.decompression import BLOCK
+from karat.models.vectors.vector_formats import read_vectors
+from karat.models.vectors.vector_text import read_text_rows
 
 
 @pytest.fixture(params=["compiled", "plain"])
@@ -89,7 +90,7 @@ def test_numbers_of_rows_that_are_not_read_are_not_parsed(tmp_path, text):
     ],
 )
 def test_some_rows_are_those_of_the_whole_file(tmp_path, monkeypatch, text, block):
-    monkeypatch.setattr(vector_text, "BLOCK", block)
+    monkeypatch.setattr(decompression, "BLOCK", block)
     ids, vectors = read(tmp_path / "v.txt", text)
     assert ids == ["a", "b", "c"]
     for wanted in ("abc", "ca", "b", "bx", ""):
@@ -124,7 +125,7 @@ def test_blocks_end_anywhere(tmp_path, loops, monkeypatch):
     assert vectors[7].tolist() == [7, -7 / 8, np.float32(1e-7)]
     assert len(text) < BLOCK
     for size in (5, 64, 1000):
-        monkeypatch.setattr(vector_text, "BLOCK", size)
+        monkeypatch.setattr(decompression, "BLOCK", size)
         ids, parts = read(tmp_path / "v.txt", text)
         assert ids == whole and parts.tobytes() == vectors.tobytes()
         with pytest.raises(DataError, match='line 302: .*"entity/0".* line 2'):
@@ -141,7 +142,7 @@ def test_text_is_not_held_as_a_whole(tmp_path, loops, monkeypatch):
             yield block
 
     monkeypatch.setattr(vector_text, "_blocks", watched)
-    monkeypatch.setattr(vector_text, "BLOCK", 1000)
+    monkeypatch.setattr(decompression, "BLOCK", 1000)
     ids, _ = read(tmp_path / "v.txt", "".join(f"{i} 1 2\n" for i in range(2000)))
     assert len(ids) == 2000 and max(held) < 1100
 

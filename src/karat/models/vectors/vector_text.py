@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import itertools
 from collections.abc import Iterable, Iterator
@@ -12,21 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from karat.core.files import check_content
 from karat.errors import DataError
-from karat.models.model import import_extra
+from karat.models.vectors.decompression import read_decompressed
+from karat.models.vectors.vector_names import strip_angle_brackets
 
 Line = tuple[int, list[str]]
-#: bytes of text in memory at a time
-BLOCK = 1 << 19
-#: bytes of a line in memory at a time
-LINE = 1 << 25
-#: compressed bytes read at a time: four bytes may become 128 kB
-ZST_BLOCK = 1 << 10
 #: bytes of a file from which the compiled loops save more than the import of numba takes
 COMPILED_BYTES = 1 << 24
 #: digits of a number in the header
 MAX_DIGITS = 18
+#: most characters of an error that quotes a cell
+LONGEST_REASON = 200
 
 
 def read_vector_text(path: Path) -> tuple[list[str], np.ndarray]:
@@ -115,10 +110,10 @@ def read_vector_table(path: Path) -> tuple[list[str], np.ndarray]:
 def text_kernels() -> Any | None:
     """Return the module of compiled loops, or None without numba."""
     try:
-        from karat.models import vector_text_numba as vector_kernel
+        from karat.models.vectors import vector_text_numba
     except ImportError:
         return None
-    return vector_kernel
+    return vector_text_numba
 
 
 class TextVectors:
@@ -213,66 +208,6 @@ def _read_compiled(
     rows.add([strip_angle_brackets(name) for name in names] if clean else names, lines)
 
 
-def plain_suffix(path: Path) -> str:
-    """Return a file's suffix without that of its compression.
-
-    >>> plain_suffix(Path("glove.TXT.gz"))
-    '.txt'
-    """
-    return Path(path.name.lower().removesuffix(".gz").removesuffix(".zst")).suffix
-
-
-def strip_angle_brackets(name: str) -> str:
-    """Return a name without the angle brackets of an IRI.
-
-    >>> strip_angle_brackets("<http://example.org/a>")
-    'http://example.org/a'
-    """
-    name = name.strip(" \t")
-    return name[1:-1] if name.startswith("<") and name.endswith(">") else name
-
-
-def read_decompressed(path: Path) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file piece by piece."""
-    suffix = path.suffix.lower()
-    if suffix not in (".gz", ".zst"):
-        with path.open("rb") as file:
-            yield from _pieces(file)
-        return
-    size = 0
-    for piece in _decompressed_zst(path) if suffix == ".zst" else _decompressed_gz(path):
-        size += len(piece)
-        check_content(path, size)
-        yield piece
-
-
-def _pieces(file: Any) -> Iterator[bytes]:
-    while piece := file.read(BLOCK):
-        yield piece if piece.endswith(b"\n") else piece + file.readline(LINE)
-
-
-def _decompressed_gz(path: Path) -> Iterator[bytes]:
-    with gzip.open(path) as file:
-        yield from _pieces(file)
-
-
-def _decompressed_zst(path: Path) -> Iterator[bytes]:
-    zstandard = import_extra("zstandard", "zst")
-    with path.open("rb") as file:
-        frame = None
-        while packed := file.read(ZST_BLOCK):
-            while packed:
-                frame = frame or zstandard.ZstdDecompressor().decompressobj()
-                try:
-                    yield frame.decompress(packed)
-                except zstandard.ZstdError as error:
-                    raise DataError(f"cannot read {path}: {error}.") from error
-                packed = frame.unused_data if frame.eof else b""
-                frame = None if frame.eof else frame
-    if frame is not None:
-        raise DataError(f"cannot read {path}: the file is truncated.")
-
-
 def _blocks(path: Path) -> Iterator[bytes]:
     """Yield pieces that end with a newline."""
     rest = b""
@@ -321,10 +256,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-#: most characters of an error that quotes a cell
-LONGEST_REASON = 200
 
 
 def _numbers(cells: list[str], path: Path, number: int) -> np.ndarray:
