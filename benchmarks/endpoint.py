@@ -57,7 +57,7 @@ def make_task(queries: int = QUERIES, passages: int = PASSAGES):
 def client(address: str) -> None:
     """Evaluate once in this process; print the CPU seconds and the record as JSON."""
     import karat
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     made = EndpointEncoder(
         address,
@@ -89,11 +89,11 @@ def read_stored() -> float:
     """Return the CPU seconds in which a new database reads and checks all of its vectors."""
     import numpy as np
 
-    from karat.models.contrib.endpoint_account import Account, use_account
-    from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
-    from karat.models.contrib.endpoint_store import EndpointDatabase
-    from karat.models.contrib.endpoint_vectors import text_mark
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoint_account import Account, use_account
+    from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
+    from karat.ext.endpoints.endpoint_store import EndpointDatabase
+    from karat.ext.endpoints.endpoint_vectors import text_mark
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     encoder = EndpointEncoder("http://127.0.0.1:9/v1", "none")
     texts = [f"text {i}" for i in range(STORED)]

@@ -18,7 +18,7 @@ from karat.core.embeddings import Variant
 from karat.core.task import Task
 from karat.errors import DefinitionError, KaratWarning
 from karat.execution.plan import estimate_bills, make_plan
-from karat.models.contrib.endpoints import EndpointEncoder
+from karat.ext.endpoints.endpoints import EndpointEncoder
 from karat.models.tabular_encoders import RandomEncoder
 from karat.results.load import gather_scores
 

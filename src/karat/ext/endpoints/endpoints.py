@@ -29,7 +29,7 @@ import numpy as np
 
 from karat.core.registry import encoder
 from karat.errors import ContractError, DefinitionError, Postponed, did_you_mean
-from karat.models.contrib.endpoint_account import (
+from karat.ext.endpoints.endpoint_account import (
     Account,
     OverBudget,
     Request,
@@ -37,7 +37,7 @@ from karat.models.contrib.endpoint_account import (
     Settlement,
     current_account,
 )
-from karat.models.contrib.endpoint_answers import (
+from karat.ext.endpoints.endpoint_answers import (
     MESSAGE_LENGTH,
     answer_json,
     check_answer,
@@ -46,7 +46,7 @@ from karat.models.contrib.endpoint_answers import (
     plain_message,
     token_count,
 )
-from karat.models.contrib.endpoint_http import (
+from karat.ext.endpoints.endpoint_http import (
     ERROR_BYTES,
     AnswerTooLarge,
     HttpConnections,
@@ -54,9 +54,9 @@ from karat.models.contrib.endpoint_http import (
     NotSent,
     Response,
 )
-from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
-from karat.models.contrib.endpoint_store import Unwritable
-from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
+from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
+from karat.ext.endpoints.endpoint_store import Unwritable
+from karat.ext.endpoints.endpoint_vectors import VectorTable, text_mark
 from karat.models.model import PackagedEncoder, import_extra
 
 #: statuses after which a request is repeated, besides 5xx
@@ -801,7 +801,7 @@ class Delivery:
                 self._check_width(outcome.answer.vectors.shape[1])
                 self.refusals, self.known.delivers = 0, True
                 self.delivered += len(outcome.answer.rows)
-                self.account.progress(self.delivered)
+                self.account.services.progress(self.delivered)
         if outcome.answer is not None:
             self.table.database.flush()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from karat.core.files import file_locks
-from karat.models.contrib.endpoint_rows import (
+from karat.ext.endpoints.endpoint_rows import (
     MARK_BYTES,
     ROW,
     Piece,
@@ -25,7 +25,7 @@ from karat.models.contrib.endpoint_rows import (
     stored_bytes,
     text_facts,
 )
-from karat.models.contrib.endpoint_store import Damaged, EndpointDatabase, Unwritable, insert
+from karat.ext.endpoints.endpoint_store import Damaged, EndpointDatabase, Unwritable, insert
 
 #: dimensions that room is made for while they are not known
 DIMENSIONS = 8192

@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from karat.models.contrib.endpoint_processes import locks_in, owner_file
-from karat.models.contrib.endpoint_rows import Piece, intact_pieces, whole_vectors
+from karat.ext.endpoints.endpoint_processes import locks_in, owner_file
+from karat.ext.endpoints.endpoint_rows import Piece, intact_pieces, whole_vectors
 
 T = TypeVar("T")
 
