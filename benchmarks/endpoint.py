@@ -89,7 +89,8 @@ def read_stored() -> float:
     """Return the CPU seconds in which a new database reads and checks all of its vectors."""
     import numpy as np
 
-    from karat.ext.endpoints.endpoint_account import Account, use_account
+    from karat.core.services import RunServices, use_services
+    from karat.ext.endpoints.endpoint_account import Account
     from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
     from karat.ext.endpoints.endpoint_store import EndpointDatabase
     from karat.ext.endpoints.endpoint_vectors import text_mark
@@ -102,16 +103,16 @@ def read_stored() -> float:
     vectors = np.random.default_rng(0).standard_normal((STORED, STORED_WIDTH), np.float32)
     with tempfile.TemporaryDirectory() as folder:
         database = EndpointDatabase(Path(folder))
-        table = Account(store=Path(folder)).vectors(encoder.family())
+        table = Account(RunServices(store=Path(folder))).vectors(encoder.family())
         answer = ReceivedVectors(rows, vectors, 0.1)
         database.write(lambda connection: table.insert(connection, answer))
         database.close()
         before = time.process_time()
-        with use_account(Account(store=Path(folder))) as account:
+        with use_services(RunServices(store=Path(folder))) as services:
             read = encoder.encode(texts)
             seconds = time.process_time() - before
             assert (read == vectors).all()
-            account.database.close()
+        services.close()
     return seconds
 
 

@@ -306,6 +306,8 @@ corpora = Registry("corpus")
 adapters = Registry("adapter")
 #: what a run may spend on a service, as classes of ``karat.core.services.ServiceAccount``
 accounts = Registry("account")
+#: functions of a plan that yield lines about what it would send to a service
+bills = Registry("bill")
 #: where jobs run, as classes of ``karat.execution.engine.Engine``
 engines = Registry("engine", ["karat.execution.engine"])
 #: how several calls divide a plan, as ``PlanParts`` of the same module

@@ -137,6 +137,12 @@ class RunServices:
             account.close()
 
 
+def service_of(encoder: object) -> str:
+    """Return the name of the service that an encoder sends texts to, or an empty string."""
+    name = getattr(encoder, "sends_texts_to", "")
+    return name if isinstance(name, str) and name and name in accounts else ""
+
+
 _of_process: list[RunServices] = [RunServices()]
 
 

@@ -110,7 +110,7 @@ class Progress:
         """Receive a model that left a race, with when and why."""
 
     def billed(self, model: str, requests: int, tokens: float, price: float | None) -> None:
-        """Receive what was sent to a service, such as an endpoint, in this run."""
+        """Receive what was sent to an endpoint in this run."""
 
     def ended(self) -> None:
         """Receive the end of the run, finished or stopped."""

@@ -19,6 +19,7 @@ from sklearn.base import clone
 import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.registry import load_object
 from karat.core.services import current_services
 from karat.core.task import Task
 from karat.errors import ContractError, DefinitionError, JobsFailed, KaratWarning, Postponed
@@ -66,6 +67,12 @@ def encoder_of(server, dialect="openai", **params):
 
 def expected(texts, width=32):
     return np.array([text_vector(text, width) for text in texts])
+
+
+def test_it_is_found_where_it_was_in_earlier_versions():
+    assert load_object("karat.models.contrib.endpoints:EndpointEncoder") is EndpointEncoder
+    assert karat.models.EndpointEncoder is EndpointEncoder
+    assert Catalog().model("HTTP://localhost:1/v1#words").prototype.model == "words"
 
 
 # -- dialects -------------------------------------------------------------------------------

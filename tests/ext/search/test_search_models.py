@@ -16,7 +16,8 @@ import pytest
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
-from karat.execution.plan import estimate_bills, make_plan
+from karat.execution.plan import make_plan
+from karat.ext.endpoints.bills import estimate_bills
 from karat.ext.search.search_models import BM25, Fusion, Reranker
 from karat.models.adapters import adapt
 from karat.models.model_identity import model_identity

@@ -82,15 +82,15 @@ class Usage:
         """Add remarks, each of them once."""
         self.remarks += [remark for remark in remarks if remark not in self.remarks]
 
-    def add(self, found: Delivered, price_per_token: float | None) -> None:
+    def add(self, delivered: Delivered, price_per_token: float | None) -> None:
         """Count the texts of a call."""
-        tokens = np.abs(found.rows["tokens"]).sum()
-        self.texts += len(found.rows)
+        tokens = np.abs(delivered.rows["tokens"]).sum()
+        self.texts += len(delivered.rows)
         self.tokens += float(tokens)
-        self.truncated += int(found.rows["truncated"].sum())
-        self.seconds += found.seconds
+        self.truncated += int(delivered.rows["truncated"].sum())
+        self.seconds += delivered.seconds
         # a negative number of tokens is an estimate
-        self.estimated |= bool((found.rows["tokens"] < 0).any())
+        self.estimated |= bool((delivered.rows["tokens"] < 0).any())
         if price_per_token is not None:
             self.price = (self.price or 0.0) + float(tokens) * price_per_token
 
@@ -188,11 +188,11 @@ class Account:
         for counter in self.services.counters:
             yield counter.of(SERVICE, Usage)
 
-    def use(self, found: Delivered, price_per_token: float | None) -> None:
+    def use(self, delivered: Delivered, price_per_token: float | None) -> None:
         """Count texts in all open counters."""
-        remarks = [*self.database.remarks, *remarks_of(found.vectors)]
+        remarks = [*self.database.remarks, *remarks_of(delivered.vectors)]
         for usage in self._usages():
-            usage.add(found, price_per_token)
+            usage.add(delivered, price_per_token)
             usage.remark(remarks)
 
     def remark(self, remark: str) -> None:
@@ -247,11 +247,11 @@ class Account:
         if not self._within_budget(connection, request.price):
             return Taken(frozenset())
         wait = _wait_for_rates(connection, table.family, request, now)
-        own = ProcessName.current()
+        process = ProcessName.current()
         until = time.time() + request.seconds + wait
         connection.execute(
             "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, self.run, table.family, own.machine, own.pid, own.started, until,
+            (number, self.run, table.family, process.machine, process.pid, process.started, until,
              request.price, b"".join(request.marks)),
         )  # fmt: skip
         return Reservation(number, request, wait)
@@ -395,7 +395,7 @@ class Account:
 
     def close(self) -> None:
         """Close the database if it is the run's own."""
-        if self.services.store is not None and self.services.is_used(SERVICE):
+        if self.services.store is not None:
             self.database.close()
 
 

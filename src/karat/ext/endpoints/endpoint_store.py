@@ -434,9 +434,9 @@ def _allocate(descriptor: int, size: int) -> None:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-    left = size - os.fstat(descriptor).st_size
-    while left > 0:
-        left -= os.write(descriptor, bytes(min(left, 2**20)))
+    missing = size - os.fstat(descriptor).st_size
+    while missing > 0:
+        missing -= os.write(descriptor, bytes(min(missing, 2**20)))
 
 
 # -- files --------------------------------------------------------------------------------------

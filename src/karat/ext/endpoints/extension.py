@@ -9,6 +9,7 @@ extension = Extension(
     "endpoints",
     {
         "account": {"endpoints": f"{_HERE}.endpoint_account:Account"},
+        "bill": {"endpoints": f"{_HERE}.bills:bill_lines"},
         "model": {"endpoint": _ENCODER},
         "model_source": {"http": _BY_ADDRESS, "https": _BY_ADDRESS},
         "moved_module": {"karat.models.contrib": _HERE},
