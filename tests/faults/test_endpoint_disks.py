@@ -171,7 +171,7 @@ def test_a_disk_that_others_fill_while_an_answer_is_on_its_way(tmp_path):
     folder = tmp_path / "disk"
     with small_disk(folder, 6 * 2**20), serving(slow=0.01) as server:
         account = make_account(store=folder)
-        account.progress = lambda done: filling(folder, done)
+        account.services.progress = lambda done: filling(folder, done)
 
         def filling(folder, done):
             if done >= 100:
@@ -194,7 +194,7 @@ def test_a_disk_that_others_fill_while_an_answer_is_on_its_way(tmp_path):
         np.testing.assert_allclose(vectors, [text_vector(t, WIDTH) for t in paid], atol=1e-6)
         # with room again, those in memory are stored before the next request
         (folder / "others").unlink()
-        account.progress = lambda done: None
+        account.services.progress = lambda done: None
         with use_account(account):
             encoder_of(server).encode(TEXTS)
         assert table.unsaved == 0 and set(server.texts.values()) == {1}
