@@ -16,13 +16,9 @@ from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
 from karat.core.embeddings import Variant
 from karat.core.task import Task
-from karat.errors import DefinitionError, KaratWarning
-from karat.execution.plan import estimate_bills, make_plan
-from karat.models.contrib.endpoints import EndpointEncoder
+from karat.errors import KaratWarning
 from karat.models.random_encoder import RandomEncoder
 from karat.results.load import gather_scores
-
-from ..endpoint_server import serving
 
 ALL = {"dimensions": [2, 4], "precision": ["float32", "float16", "int8", "binary"]}
 NAMES = ["e", *(f"e@{d}d{p}" for d in (2, 4) for p in ("", "-float16", "-int8", "-binary"))]
@@ -208,21 +204,6 @@ def test_a_fitted_encoder_has_variants(tmp_path, words):
     assert [run.model for run in runs] == ["e", "e@1d-int8"]
     # of the letters a and b, the first decides
     assert [run.results()["acc"].mean() for run in runs] == [1.0, 1.0]
-
-
-def test_variants_of_an_endpoint_send_nothing_twice(tmp_path, words):
-    pytest.importorskip("httpx")
-    with serving(width=8) as server:
-        made = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=1.0)
-        plan = make_plan(Catalog().models({"e": made}, [Variant(2), Variant(4)]), [words()])
-        assert [(bill.model, bill.texts) for bill in estimate_bills(plan)] == [("e", 20)]
-        runs = karat.evaluate({"e": made}, words(), output=tmp_path, **ALL)
-        assert server.stats()["texts"] == 20
-        assert len({run.results()["price"].sum() for run in runs}) == 1
-        own = EndpointEncoder(f"{server.url}/v1", "words-small", dimensions=8)
-        with pytest.raises(DefinitionError, match="dimensions"):
-            karat.evaluate({"e": own}, words(), output=tmp_path, dimensions=[2])
-        assert len(karat.evaluate({"e": own}, words(), output=tmp_path, precision="int8")) == 2
 
 
 DEFINED = """

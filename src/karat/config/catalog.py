@@ -40,7 +40,7 @@ from karat.data.load_dataset import fetch_file, load_dataset
 from karat.data.readers.table_files import OPENERS
 from karat.errors import DataError, DefinitionError, KaratError, Unavailable, did_you_mean, unknown
 from karat.metrics.metric import get_metric
-from karat.models.adapters import adapt, dependencies, is_endpoint, is_vector_file
+from karat.models.adapters import adapt, dependencies, is_address, is_vector_file
 from karat.models.model import Model
 from karat.models.model_identity import object_identity
 
@@ -167,11 +167,9 @@ class Catalog:
             raise DefinitionError(f"{model}: params need a model defined in YAML.")
         if not isinstance(model, str):
             return adapt(model, name)
-        if is_endpoint(model):
-            from karat.models.contrib.endpoints import endpoint_model
-
-            short, endpoint = endpoint_model(model)
-            return adapt(endpoint, name or short)
+        source = model.partition(":")[0]
+        if is_address(model):
+            return _from_source(source.lower(), model, name)
         own, _, what = model.partition("=")
         if what and own.strip() and name is None and not _is_file(model):
             return self.model(what, own.strip())
@@ -184,9 +182,8 @@ class Catalog:
         if stated := split_name(model):
             one = self.model(stated[0]).as_variant(stated[1])
             return one if name is None else dataclasses.replace(one, name=name)
-        if model.partition(":")[0] in registry.model_sources and ":" in model:
-            short, prototype = registry.model_sources.get(model.partition(":")[0])(model)
-            return adapt(prototype, name or short)
+        if ":" in model and source in registry.model_sources:
+            return _from_source(source, model, name)
         if ":" in model:
             return adapt(registry.load_object(model), name or model.rpartition(":")[2])
         raise no_such_model(model, [*self.definitions.names("models"), *registry.models])
@@ -418,6 +415,12 @@ def load_user_table(file: Path, target: str, settings: Mapping[str, Any]) -> Dat
             stacklevel=2,
         )
     return data
+
+
+def _from_source(source: str, model: str, name: str | None) -> Model:
+    """Return the model of a name with a prefix, from what an extension has for the prefix."""
+    short, prototype = registry.model_sources.get(source)(model)
+    return adapt(prototype, name or short)
 
 
 def _alike(like: str, *ends: str) -> list[str]:

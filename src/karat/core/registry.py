@@ -271,7 +271,7 @@ def _modules(package: str, names: str) -> list[str]:
     return [f"karat.{package}.{name}" for name in names.split()]
 
 
-models = Registry("model", _modules("models.contrib", "endpoints"))
+models = Registry("model")
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
 corruptions = Registry("corruption", _modules("corruptions", "noise"))
@@ -304,6 +304,10 @@ model_sources = Registry("model_source")
 corpora = Registry("corpus")
 #: functions that return the model of another library's object, or None if it is not theirs
 adapters = Registry("adapter")
+#: what a run may spend on a service, as classes of ``karat.core.services.ServiceAccount``
+accounts = Registry("account")
+#: functions of a plan that yield lines about what it would send to a service
+bills = Registry("bill")
 #: where jobs run, as classes of ``karat.execution.engine.Engine``
 engines = Registry("engine", ["karat.execution.engine"])
 #: how several calls divide a plan, as ``PlanParts`` of the same module

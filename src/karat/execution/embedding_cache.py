@@ -41,14 +41,14 @@ from karat.core.embeddings import (
     transformed,
 )
 from karat.core.files import cache_folder
+from karat.core.services import current_services, use_services
 from karat.core.usage import combined_usage
 from karat.core.writing import draft_folder, remove_drafts
 from karat.errors import DiskFull, KaratError
-from karat.execution.job import Broken, Job, ObjectStore, account_of, read_stored_vectors
+from karat.execution.job import Broken, Job, ObjectStore, read_stored_vectors, services_of
 from karat.execution.resources import restored_process
 from karat.execution.workers import one_thread
 from karat.models.adapters import keeps_vectors
-from karat.models.contrib.endpoint_account import current_account, use_account
 from karat.models.model import Model
 from karat.models.model_identity import encoder_identity
 from karat.models.searchers import stage_encoders, stage_model
@@ -294,7 +294,7 @@ class VectorStage:
             return job
         key = self.key(job)
         if key not in self.made:
-            with one_thread(), restored_process(), use_account(account_of(self.store)):
+            with one_thread(), restored_process(), use_services(services_of(self.store)):
                 self.made[key] = self.fields(job)
         return dataclasses.replace(job, **self.made[key])
 
@@ -386,7 +386,7 @@ class VectorStage:
         begun = time.perf_counter()
         self.convert(encoder, identity, model)
         about = {"model": model.name, "dataset": data.name}
-        with current_account().counting() as used:
+        with current_services().counting() as used:
             if by_text:
                 known = {**about, "family": identity}
                 matrix, seconds, marks = self._texts(encoder, what, known)
@@ -455,7 +455,7 @@ class VectorStage:
         def report(done: int) -> None:
             self.progress.encoded(done, len(new))
 
-        current_account().progress = report  # an endpoint reports each answer
+        current_services().progress = report  # a service reports each answer
         vectors = encode(encoder, new, name, report, role=role[0])
         seconds = sum(each.seconds for each in cached) + time.perf_counter() - begun
         parts = [*cached, CachedVectors(left, vectors, 0.0)]

@@ -38,7 +38,6 @@ from karat.execution.runner import (
 from karat.execution.takes import decline_untaken
 from karat.execution.workers import available_cores, one_thread
 from karat.models.model import Model, sklearn_tags
-from karat.models.searchers import stage_encoders
 from karat.models.vector_files import VectorFile
 from karat.results.load import FrozenRun, reason_nothing_ran
 from karat.results.run import Run
@@ -598,16 +597,10 @@ def plan_suite(models: Sequence[Model], suite: Suite, catalog: Catalog, options:
         # jobs on a cluster run in other processes, so trials do
         workers = options.workers or int(options.engine != "local")
         plan = add_replicates(decline_untaken(plan, workers), options.seeds)
-    if options.budget is not None and not any(map(_has_endpoint, plan.models)):
+    if options.budget is not None and not plan.services():
         raise DefinitionError("budget has no effect: none of these models is an endpoint.")
     _check_disk_space(options, limits.get("min_vol_size_mb"))
     return plan
-
-
-def _has_endpoint(model: Model) -> bool:
-    """Return whether a model, or one of its stages, sends texts to an endpoint."""
-    encoders = [model.prototype, *stage_encoders(model.prototype)]
-    return any(callable(getattr(encoder, "estimate", None)) for encoder in encoders)
 
 
 def _check_disk_space(options: Options, megabytes: int | None) -> None:

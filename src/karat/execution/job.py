@@ -38,6 +38,7 @@ from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions
 from karat.core.registry import build, probes
 from karat.core.replicates import model_seed, replicate_fact, seed_parameters
+from karat.core.services import RunServices, use_services
 from karat.core.task import Task
 from karat.core.usage import Counted, job_usage
 from karat.core.writing import draft_file
@@ -62,7 +63,6 @@ from karat.execution.diagnostics import (
 from karat.execution.resources import Limits, Meter, TimedOut, inference_seconds
 from karat.execution.splits import Fold, split
 from karat.metrics.metric import score
-from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model, fit_weighted
 from karat.models.model_identity import object_identity
 from karat.models.searchers import StoredTexts, scored_pairs, use_stored
@@ -487,9 +487,9 @@ def run_job(job: Job, store: ObjectStore) -> Outcome:
     attempt = _Attempt(job, store)
     record, output = attempt.record, OutputLog()
     log.info("job started: %(model)s, %(task)s, fold %(fold)s", record)
-    account = account_of(store)
+    services = services_of(store)
     try:
-        with captured_output(output), use_account(account), account.counting() as used:
+        with captured_output(output), use_services(services), services.counting() as used:
             attempt.evaluate()
         attempt.add_usage(used)
     except KeyboardInterrupt:
@@ -542,13 +542,13 @@ def share_views(job: Job, store: ObjectStore) -> None:
     _Attempt(job, store).share_views()
 
 
-def account_of(store: ObjectStore) -> Account:
-    """Return the account of the run whose objects these are."""
+def services_of(store: ObjectStore) -> RunServices:
+    """Return the services of the run whose objects these are."""
     try:
-        account: Account = store.get("account")
-        return account
+        services: RunServices = store.get("services")
+        return services
     except FileNotFoundError:
-        return store.get_or_make("account", Account)
+        return store.get_or_make("services", RunServices)
 
 
 class _Attempt:
@@ -652,7 +652,7 @@ class _Attempt:
                 yield view.name, self._corrupted(test, view)[0]
 
     def add_usage(self, used: Counted) -> None:
-        """Add what was counted for the vectors of the data and, by endpoints, for the views."""
+        """Add what was counted for the vectors of the data and, by services, for the views."""
         shared = dict(self.job.usage or {})
         # an encoder in this process has counted truncated texts only
         facts = job_usage(shared if "tokens" in shared else None, used) or shared

@@ -29,12 +29,12 @@ from karat.config.catalog import (
 )
 from karat.core.columns import ITEM_TYPES
 from karat.core.dataset import PLURAL, QUERY, QUERY_AND_DOCUMENT, Dataset
-from karat.core.embeddings import distinct_texts, role_order
 from karat.core.files import encodable
-from karat.core.registry import accepts, build, corruptions, heads
+from karat.core.registry import accepts, build, heads
 from karat.core.replicates import depends_on_seed, replicate_fact, seed_parameters
+from karat.core.services import service_of
 from karat.core.task import Task
-from karat.corruptions.view import VECTORS, View, reason_not_applicable, views
+from karat.corruptions.view import View, reason_not_applicable
 from karat.data.queries import generate_queries
 from karat.errors import (
     DataError,
@@ -165,6 +165,12 @@ class Plan:
             lost_tasks=(),
             part={pair: tuple(sorted(own)) for pair, own in folds.items()},
         )
+
+    def services(self) -> list[str]:
+        """Return the names of the services that models, or their stages, send texts to."""
+        prototypes = [model.prototype for model in self.models]
+        encoders = [*prototypes, *(stage for each in prototypes for stage in stage_encoders(each))]
+        return sorted({service for each in encoders if (service := service_of(each))})
 
     def folds_of(self, model: Model, planned: PlannedTask) -> tuple[int, ...]:
         """Return the folds of a task that are planned for a model."""
@@ -314,89 +320,6 @@ def _with_replicates(
         yield model
         for replicate in range(1, seeds if model.name in seeded else 1):
             yield dataclasses.replace(model, replicate=replicate)
-
-
-@dataclass(frozen=True)
-class Bill:
-    """What a model would send to its endpoint: texts that are not in the cache, and their price.
-
-    ``views`` are the tokens of corrupted texts, whether they are in the cache or not.
-    """
-
-    model: str
-    texts: int
-    missing: int
-    tokens: float
-    views: float
-    price: float | None
-
-
-def estimate_bills(plan: Plan) -> list[Bill]:
-    """Return the estimated bill of every model with an endpoint; nothing is sent.
-
-    Texts that several models send to an endpoint are on the bill of the first one.
-    """
-    bills: list[Bill] = []
-    billed: dict[str, set[tuple[str, str]]] = {}
-    tasks_of: dict[int, dict[int, PlannedTask]] = {}
-    for model, each, _ in plan.jobs:
-        tasks_of.setdefault(id(model), {})[id(each)] = each
-    for model in plan.models:
-        tasks = tasks_of.get(id(model), {}).values()
-        for encoder in [model.prototype, *stage_encoders(model.prototype)] if tasks else ():
-            if callable(getattr(encoder, "estimate", None)):
-                earlier = billed.setdefault(encoder.family(), set())
-                bills += _bill(model.name, encoder, tasks, earlier)
-    return bills
-
-
-def _bill(
-    name: str, asked: Any, tasks: Iterable[PlannedTask], billed: set[tuple[str, str]]
-) -> Iterator[Bill]:
-    """Yield the bill of an endpoint, without texts that are ``billed``, to which it adds its own.
-
-    Nothing is yielded if all texts were billed, as for the variants of an encoder.
-    """
-    texts = [(each, role, own) for each in tasks for role, own in _texts_by_role(each, asked)]
-    new: dict[str, list[str]] = {}
-    for _, role, own in texts:
-        prompt = asked.prompt_for(role)
-        new.setdefault(role, []).extend(text for text in own if (prompt, text) not in billed)
-        billed.update((prompt, text) for text in own)
-    if not (count := sum(map(len, new.values()))):
-        return
-    estimates = [asked.estimate(own, role) for role, own in new.items()]
-    missing, tokens = (sum(numbers) for numbers in zip(*estimates, strict=True))
-    views = sum(_view_tokens(each, asked.estimate_all(own, role)) for each, role, own in texts)
-    per_token = asked.price_per_token
-    price = None if per_token is None else (tokens + views) * per_token
-    yield Bill(name, count, missing, tokens, views, price)
-
-
-def _texts_by_role(planned: PlannedTask, encoder: Any) -> Iterator[tuple[str, list[str]]]:
-    """Yield the distinct texts of a task's items in each role in which they are encoded."""
-    data = planned.data
-    if data is None or data.items.ndim != 1:
-        return
-    order = role_order(encoder, data, np.arange(len(data.items)))
-    for role in dict.fromkeys(order.roles):
-        yield role, distinct_texts(data.items.iloc[order.places[order.roles == role]])[1]
-
-
-def _view_tokens(planned: PlannedTask, tokens: float) -> float:
-    """Return the tokens of the corrupted texts of all folds, of those of the whole data."""
-    task, data = planned.task, planned.data
-    if data is None or planned.tested is None:
-        return 0.0
-    changed = [
-        view
-        for view in views(task.corruptions, task.draws)
-        if view.severity
-        and not reason_not_applicable(view, data, "encoder")
-        and any(VECTORS not in getattr(corruptions.get(n), "takes", ()) for n, _ in view.parts())
-    ]
-    tested = len(planned.tested) / max(len(data), 1) * len(set(planned.repeats))
-    return tokens * len(changed) * tested * len(planned.folds) / max(len(planned.repeats), 1)
 
 
 def _jobs(

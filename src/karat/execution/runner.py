@@ -36,6 +36,7 @@ from karat.core.formatting import count, duration, money
 from karat.core.notebook import Output, in_notebook
 from karat.core.registry import engines
 from karat.core.replicates import replicate_fact, replicate_name
+from karat.core.services import RunServices, use_services
 from karat.core.task import Suite, Task
 from karat.core.writing import remove_partial_files
 from karat.errors import (
@@ -54,16 +55,15 @@ from karat.execution.job import (
     Job,
     ObjectStore,
     Outcome,
-    account_of,
     new_record,
     run_job,
+    services_of,
 )
 from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
 from karat.execution.resources import Limits, visible_gpus
 from karat.execution.resuming import NotContinued, reason_outdated
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
 from karat.metrics.metric import get_metric
-from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import VectorFile
 from karat.results.run import Run, earlier_runs
@@ -495,7 +495,7 @@ def embed_in_worker(job: Job, store: ObjectStore) -> dict[str, Any]:
     assert job.stage is not None
     folder, cached = job.stage
     stage = VectorStage(store, _Reported(store.get("report")), cached, Path(folder))
-    with use_account(account_of(store)):
+    with use_services(services_of(store)):
         return stage.fields(job)
 
 
@@ -576,17 +576,18 @@ class Session:
         with temporary_folder() as folder:
             self.store = ObjectStore(folder / "store")
             keep, known = self.options.cache, self.plan.identities
-            account = Account(folder, None if keep else folder / "endpoints", self.options.budget)
-            self.store.put("account", account)
+            answers = None if keep else folder / "answers"
+            services = RunServices(folder, answers, self.options.budget)
+            self.store.put("services", services)
             self.stage = VectorStage(self.store, self.progress, keep, folder, known)
             self.stage.cache.remove_drafts()
             try:
                 self._run_jobs(runs)
             finally:
                 self.progress.ended()
-                for model, sent in account.sent().items():
-                    self.progress.billed(model, *sent)
-                account.close()
+                for bill in services.sent():
+                    self.progress.billed(*bill)
+                services.close()
                 self._finish_runs()
 
     def _stopped(self, runs: list[Run]) -> Stopped:

@@ -5,7 +5,6 @@ from karat.core import lazy_names
 _MODULES = {
     "adapters": "FittedPredictor",
     "column_encoders": "PooledRows TableSentences",
-    "contrib.endpoints": "EndpointEncoder",
     "out_of_fold": "OutOfFold",
     "text_encoders": "UniversalSentenceEncoder",
 }

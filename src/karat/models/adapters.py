@@ -233,10 +233,10 @@ def is_vector_file(text: str) -> bool:
     return lowered.endswith(VECTOR_FILE_SUFFIXES)
 
 
-def is_endpoint(name: str) -> bool:
-    """Return whether the name of a model is the address of an endpoint.
+def is_address(name: str) -> bool:
+    """Return whether the name of a model is an address on the web, as of an endpoint.
 
-    >>> is_endpoint("http://localhost:8080/v1#bge-small"), is_endpoint("onehot")
+    >>> is_address("http://localhost:8080/v1#bge-small"), is_address("onehot")
     (True, False)
     """
     return name.lower().startswith(("http://", "https://"))

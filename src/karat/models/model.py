@@ -19,6 +19,7 @@ import numpy as np
 
 from karat.core.embeddings import Variant, too_many_dimensions
 from karat.core.replicates import accepted_seed, replicate_name, seed_parameters
+from karat.core.services import service_of
 from karat.errors import ContractError, Declined, DefinitionError, MissingExtra
 
 
@@ -271,8 +272,8 @@ class Model:
 
     @property
     def sends_texts(self) -> bool:
-        """Whether it is an encoder behind an endpoint."""
-        return callable(getattr(self.prototype, "estimate", None))
+        """Whether it is an encoder that sends texts to a service, such as an endpoint."""
+        return bool(service_of(self.prototype))
 
     @property
     def precision(self) -> str:

@@ -27,8 +27,9 @@ from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count, duration, money
+from karat.core.formatting import count, duration
 from karat.core.replicates import replicate_of
+from karat.core.services import RunServices
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
 from karat.output.table import Table
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from karat.config.catalog import Catalog
     from karat.core.dataset import Dataset
     from karat.data.load_dataset import DataSpec
-    from karat.execution.plan import Bill, Decline, Plan, PlannedTask
+    from karat.execution.plan import Decline, Plan, PlannedTask
     from karat.results.rescore import Rescored
 
 
@@ -211,11 +212,10 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
 
     The estimate uses earlier runs below ``output``. Without ``verbose``, a long plan is summed up.
     """
-    from karat.execution.plan import estimate_bills
-
     console = plain_console()
     summary = f" {count(len(plan.jobs), 'job')}, {len(plan.declined)} declined"
-    lines = [*_time(plan, Path(output)), *map(_bill_line, estimate_bills(plan))]
+    lines = [*_time(plan, Path(output))]
+    lines += [line for service in plan.services() for line in registry.bills.get(service)(plan)]
     print_lines(console, summary, *(f" {line}" for line in lines))
     complete = _show_jobs(console, plan, verbose)
     complete &= _show_reasons(console, plan.declined, verbose)
@@ -233,14 +233,6 @@ def show_plan(plan: Plan, output: str | Path = "results", verbose: bool = False)
             print_lines(console, f"\n {planned.task.name}: {text}")
     if not complete:
         print_lines(console, "\n --verbose lists every job and reason.")
-
-
-def _bill_line(bill: Bill) -> str:
-    """Return the line about what a model would send to its endpoint."""
-    cost = "" if bill.price is None else f", {money(bill.price)}"
-    known = f"{bill.missing:,} of {bill.texts:,} texts are not in the cache"
-    views = f", and {bill.views:,.0f} of corrupted texts" if bill.views else ""
-    return f"{bill.model} would send about {bill.tokens:,.0f} tokens{views}{cost}: {known}"
 
 
 def _show_jobs(console: Console, plan: Plan, verbose: bool) -> bool:
@@ -646,9 +638,10 @@ def show_cache(clear: bool) -> None:
     total = sum(entry.bytes for entry in entries) / 2**20
     noun = "entry" if len(entries) == 1 else "entries"
     line = f"{len(entries)} {noun}, {total:.1f} MB in {cache.root}"
-    received = [path.stat().st_size for path in (cache.root / "endpoints").glob("*")]
-    if received:
-        line += f"; {sum(received) / 2**20:.1f} MB received from endpoints"
+    for service in registry.accounts:
+        received = [path.stat().st_size for path in RunServices().answers(service).glob("*")]
+        if received:
+            line += f"; {sum(received) / 2**20:.1f} MB received from {service}"
     console.print(line, markup=False, soft_wrap=True)
 
 

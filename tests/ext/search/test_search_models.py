@@ -16,7 +16,8 @@ import pytest
 import karat
 from karat.config.catalog import Catalog
 from karat.errors import ContractError, Declined, DefinitionError
-from karat.execution.plan import estimate_bills, make_plan
+from karat.execution.plan import make_plan
+from karat.ext.endpoints.bills import estimate_bills
 from karat.ext.search.search_models import BM25, Fusion, Reranker
 from karat.models.adapters import adapt
 from karat.models.model_identity import model_identity
@@ -519,7 +520,7 @@ def task(tmp_path, monkeypatch):
 
 def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
     """An endpoint as the first stage is paid once; the pairs of a reranker are counted."""
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     from ...endpoint_server import serving
 
@@ -540,7 +541,7 @@ def test_the_cost_of_stages_is_on_the_row(task, tmp_path):
 
 def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_path):
     """Texts that two models share are on the first bill; nothing is sent without a budget."""
-    from karat.models.contrib.endpoints import EndpointEncoder
+    from karat.ext.endpoints.endpoints import EndpointEncoder
 
     from ...endpoint_server import serving
 

@@ -24,6 +24,7 @@ from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
 from karat.core.formatting import count, interval
+from karat.core.services import RunServices, use_services
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
@@ -37,7 +38,6 @@ from karat.ext.decide.vector_differences import (
     neighbor_agreement,
     vector_difference,
 )
-from karat.models.contrib.endpoint_account import Account, use_account
 from karat.models.model import Model
 from karat.models.vector_files import Lookup
 from karat.output.result import Result
@@ -163,9 +163,9 @@ class LiveSide:
         given = role if uses_roles(self.encoder) else ""
         with ExitStack() as stack:
             if self.is_endpoint:  # ask the server again, instead of reading earlier answers
-                account = Account(store=stack.enter_context(temporary_folder()))
-                stack.callback(account.close)
-                stack.enter_context(use_account(account))
+                services = RunServices(store=stack.enter_context(temporary_folder()))
+                stack.callback(services.close)
+                stack.enter_context(use_services(services))
             return transformed(_Called(self.encoder, values), values, self.name, given)
 
 

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from karat.models.contrib.endpoint_http import (
+from karat.ext.endpoints.endpoint_http import (
     ERROR_BYTES,
     AnswerTooLarge,
     HttpConnections,

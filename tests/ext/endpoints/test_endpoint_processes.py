@@ -2,7 +2,7 @@
 
 import os
 
-from karat.models.contrib.endpoint_processes import ProcessName, owner_file
+from karat.ext.endpoints.endpoint_processes import ProcessName, owner_file
 
 
 def test_the_lock_of_a_dead_process_is_taken(tmp_path):

@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from karat.models.contrib.endpoint_processes import locks_in, owner_file
-from karat.models.contrib.endpoint_rows import Piece, intact_pieces, whole_vectors
+from karat.ext.endpoints.endpoint_processes import locks_in, owner_file
+from karat.ext.endpoints.endpoint_rows import Piece, intact_pieces, whole_vectors
 
 T = TypeVar("T")
 
@@ -434,9 +434,9 @@ def _allocate(descriptor: int, size: int) -> None:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-    left = size - os.fstat(descriptor).st_size
-    while left > 0:
-        left -= os.write(descriptor, bytes(min(left, 2**20)))
+    missing = size - os.fstat(descriptor).st_size
+    while missing > 0:
+        missing -= os.write(descriptor, bytes(min(missing, 2**20)))
 
 
 # -- files --------------------------------------------------------------------------------------

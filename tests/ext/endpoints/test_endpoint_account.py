@@ -1,14 +1,12 @@
 """Usage, rate limits, reservations of texts, and budgets that the processes of a run share."""
 
 import os
-import pickle
 import threading
 
 import numpy as np
 import pytest
 
-from karat.models.contrib.endpoint_account import (
-    Account,
+from karat.ext.endpoints.endpoint_account import (
     OverBudget,
     Rate,
     Request,
@@ -18,11 +16,12 @@ from karat.models.contrib.endpoint_account import (
     Usage,
     current_account,
     remarks_of,
-    use_account,
 )
-from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
-from karat.models.contrib.endpoint_store import Unwritable
-from karat.models.contrib.endpoint_vectors import text_mark
+from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
+from karat.ext.endpoints.endpoint_store import Unwritable
+from karat.ext.endpoints.endpoint_vectors import text_mark
+
+from .accounts import as_in_another_process, make_account, use_account
 
 FAMILY = "f" * 32
 
@@ -58,7 +57,7 @@ def delivered(account, *texts, **facts):
 
 
 def test_texts_are_requested_by_one_process_at_a_time():
-    one, other = Account(), Account()
+    one, other = make_account(), make_account()
     claim = claimed(one, "a", "b")
     assert isinstance(claim, Reservation)
     assert claimed(other, "b", "c") == Taken(frozenset(marks_of("b")))
@@ -73,7 +72,7 @@ def test_texts_are_requested_by_one_process_at_a_time():
 def test_what_a_dead_process_claimed_is_free(tmp_path):
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
-    account = Account()
+    account = make_account()
     if (child := os.fork()) == 0:
         claimed(account, "a", price=0.5)
         os._exit(0)
@@ -92,7 +91,7 @@ def test_a_rate_is_held_over_any_number_of_units():
 
 
 def test_processes_share_a_rate_and_tokens_are_corrected():
-    one, other = Account(), Account()
+    one, other = make_account(), make_account()
     table = one.vectors(FAMILY)
     waits = []
     for i, account in enumerate([one, other] * 3):
@@ -105,13 +104,13 @@ def test_processes_share_a_rate_and_tokens_are_corrected():
 
 
 def test_usage_counts_texts_and_requests():
-    account = Account()
+    account = make_account()
     delivered(account, "a", "b", seconds=0.5)
     delivered(account, "c", seconds=1.5)
     table = delivered(account, "long", tokens=-6.0, truncated=1, seconds=2.5)
-    with account.counting() as outer:
+    with account.services.counting() as outer:
         account.use(table.read(marks_of("a", "b", "c")), 0.01)
-        with account.counting() as inner:
+        with account.services.counting() as inner:
             account.use(table.read(marks_of("long")), 0.01)
             account.sending(1, 0.5)
     facts = outer.facts()
@@ -125,8 +124,8 @@ def test_usage_counts_texts_and_requests():
 
 
 def test_a_budget_is_never_passed():
-    account = Account(budget=1.0)
-    other = pickle.loads(pickle.dumps(account))  # as in another process
+    account = make_account(budget=1.0)
+    other = as_in_another_process(account)
     first = claimed(account, "a", price=0.6)
     assert isinstance(first, Reservation) and claimed(other, "b", price=0.6) == Taken(frozenset())
     table = account.vectors(FAMILY)
@@ -143,7 +142,7 @@ def test_a_budget_is_never_passed():
 def test_what_a_dead_process_reserved_counts_as_spent():
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
-    account = pickle.loads(pickle.dumps(Account(budget=1.0)))
+    account = as_in_another_process(make_account(budget=1.0))
     if (child := os.fork()) == 0:
         claimed(account, "a", price=0.9)
         os._exit(0)
@@ -153,7 +152,7 @@ def test_what_a_dead_process_reserved_counts_as_spent():
 
 
 def test_a_lost_answer_counts_for_the_budget_and_not_for_the_bill():
-    account = Account(budget=1.0)
+    account = make_account(budget=1.0)
     claim = claimed(account, "a", price=0.9)
     account.finish(claim, account.vectors(FAMILY), "m", Settlement(charged=0.9))
     assert account.sent() == {}
@@ -162,7 +161,7 @@ def test_a_lost_answer_counts_for_the_budget_and_not_for_the_bill():
 
 
 def test_a_run_whose_record_is_gone_spends_nothing_more():
-    account = Account(budget=1.0)
+    account = make_account(budget=1.0)
     claim = claimed(account, "a", price=0.5)
     account.finish(
         claim, account.vectors(FAMILY), "m", Settlement(charged=0.5, tokens=5, price=0.5)
@@ -174,22 +173,22 @@ def test_a_run_whose_record_is_gone_spends_nothing_more():
 
 
 def test_without_a_budget_nothing_is_refused():
-    account = Account()
+    account = make_account()
     claim = claimed(account, "a", price=1e9)
     account.finish(claim, account.vectors(FAMILY), "m", Settlement(charged=1e9, tokens=5))
     assert account.sent() == {"m": (1, 5, None)}
 
 
 def test_the_bill_of_all_processes_is_seen_in_the_folder_of_the_run(tmp_path):
-    account = Account(tmp_path)
-    other = pickle.loads(pickle.dumps(account))
+    account = make_account(tmp_path)
+    other = as_in_another_process(account)
     assert account.sent() == {}
     delivered(other, "a")
     assert account.sent() == {"m": (1, 1.0, None)}
 
 
 def test_nothing_is_created_before_a_request(tmp_path):
-    account = Account()
+    account = make_account()
     assert marks_of("a")[0] not in account.vectors(FAMILY)
     assert account.sent() == {} and not (tmp_path / "cache").exists()
 
@@ -202,13 +201,13 @@ def test_conspicuous_vectors_are_named():
 
 def test_encoders_use_the_account_of_their_run(tmp_path):
     before = current_account()
-    with use_account(Account(tmp_path)) as account:
+    with use_account(make_account(tmp_path)) as account:
         assert current_account() is account
     assert current_account() is before
 
 
 def test_no_other_request_takes_the_room_of_an_answer_that_arrived(tmp_path, monkeypatch):
-    account = Account(store=tmp_path)
+    account = make_account(store=tmp_path)
     claim, database = claimed(account, "a"), account.database
     write, use_room = database.write, database.use_room
     other = threading.Thread(target=lambda: database.make_room(2, 1000))

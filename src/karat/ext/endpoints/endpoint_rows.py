@@ -105,20 +105,20 @@ def stored_bytes(width: int) -> int:
     return pieces_of(width) * -(-page // max(1, (page - 100) // size))
 
 
-def piece_at(content: bytes | memoryview, place: int = 0) -> Piece | None:
+def piece_at(content: bytes | memoryview, offset: int = 0) -> Piece | None:
     """Return the piece at a place of some bytes; None if it is cut off or damaged."""
-    if len(content) - place < _HEAD.size + _CHECKSUM.size:
+    if len(content) - offset < _HEAD.size + _CHECKSUM.size:
         return None
-    signature, size = _START.unpack_from(content, place)
-    end = place + size - _CHECKSUM.size
+    signature, size = _START.unpack_from(content, offset)
+    end = offset + size - _CHECKSUM.size
     if signature != SIGNATURE or not _HEAD.size + _CHECKSUM.size <= size <= LARGEST:
         return None
-    if len(content) < place + size:
+    if len(content) < offset + size:
         return None
-    if zlib.crc32(memoryview(content)[place:end]) != _CHECKSUM.unpack_from(content, end)[0]:
+    if zlib.crc32(memoryview(content)[offset:end]) != _CHECKSUM.unpack_from(content, end)[0]:
         return None
-    facts = _HEAD.unpack_from(content, place)
-    return Piece._make((*facts[2:], bytes(content[place + _HEAD.size : end])))
+    facts = _HEAD.unpack_from(content, offset)
+    return Piece._make((*facts[2:], bytes(content[offset + _HEAD.size : end])))
 
 
 def intact_pieces(path: Path) -> Iterator[Piece]:
@@ -127,12 +127,12 @@ def intact_pieces(path: Path) -> Iterator[Piece]:
         size, begin = os.fstat(file.fileno()).st_size, 0
         while begin < size:
             block = _readable(file.fileno(), begin, _BLOCK + LARGEST)
-            place = block.find(SIGNATURE)
-            while 0 <= place < _BLOCK:
-                piece = piece_at(block, place)
+            offset = block.find(SIGNATURE)
+            while 0 <= offset < _BLOCK:
+                piece = piece_at(block, offset)
                 if piece is not None:
                     yield piece
-                place = block.find(SIGNATURE, place + len(SIGNATURE))
+                offset = block.find(SIGNATURE, offset + len(SIGNATURE))
             begin += _BLOCK
 
 
@@ -190,27 +190,27 @@ def read_old_journal(path: Path) -> OldJournal:
     """Read a journal of an earlier version; what follows a damaged answer is read too."""
     content = path.read_bytes()
     answers: list[ReceivedVectors] = []
-    place = damaged = 0
-    while place < len(content):
-        frame = _old_answer(content, place)
+    offset = damaged = 0
+    while offset < len(content):
+        frame = _old_answer(content, offset)
         if frame is None:  # go on at the next answer
-            after = content.find(_FRAME, place + 1)
+            after = content.find(_FRAME, offset + 1)
             following = len(content) if after < 0 else after
-            damaged += following - place
-            place = following
+            damaged += following - offset
+            offset = following
         else:
-            answer, place = frame
+            answer, offset = frame
             answers.append(answer)
     return OldJournal(answers, damaged)
 
 
-def _old_answer(content: bytes, place: int) -> tuple[ReceivedVectors, int] | None:
-    if len(content) - place < _FRAME_HEAD.size:
+def _old_answer(content: bytes, offset: int) -> tuple[ReceivedVectors, int] | None:
+    if len(content) - offset < _FRAME_HEAD.size:
         return None
-    mark, count, width, checksum, seconds = _FRAME_HEAD.unpack_from(content, place)
+    mark, count, width, checksum, seconds = _FRAME_HEAD.unpack_from(content, offset)
     if mark != _FRAME or not 0 < count <= _MOST_ROWS or not 0 < width <= MOST_DIMENSIONS:
         return None
-    begin = place + _FRAME_HEAD.size
+    begin = offset + _FRAME_HEAD.size
     end = begin + count * (ROW.itemsize + 4 * width)
     if end > len(content) or zlib.crc32(memoryview(content)[begin:end]) != checksum:
         return None

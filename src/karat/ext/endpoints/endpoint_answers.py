@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from karat.errors import ContractError
-from karat.models.contrib.endpoint_vectors import DIMENSIONS
+from karat.ext.endpoints.endpoint_vectors import DIMENSIONS
 
 #: maximum length of a server's message
 MESSAGE_LENGTH = 300

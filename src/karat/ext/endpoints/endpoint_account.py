@@ -6,28 +6,26 @@ twice and no budget is passed, and collects the usage of an embedding or a job.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from karat.core.files import cache_folder
 from karat.core.formatting import money
-from karat.models.contrib.endpoint_processes import ProcessName
-from karat.models.contrib.endpoint_rows import MARK_BYTES, Piece, ReceivedVectors
-from karat.models.contrib.endpoint_store import EndpointDatabase, Unwritable, database_in
-from karat.models.contrib.endpoint_vectors import Delivered, VectorTable
+from karat.core.services import RunServices, current_services
+from karat.ext.endpoints.endpoint_processes import ProcessName
+from karat.ext.endpoints.endpoint_rows import MARK_BYTES, Piece, ReceivedVectors
+from karat.ext.endpoints.endpoint_store import EndpointDatabase, Unwritable, database_in
+from karat.ext.endpoints.endpoint_vectors import Delivered, VectorTable
 
-#: an empty file in the folder of a run that has used endpoints
-USED = "endpoints.used"
+#: the name of this service in the core
+SERVICE = "endpoints"
 #: seconds after which what a run has spent is forgotten
 RUN_SECONDS = 30 * 86400.0
 #: seconds that a request of another machine may take longer than it said
@@ -84,15 +82,15 @@ class Usage:
         """Add remarks, each of them once."""
         self.remarks += [remark for remark in remarks if remark not in self.remarks]
 
-    def add(self, found: Delivered, price_per_token: float | None) -> None:
+    def add(self, delivered: Delivered, price_per_token: float | None) -> None:
         """Count the texts of a call."""
-        tokens = np.abs(found.rows["tokens"]).sum()
-        self.texts += len(found.rows)
+        tokens = np.abs(delivered.rows["tokens"]).sum()
+        self.texts += len(delivered.rows)
         self.tokens += float(tokens)
-        self.truncated += int(found.rows["truncated"].sum())
-        self.seconds += found.seconds
+        self.truncated += int(delivered.rows["truncated"].sum())
+        self.seconds += delivered.seconds
         # a negative number of tokens is an estimate
-        self.estimated |= bool((found.rows["tokens"] < 0).any())
+        self.estimated |= bool((delivered.rows["tokens"] < 0).any())
         if price_per_token is not None:
             self.price = (self.price or 0.0) + float(tokens) * price_per_token
 
@@ -160,54 +158,24 @@ class Settlement:
 
 
 class Account:
-    """What a run may spend on endpoints, and where it keeps what it received.
+    """What a run may spend on endpoints, and the database of what it received.
 
     Parameters
     ----------
-    folder
-        A folder that the processes of the run share; None: one process.
-    store
-        The folder of the database; None: that of the cache.
-    budget
-        The most that may be spent; None: no limit.
-    run
-        The name of the run in the database; default: a new one.
+    services
+        The settings of the run: its name in the database, its budget, and where the database is.
     """
 
-    def __init__(
-        self,
-        folder: Path | None = None,
-        store: Path | None = None,
-        budget: float | None = None,
-        run: str | None = None,
-    ) -> None:
-        self.folder, self.store, self.budget = folder, store, budget
-        self.run = run or secrets.token_hex(16)
-        #: whether the database has, or had, a row of this run
-        self._entered = run is not None
-        self._used = False
-        self._usages: list[Usage] = []
+    def __init__(self, services: RunServices) -> None:
+        self.services, self.run, self.budget = services, services.run, services.budget
         self._unsettled: list[tuple[Reservation, str, tuple[str, Settlement]]] = []
-        #: called with the number of texts of a call that have arrived
-        self.progress: Callable[[int], None] = lambda done: None
         #: errors after which nothing is requested from an endpoint, by the name of its encoder
         self.given_up: dict[str, Exception] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self.budget is not None and not self._entered:
-            with contextlib.suppress(Unwritable):  # the first claim raises it
-                self.database.write(self._spent)
-            self._entered = True
-        names = ("folder", "store", "budget", "run")
-        return {name: getattr(self, name) for name in names}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        Account.__init__(self, **state)
 
     @property
     def database(self) -> EndpointDatabase:
         """The database, which this process opens once."""
-        return database_in(self.store or cache_folder() / "vectors" / "endpoints")
+        return database_in(self.services.answers(SERVICE))
 
     def vectors(self, family: str) -> VectorTable:
         """Return the vectors of an encoder."""
@@ -215,31 +183,26 @@ class Account:
         table.refresh()
         return table
 
-    @contextlib.contextmanager
-    def counting(self) -> Iterator[Usage]:
-        """Count the texts that encoders are called with inside."""
-        usage = Usage()
-        self._usages.append(usage)
-        try:
-            yield usage
-        finally:
-            self._usages.remove(usage)
+    def _usages(self) -> Iterator[Usage]:
+        """Yield what is counted now."""
+        for counter in self.services.counters:
+            yield counter.of(SERVICE, Usage)
 
-    def use(self, found: Delivered, price_per_token: float | None) -> None:
+    def use(self, delivered: Delivered, price_per_token: float | None) -> None:
         """Count texts in all open counters."""
-        remarks = [*self.database.remarks, *remarks_of(found.vectors)]
-        for usage in self._usages:
-            usage.add(found, price_per_token)
+        remarks = [*self.database.remarks, *remarks_of(delivered.vectors)]
+        for usage in self._usages():
+            usage.add(delivered, price_per_token)
             usage.remark(remarks)
 
     def remark(self, remark: str) -> None:
         """Let the notes of jobs have a remark about what is counted now."""
-        for usage in self._usages:
+        for usage in self._usages():
             usage.remark([remark])
 
     def sending(self, texts: int, seconds: float) -> None:
         """Count texts that were requested now."""
-        for usage in self._usages:
+        for usage in self._usages():
             usage.sent += texts
             usage.sending += seconds
 
@@ -251,7 +214,6 @@ class Account:
         Raises OverBudget if the request might pass the budget, Unwritable if its answer, or an
         earlier one, cannot be stored.
         """
-        self._mark_used()
         number = secrets.randbits(62)
         result: Reservation | Taken | None = None
         try:
@@ -261,10 +223,11 @@ class Account:
             result = self.database.write(
                 lambda connection: self._claimed(connection, table, (number, request, now))
             )
-            self._entered = True
         finally:
             if not isinstance(result, Reservation):
                 self.database.drop_room(number)
+        if isinstance(result, Reservation):  # from now on, the database has a row of this run
+            self.services.mark_used(SERVICE)
         return result
 
     def _claimed(
@@ -284,11 +247,11 @@ class Account:
         if not self._within_budget(connection, request.price):
             return Taken(frozenset())
         wait = _wait_for_rates(connection, table.family, request, now)
-        own = ProcessName.current()
+        process = ProcessName.current()
         until = time.time() + request.seconds + wait
         connection.execute(
             "INSERT INTO reservations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, self.run, table.family, own.machine, own.pid, own.started, until,
+            (number, self.run, table.family, process.machine, process.pid, process.started, until,
              request.price, b"".join(request.marks)),
         )  # fmt: skip
         return Reservation(number, request, wait)
@@ -384,7 +347,7 @@ class Account:
         row = connection.execute("SELECT spent FROM runs WHERE run = ?", (self.run,)).fetchone()
         if row is not None:
             return float(row[0])
-        if self._entered and self.budget is not None:
+        if self.budget is not None and self.services.is_used(SERVICE):
             raise OverBudget(
                 f"{self.database.path} does not tell any more what this run has spent of its "
                 f"budget, because it was damaged or removed"
@@ -416,17 +379,9 @@ class Account:
                 self._spend(connection, run, price)
                 connection.execute("DELETE FROM reservations WHERE id = ?", (number,))
 
-    def _mark_used(self) -> None:
-        """Leave a sign for the other processes of the run that there is a bill."""
-        if not self._used:
-            self._used = True
-            if self.folder is not None:
-                with contextlib.suppress(OSError):
-                    (self.folder / USED).touch()
-
     def sent(self) -> dict[str, tuple[int, float, float | None]]:
         """Return the answered requests, their tokens and their price, by model."""
-        if not self._used and not (self.folder is not None and (self.folder / USED).exists()):
+        if not self.services.is_used(SERVICE):
             return {}
         select = "SELECT model, requests, tokens, price FROM usage WHERE run = ? ORDER BY rowid"
         try:
@@ -440,7 +395,7 @@ class Account:
 
     def close(self) -> None:
         """Close the database if it is the run's own."""
-        if self.store is not None and self._used:
+        if self.services.store is not None:
             self.database.close()
 
 
@@ -494,19 +449,7 @@ def remarks_of(vectors: np.ndarray) -> list[str]:
     return remarks
 
 
-_accounts: list[Account] = [Account()]
-
-
 def current_account() -> Account:
     """Return the account of the run that this process works for."""
-    return _accounts[-1]
-
-
-@contextlib.contextmanager
-def use_account(account: Account) -> Iterator[Account]:
-    """Let encoders use an account inside."""
-    _accounts.append(account)
-    try:
-        yield account
-    finally:
-        _accounts.remove(account)
+    account: Account = current_services().account(SERVICE)
+    return account

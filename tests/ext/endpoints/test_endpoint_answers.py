@@ -5,7 +5,7 @@ import math
 import pytest
 
 from karat.errors import ContractError
-from karat.models.contrib.endpoint_answers import (
+from karat.ext.endpoints.endpoint_answers import (
     MESSAGE_LENGTH,
     answer_json,
     check_answer,

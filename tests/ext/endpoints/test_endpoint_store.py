@@ -7,11 +7,12 @@ import sqlite3
 import pytest
 
 from karat.core import files
-from karat.models.contrib import endpoint_processes, endpoint_store
-from karat.models.contrib.endpoint_account import Account, Request, Settlement
-from karat.models.contrib.endpoint_processes import owner_file
-from karat.models.contrib.endpoint_store import Unwritable
+from karat.ext.endpoints import endpoint_processes, endpoint_store
+from karat.ext.endpoints.endpoint_account import Request, Settlement
+from karat.ext.endpoints.endpoint_processes import owner_file
+from karat.ext.endpoints.endpoint_store import Unwritable
 
+from .accounts import make_account
 from .test_endpoint_vectors import FAMILY, add, answer_of, filled, marks_of, table_in
 
 
@@ -31,7 +32,7 @@ def test_room_is_made_before_a_request(tmp_path, monkeypatch):
     def full(descriptor, size):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    account = Account(store=tmp_path)
+    account = make_account(store=tmp_path)
     table = account.vectors(FAMILY)
     with monkeypatch.context() as patched:
         patched.setattr(endpoint_store, "_allocate", full)

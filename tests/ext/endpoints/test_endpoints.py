@@ -19,16 +19,18 @@ from sklearn.base import clone
 import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
+from karat.core.registry import load_object
+from karat.core.services import current_services
 from karat.core.task import Task
 from karat.errors import ContractError, DefinitionError, JobsFailed, KaratWarning, Postponed
+from karat.ext.endpoints import endpoints
+from karat.ext.endpoints.endpoints import EndpointEncoder, retry_after
 from karat.models.adapters import adapt
-from karat.models.contrib import endpoints
-from karat.models.contrib.endpoint_account import Account, current_account, use_account
-from karat.models.contrib.endpoints import EndpointEncoder, retry_after
 from karat.models.model_identity import model_identity
 from karat.results.load import status
 
 from ...endpoint_server import count_tokens, serving, text_vector
+from .accounts import make_account, use_account
 
 pytest.importorskip("httpx")
 
@@ -67,6 +69,12 @@ def expected(texts, width=32):
     return np.array([text_vector(text, width) for text in texts])
 
 
+def test_it_is_found_where_it_was_in_earlier_versions():
+    assert load_object("karat.models.contrib.endpoints:EndpointEncoder") is EndpointEncoder
+    assert karat.models.EndpointEncoder is EndpointEncoder
+    assert Catalog().model("HTTP://localhost:1/v1#words").prototype.model == "words"
+
+
 # -- dialects -------------------------------------------------------------------------------
 
 
@@ -76,7 +84,7 @@ def test_every_dialect_returns_the_vectors_of_the_server(dialect):
         made = encoder_of(server, dialect, batch_texts=7)
         np.testing.assert_allclose(made.encode(TEXTS), expected(TEXTS), atol=1e-6)
         again = encoder_of(server, dialect, batch_texts=3, price_per_million_tokens=5.0)
-        with current_account().counting() as used:
+        with current_services().counting() as used:
             np.testing.assert_array_equal(again.encode(TEXTS[::-1]), made.encode(TEXTS)[::-1])
     assert server.requests == 6 and server.texts.total() == len(TEXTS)
     assert used.facts()["tokens"] == 2 * sum(map(count_tokens, TEXTS)) == 2 * server.tokens
@@ -282,7 +290,7 @@ def test_an_empty_text_has_no_vector_and_is_not_sent():
 def test_texts_over_the_limit_are_truncated_and_counted(dialect):
     texts = [*TEXTS, "far too long " * 30, "also " * 90]
     with serving(limit=12) as server:
-        with current_account().counting() as used:
+        with current_services().counting() as used:
             found = encoder_of(server, dialect).encode(texts)
         np.testing.assert_allclose(found[:40], expected(TEXTS), atol=1e-6)
         assert np.isfinite(found).all()
@@ -309,7 +317,7 @@ def test_batches_have_a_limit_of_estimated_tokens():
 
 def test_tokens_are_estimated_if_the_server_reports_none():
     with serving(answer="no usage") as server:
-        with current_account().counting() as used:
+        with current_services().counting() as used:
             encoder_of(server).encode(["x" * 40, "y" * 60])
     facts = used.facts()
     assert facts["tokens"] == 25 and facts["tokens_estimated"]
@@ -331,7 +339,7 @@ def test_passing_errors_are_repeated(status, clock):
 def test_pauses_grow_and_end(clock):
     with serving(script=[500] * 99) as server:
         made = encoder_of(server)
-        with use_account(Account()), pytest.raises(Postponed, match="500 .* after 8 attempts"):
+        with use_account(make_account()), pytest.raises(Postponed, match="500 .* after 8 attempts"):
             try:
                 made.encode(TEXTS)
             finally:
@@ -348,7 +356,7 @@ def test_retry_after_is_obeyed(clock):
         encoder_of(server).encode(TEXTS)
     assert clock == [17.0]
     with serving(script=[429, 200], retry_after="100000") as server:
-        with use_account(Account()), pytest.raises(Postponed, match="429"):
+        with use_account(make_account()), pytest.raises(Postponed, match="429"):
             encoder_of(server).encode(TEXTS)
 
 
@@ -390,7 +398,7 @@ def test_a_misbehaving_server_delivers_every_text_once(clock):
     how = {"busy": 0.1, "broken": 0.01, "dropped": 0.02, "answer": "shuffled", "retry_after": "1"}
     with serving(**how) as server:
         made = encoder_of(server, batch_texts=10, price_per_million_tokens=1.0)
-        with use_account(Account()) as account:
+        with use_account(make_account()) as account:
             np.testing.assert_allclose(made.encode(texts), expected(texts), atol=1e-6)
             requests, tokens, price = account.sent()["words-small"]
     assert {0, 200, 429, 500} <= set(server.statuses)
@@ -588,7 +596,7 @@ def folder(tmp_path):
     )
     # so that the tests do not wait: imported by the process of the command
     (made / "fast.py").write_text(
-        "import karat.models.contrib.endpoints as endpoints\nendpoints.SHORTEST = 0.001\n"
+        "import karat.ext.endpoints.endpoints as endpoints\nendpoints.SHORTEST = 0.001\n"
     )
     return made
 

@@ -6,10 +6,12 @@ import zlib
 import numpy as np
 import pytest
 
-from karat.models.contrib.endpoint_account import Account, Request, Reservation, Settlement
-from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
-from karat.models.contrib.endpoint_store import EndpointDatabase, Unwritable
-from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
+from karat.ext.endpoints.endpoint_account import Request, Reservation, Settlement
+from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
+from karat.ext.endpoints.endpoint_store import EndpointDatabase, Unwritable
+from karat.ext.endpoints.endpoint_vectors import VectorTable, text_mark
+
+from .accounts import make_account
 
 FAMILY = "f" * 32
 
@@ -83,7 +85,7 @@ def failing(monkeypatch, table):
 
 
 def test_vectors_in_hand_are_used_and_nothing_more_is_requested(tmp_path, monkeypatch):
-    account = Account(store=tmp_path)
+    account = make_account(store=tmp_path)
     table = account.vectors(FAMILY)
     claim = account.claim(table, Request(marks_of("a", "b")), 0.0)
     with monkeypatch.context() as patched:
@@ -103,7 +105,7 @@ def test_vectors_in_hand_are_used_and_nothing_more_is_requested(tmp_path, monkey
 
 def test_vectors_of_another_width_are_not_stored_next_to_earlier_ones(tmp_path):
     """Two processes get the first vectors at the same time, from a server that changes."""
-    account = Account(store=tmp_path)
+    account = make_account(store=tmp_path)
     tables = [VectorTable(account.database, FAMILY) for _ in range(2)]
     claims = [
         account.claim(table, Request(marks_of(text)), 0.0)

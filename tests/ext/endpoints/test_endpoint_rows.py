@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karat.models.contrib.endpoint_rows import (
+from karat.ext.endpoints.endpoint_rows import (
     PIECE_BYTES,
     intact_pieces,
     piece_at,

@@ -29,7 +29,8 @@ import numpy as np
 
 from karat.core.registry import encoder
 from karat.errors import ContractError, DefinitionError, Postponed, did_you_mean
-from karat.models.contrib.endpoint_account import (
+from karat.ext.endpoints.endpoint_account import (
+    SERVICE,
     Account,
     OverBudget,
     Request,
@@ -37,7 +38,7 @@ from karat.models.contrib.endpoint_account import (
     Settlement,
     current_account,
 )
-from karat.models.contrib.endpoint_answers import (
+from karat.ext.endpoints.endpoint_answers import (
     MESSAGE_LENGTH,
     answer_json,
     check_answer,
@@ -46,7 +47,7 @@ from karat.models.contrib.endpoint_answers import (
     plain_message,
     token_count,
 )
-from karat.models.contrib.endpoint_http import (
+from karat.ext.endpoints.endpoint_http import (
     ERROR_BYTES,
     AnswerTooLarge,
     HttpConnections,
@@ -54,9 +55,9 @@ from karat.models.contrib.endpoint_http import (
     NotSent,
     Response,
 )
-from karat.models.contrib.endpoint_rows import ROW, ReceivedVectors
-from karat.models.contrib.endpoint_store import Unwritable
-from karat.models.contrib.endpoint_vectors import VectorTable, text_mark
+from karat.ext.endpoints.endpoint_rows import ROW, ReceivedVectors
+from karat.ext.endpoints.endpoint_store import Unwritable
+from karat.ext.endpoints.endpoint_vectors import VectorTable, text_mark
 from karat.models.model import PackagedEncoder, import_extra
 
 #: statuses after which a request is repeated, besides 5xx
@@ -95,15 +96,15 @@ _ADVICE = {
 def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
     """Return the encoder of ``URL#MODEL`` and a short name for it.
 
-    >>> name, made = endpoint_model("http://localhost:8080/v1#BAAI/bge-small")
-    >>> name, made.url, made.model
+    >>> name, encoder = endpoint_model("http://localhost:8080/v1#BAAI/bge-small")
+    >>> name, encoder.url, encoder.model
     ('bge-small', 'http://localhost:8080/v1', 'BAAI/bge-small')
     """
     url, _, model = address.partition("#")
-    made = EndpointEncoder(url, model)
+    encoder = EndpointEncoder(url, model)
     parts = urlsplit(url)
-    host = "-".join(str(each) for each in (parts.hostname, parts.port) if each)
-    return model.rstrip("/").rpartition("/")[2] or host, made
+    host = "-".join(str(part) for part in (parts.hostname, parts.port) if part)
+    return model.rstrip("/").rpartition("/")[2] or host, encoder
 
 
 # -- dialects -------------------------------------------------------------------------------
@@ -112,8 +113,8 @@ def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
 def _indexed(answer: Any) -> list[Any]:
     """Return the vectors of an answer with an index each, in the order of the texts."""
     items = answer["data"]
-    order = [item.get("index", place) for place, item in enumerate(items)]
-    if any(type(place) is not int for place in order) or sorted(order) != list(range(len(items))):
+    order = [item.get("index", index) for index, item in enumerate(items)]
+    if any(type(index) is not int for index in order) or sorted(order) != list(range(len(items))):
         raise ContractError(f"the answer has wrong values of index: {order[:10]}")
     placed = dict(zip(order, items, strict=True))
     return [placed[i]["embedding"] for i in range(len(items))]
@@ -268,6 +269,8 @@ class EndpointEncoder(PackagedEncoder):
     needs = ("httpx",)
     extra = "endpoint"
     uses_roles = True
+    #: the account that counts what it sends
+    sends_texts_to: ClassVar[str] = SERVICE
     #: its vectors are kept in a database, where every call looks first
     keeps_vectors = True
     #: None: it gets all texts in one call, so that requests never wait for each other
@@ -296,8 +299,8 @@ class EndpointEncoder(PackagedEncoder):
         messages = [*_wrong_url(self.url), *_wrong_numbers(self)]
         if self.dialect is not None and self.dialect not in DIALECTS:
             hint = did_you_mean(self.dialect, DIALECTS)
-            known = ", ".join(DIALECTS)
-            messages.append(f'dialect must be one of {known}, got "{self.dialect}".{hint}')
+            dialects = ", ".join(DIALECTS)
+            messages.append(f'dialect must be one of {dialects}, got "{self.dialect}".{hint}')
         if self.api_key_env is not None and not _VARIABLE.fullmatch(self.api_key_env):
             messages.append("api_key_env must be the name of an environment variable.")
         roles = {"query", "document"}
@@ -312,8 +315,8 @@ class EndpointEncoder(PackagedEncoder):
         if self.dialect is not None:
             return self.dialect
         parts = urlsplit(self.url)
-        for name, each in DIALECTS.items():
-            if parts.hostname in each.hosts:
+        for name, dialect in DIALECTS.items():
+            if parts.hostname in dialect.hosts:
                 return name
         if parts.path.endswith("/api/embed") or (parts.port == 11434 and "/v1" not in parts.path):
             return "ollama"
@@ -400,8 +403,8 @@ class EndpointEncoder(PackagedEncoder):
     def key_variable(self) -> str:
         """Return the environment variable of the API key, or an empty string if none is needed."""
         dialect = DIALECTS[self.spoken]
-        known = urlsplit(self.url).hostname in dialect.hosts
-        return self.api_key_env or (dialect.key if known else "")
+        is_provider = urlsplit(self.url).hostname in dialect.hosts
+        return self.api_key_env or (dialect.key if is_provider else "")
 
     def api_key(self) -> str:
         """Return the API key of the environment, or an empty string if none is needed."""
@@ -421,10 +424,10 @@ class EndpointEncoder(PackagedEncoder):
 def _wrong_url(url: Any) -> Iterator[str]:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except (ValueError, AttributeError, TypeError):
-        known = False
-    if not known:
+        is_address = False
+    if not is_address:
         yield "url must be an address such as http://localhost:8080/v1."
         return
     if parts.username is not None or parts.password is not None:
@@ -439,11 +442,11 @@ def _wrong_url(url: Any) -> Iterator[str]:
         )
 
 
-def _wrong_numbers(asked: EndpointEncoder) -> Iterator[str]:
+def _wrong_numbers(encoder: EndpointEncoder) -> Iterator[str]:
     whole = ("batch_tokens", "batch_texts", "concurrency", "dimensions")
     above = ("requests_per_minute", "tokens_per_minute", "timeout")
     for name in (*whole, *above, "price_per_million_tokens"):
-        value: Any = getattr(asked, name)
+        value: Any = getattr(encoder, name)
         if value is None and name not in ("batch_tokens", "concurrency", "timeout"):
             continue
         kind = int if name in whole else (int, float)
@@ -801,14 +804,14 @@ class Delivery:
                 self._check_width(outcome.answer.vectors.shape[1])
                 self.refusals, self.known.delivers = 0, True
                 self.delivered += len(outcome.answer.rows)
-                self.account.progress(self.delivered)
+                self.account.services.progress(self.delivered)
         if outcome.answer is not None:
             self.table.database.flush()
 
     def _check_width(self, width: int) -> None:
-        if (known := self.table.width) is not None and width != known:
+        if (earlier := self.table.width) is not None and width != earlier:
             raise ContractError(
-                f"{self._where()} sent vectors of {width} dimensions, and of {known} earlier; if "
+                f"{self._where()} sent vectors of {width} dimensions, and of {earlier} earlier; if "
                 f"the weights behind the name have changed, set revision to a new text."
             )
         if self.asked.dimensions not in (None, width):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from karat.core.files import file_locks
-from karat.models.contrib.endpoint_rows import (
+from karat.ext.endpoints.endpoint_rows import (
     MARK_BYTES,
     ROW,
     Piece,
@@ -25,7 +25,7 @@ from karat.models.contrib.endpoint_rows import (
     stored_bytes,
     text_facts,
 )
-from karat.models.contrib.endpoint_store import Damaged, EndpointDatabase, Unwritable, insert
+from karat.ext.endpoints.endpoint_store import Damaged, EndpointDatabase, Unwritable, insert
 
 #: dimensions that room is made for while they are not known
 DIMENSIONS = 8192
@@ -125,10 +125,10 @@ class VectorTable:
             f"SELECT id, piece FROM vectors_{self.family} WHERE id > ? ORDER BY id", (self._pieces,)
         )
         number, vector = self._pieces, 0
-        for place, content in rows:
+        for row_number, content in rows:
             number += 1
             piece = self._piece(content, number, vector)
-            if place != number:
+            if row_number != number:
                 raise self._damage(number)
             if vector == 0:
                 self._enter(piece, number)
@@ -141,10 +141,10 @@ class VectorTable:
         """Return whether the vectors of an answer have the width of those that are there."""
         return self.width in (None, answer.vectors.shape[1])
 
-    def _enter(self, piece: Piece, place: int) -> None:
+    def _enter(self, piece: Piece, row_number: int) -> None:
         if self.width not in (None, piece.width):  # cannot be used together
             return
-        self._places[piece.mark] = place
+        self._places[piece.mark] = row_number
         self._in_hand.pop(piece.mark, None)
         self.width = piece.width
         self.tokens += abs(piece.tokens)
@@ -167,19 +167,19 @@ class VectorTable:
         seconds: dict[bytes, float] = {}
         stored: dict[int, list[int]] = {}
         for i, mark in enumerate(marks):
-            place, parts = self._places.get(mark), self._in_hand.get(mark)
-            if connection is not None and place is not None:
-                stored.setdefault(place, []).append(i)
+            first_row, parts = self._places.get(mark), self._in_hand.get(mark)
+            if connection is not None and first_row is not None:
+                stored.setdefault(first_row, []).append(i)
             elif parts is not None:
                 _copy(parts, [i], vectors, facts)
                 seconds[parts[0].answer] = parts[0].seconds
             else:
                 return None
         if connection is not None:
-            for place, parts in self._at_places(connection, sorted(stored)):
-                if {part.mark for part in parts} != {marks[stored[place][0]]}:
-                    raise self._damage(place)
-                _copy(parts, stored[place], vectors, facts)
+            for first_row, parts in self._at_places(connection, sorted(stored)):
+                if {part.mark for part in parts} != {marks[stored[first_row][0]]}:
+                    raise self._damage(first_row)
+                _copy(parts, stored[first_row], vectors, facts)
                 seconds[parts[0].answer] = parts[0].seconds
         return Delivered(vectors, facts, list(seconds.values()))
 
@@ -190,17 +190,17 @@ class VectorTable:
         count = pieces_of(self.width or 1)
         select = f"SELECT id, piece FROM vectors_{self.family} WHERE id BETWEEN ? AND ? ORDER BY id"
         for run in _runs(places, NEAR * count):
-            missing, place, parts = set(run), 0, list[Piece]()
+            missing, first_row, parts = set(run), 0, list[Piece]()
             for number, content in connection.execute(select, (run[0], run[-1] + count - 1)):
                 if number in missing:
-                    place, parts = number, []
-                elif number != place + len(parts):
+                    first_row, parts = number, []
+                elif number != first_row + len(parts):
                     continue
                 parts.append(self._piece(content, number, len(parts)))
                 if len(parts) == count:
-                    yield place, parts
-                    missing.remove(place)
-                    place, parts = 0, []
+                    yield first_row, parts
+                    missing.remove(first_row)
+                    first_row, parts = 0, []
             if missing:
                 raise self._damage(min(missing))
 
@@ -211,8 +211,8 @@ class VectorTable:
             raise self._damage(row)
         return piece
 
-    def _damage(self, place: int) -> Damaged:
-        return Damaged(f"row {place:,} of {self.family} is not what was written")
+    def _damage(self, row_number: int) -> Damaged:
+        return Damaged(f"row {row_number:,} of {self.family} is not what was written")
 
     # -- writing --------------------------------------------------------------------------------
 
@@ -227,9 +227,9 @@ class VectorTable:
 
         The caller holds the lock since it has followed the rows.
         """
-        for place, piece in enumerate(pieces, self._pieces + 1):
+        for row_number, piece in enumerate(pieces, self._pieces + 1):
             if piece.number == 0:
-                self._enter(piece, place)
+                self._enter(piece, row_number)
         self._pieces += len(pieces)
 
     def keep(self, answer: ReceivedVectors) -> None:
