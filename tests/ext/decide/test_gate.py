@@ -14,18 +14,8 @@ from scipy import stats
 import karat
 from karat.core.predictions import Predictions
 from karat.errors import DataError, DefinitionError
-from karat.ext.decide.gate import (
-    FoldNoise,
-    GateRates,
-    ItemNoise,
-    _Evidence,
-    calibrate_gate,
-    decide,
-    fold_noise,
-    gate,
-    item_noises,
-    simulate_gates,
-)
+from karat.ext.decide.gate import GateRates, _Evidence, calibrate_gate, decide, gate, simulate_gates
+from karat.ext.decide.gate_noise import FoldNoise, ItemNoise, fold_noise, item_noises
 from karat.ext.decide.racing import loss_e_process
 from karat.stats.paired_tests import MeanDifference
 
@@ -241,7 +231,7 @@ def test_noise_of_items_is_that_of_the_runs():
     more = gains.mean(axis=1).var(ddof=1) - expected / 4000 / 2
     assert noise.retraining == pytest.approx(np.sqrt(2 * max(more, 0)))
     alone = replace(noise, retraining=0.0)
-    drawn = [alone.draw(rng, 0.01) for _ in range(2000)]
+    drawn = alone.draw(rng, 0.01, 2000)
     means = [each.mean for each in drawn]
     assert np.mean(means) == pytest.approx(-0.01, abs=4 * np.std(means) / np.sqrt(2000))
     assert np.std(means) == pytest.approx(np.mean([each.error for each in drawn]), rel=0.05)
@@ -270,7 +260,7 @@ def test_noise_of_folds_is_that_of_the_runs():
     noise = fold_noise(scores, 1 / 9)
     assert noise.spread == pytest.approx(0.01 * np.sqrt(2), rel=0.1)
     single = fold_noise(scores[:, :1], 0.25)
-    assert single.folds == 1 and np.isnan(single.draw(rng, 0.0).error)
+    assert single.folds == 1 and np.isnan(single.draw(rng, 0.0, 1)[0].error)
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
