@@ -194,6 +194,14 @@ def test_a_model_is_run_as_the_baseline_was(tmp_path, suite):
     assert [path.name for path in (tmp_path / "new").glob("*")] == [new.folder.name], "one run"
 
 
+def test_a_model_that_the_baseline_lacks_is_refused_before_anything_is_run(tmp_path, suite):
+    (base,) = karat.evaluate(["dummy"], suite, output=tmp_path / "base")
+    how = karat.NewRuns(suite=suite, output=tmp_path / "new")
+    with pytest.raises(DefinitionError, match='has no run of "dumy".* Did you mean "dummy"'):
+        gate("dummy", base.folder, run=how, model="dumy")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_clear_case_ends_early(tmp_path, suite):
     (base,) = karat.evaluate("onehot", suite, output=tmp_path / "base")
     run = karat.NewRuns(suite=suite, output=tmp_path / "new")

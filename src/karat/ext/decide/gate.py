@@ -706,6 +706,8 @@ def gate(
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
+    if model is not None and model not in (known := sorted({each.model for each in stored})):
+        raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, known)}')
     base = _one_model(stored, model or str(new), baseline)
     scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
     wanted = [name for name in chosen if name in scored]
