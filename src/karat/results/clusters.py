@@ -136,7 +136,7 @@ def item_clusters(
         raise DataError(f'"{column}" is not known of {unknown:,} items of {task}.')
     number = count_clusters(found)
     if number < FEWEST_CLUSTERS:
-        raise DataError(_too_few(column, task, number))
+        raise DataError(_too_few(column, {number: [task]}))
     return found if number < sum(map(len, found)) else None
 
 
@@ -148,10 +148,14 @@ def _stored_labels(run: Run, task: str, column: str) -> pd.Series | None:
     return column_labels(items, column) if column in known_clusters(items) else None
 
 
-def _too_few(column: str, task: str, number: int) -> str:
-    values = "one value" if number == 1 else f"{number} values"
+def _too_few(column: str, tasks: Mapping[int, Sequence[str]]) -> str:
+    """Return what is wrong with a column, from tasks by its number of values."""
+    parts = [
+        f"{'one value' if number == 1 else f'{number} values'} in {', '.join(names)}"
+        for number, names in sorted(tasks.items())
+    ]
     return (
-        f'"{column}" has {values} in {task}: at least {FEWEST_CLUSTERS} clusters are needed to '
+        f'"{column}" has {"; ".join(parts)}: at least {FEWEST_CLUSTERS} clusters are needed to '
         "test on them."
     )
 
@@ -214,7 +218,7 @@ def check_labels(
 ) -> list[str]:
     """Return ``check_cluster_column`` of item tables by task; None is a task without one."""
     columns: dict[str, None] = {}
-    few: list[str] = []
+    few: dict[int, list[str]] = {}
     without: list[str] = []
     for task, items in tables.items() if column else ():
         known = [] if items is None else known_clusters(items)
@@ -222,11 +226,12 @@ def check_labels(
         if items is None or column not in known:
             without.append(task)
         elif (number := column_labels(items, str(column)).nunique()) < FEWEST_CLUSTERS:
-            few.append(_too_few(str(column), task, number))
-    if column and len(few) + len(without) == len(tables):
-        raise DefinitionError(*(few or [_unknown_column(column, list(columns), reasons)]))
+            few.setdefault(number, []).append(task)
+    notes = [_too_few(str(column), few)] if few else []
+    if column and sum(map(len, few.values())) + len(without) == len(tables):
+        raise DefinitionError(*(notes or [_unknown_column(column, list(columns), reasons)]))
     absent = f'Without "{column}", so tested as without --cluster: {", ".join(without)}.'
-    return [*few, *([absent] if without else [])]
+    return [*notes, *([absent] if without else [])]
 
 
 def _item_tables(tasks: Iterable[StoredTask], reasons: list[str]) -> dict[str, pd.DataFrame]:

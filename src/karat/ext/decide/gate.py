@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -30,15 +29,24 @@ from karat.analysis.comparison import (
 from karat.analysis.item_tests import CORRECTED, ItemTest, paired_item_values
 from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
-from karat.analysis.stored_items import first_repeat, fold_repeats
+from karat.analysis.stored_items import first_repeat, fold_repeats, read_repeats
 from karat.config.catalog import Catalog
 from karat.core.formatting import count, dump_json, format_p, short_percent
 from karat.core.predictions import Predictions
+from karat.core.replicates import replicate_of
 from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import evaluate
 from karat.ext.decide import gate_wording
+from karat.ext.decide.gate_noise import (
+    FitDesign,
+    FoldNoise,
+    Noise,
+    differences,
+    fold_noise,
+    item_noises,
+)
 from karat.ext.decide.power import (
     Z_LEVEL,
     Z_POWER,
@@ -58,8 +66,7 @@ from karat.results.load import NOT_RUN, OK
 from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
-from karat.stats.learner_tests import FitNoise, wider
-from karat.stats.paired_tests import ALPHA, MeanDifference, corrected_t, fold_ratio, holm
+from karat.stats.paired_tests import ALPHA, MeanDifference, fold_ratio, holm
 
 MARGIN = 0.01
 PASSED, FAILED, CANNOT_TELL = OUTCOMES = ("passed", "failed", "cannot tell")
@@ -70,8 +77,6 @@ FILE = "gate.json"
 SIMULATIONS = 2000
 #: true losses that are simulated, in margins
 LOSSES = (0, 1, 2, 3)
-#: items from which the mean of a simulated sample is normal, unless answers are right or wrong
-MANY = 5000
 #: level of the test that is valid after every task
 ANYTIME = 0.01
 #: flips that are listed
@@ -127,73 +132,6 @@ def _pooled(tasks: Sequence[MeanDifference]) -> MeanDifference:
 # -- the error rates ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ItemNoise:
-    """Differences on the items of a task, of two models without a true difference.
-
-    ``differences`` are those of items, in the units of the score. If answers are right or wrong
-    (``binary``), a loss makes answers wrong; otherwise it lowers all scores. ``retraining`` is the
-    standard deviation of the mean difference that items do not explain, ``folds`` the number of
-    fits, whose differences show it.
-    """
-
-    differences: np.ndarray
-    items: int
-    step: float
-    binary: bool
-    retraining: float = 0.0
-    folds: int = 1
-
-    def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
-        """Return the difference on new items, if the true one is a loss."""
-        loss -= self.retraining * float(rng.standard_normal())
-        mean, variance = self._binary(rng, loss) if self.binary else self._scores(rng, loss)
-        of_items = np.array([max(variance, 0.0) / self.items])
-        freedom = self.folds - 1.0
-        shown = rng.chisquare(freedom) / freedom if self.folds > 1 else math.nan
-        noise = FitNoise((of_items + self.retraining**2) * shown, np.array([freedom]))
-        error, freedoms = wider(of_items, self.items, noise)
-        return MeanDifference(mean, float(error[0]), float(freedoms[0]), self.step)
-
-    def _binary(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
-        lost, differing = min(abs(loss), 1.0), float(np.mean(self.differences != 0))
-        each = (1 - lost) * differing / 2
-        better, worse = (each, each + lost) if loss > 0 else (each + lost, each)
-        wins, losses, _ = rng.multinomial(self.items, [better, worse, max(1 - better - worse, 0)])
-        mean, n = (wins - losses) / self.items, self.items
-        return float(mean), float(((wins + losses) / n - mean**2) * n / max(n - 1, 1))
-
-    def _scores(self, rng: np.random.Generator, loss: float) -> tuple[float, float]:
-        if self.items > MANY:
-            variance = float(np.mean(self.differences**2))
-            error = math.sqrt(variance / self.items)
-            return float(rng.normal(-loss, error)), variance
-        sample = rng.choice(self.differences, self.items) * rng.choice([-1, 1], self.items)
-        return float(sample.mean()) - loss, float(sample.var(ddof=1))
-
-
-@dataclass(frozen=True)
-class FoldNoise:
-    """The standard deviation of the differences of folds; ``ratio`` is n_test / n_train."""
-
-    spread: float
-    folds: int
-    ratio: float
-    step: float = 0.0
-
-    def draw(self, rng: np.random.Generator, loss: float) -> MeanDifference:
-        """Return the difference over new folds, which share training rows."""
-        shared = self.ratio / (1 + self.ratio) if self.folds > 1 else 0.0
-        noise = math.sqrt(1 - shared) * rng.standard_normal(self.folds)
-        noise += math.sqrt(shared) * rng.standard_normal()
-        found = corrected_t(self.spread * noise - loss, self.ratio)
-        freedom = max(self.folds - 1, 1)
-        return MeanDifference(float(found.mean), float(found.error), freedom, self.step)
-
-
-Noise = ItemNoise | FoldNoise
-
-
 def simulate_gates(
     tasks: Sequence[Noise], margin: float, *, simulations: int = SIMULATIONS, seed: int = 0
 ) -> pd.DataFrame:
@@ -201,48 +139,11 @@ def simulate_gates(
     rng = np.random.default_rng(seed)
     rows = []
     for factor in LOSSES:
-        drawn = ([task.draw(rng, factor * margin) for task in tasks] for _ in range(simulations))
-        found = Counter(decide(each, margin).outcome for each in drawn)
+        drawn = [task.draw(rng, factor * margin, simulations) for task in tasks]
+        found = Counter(decide(each, margin).outcome for each in zip(*drawn, strict=True))
         shares = {name.replace(" ", "_"): found[name] / simulations for name in OUTCOMES}
         rows.append({"loss": factor * margin, **shares})
     return pd.DataFrame(rows)
-
-
-def item_noises(
-    gains: Sequence[np.ndarray], units: Sequence[tuple[float, float, bool]]
-) -> list[ItemNoise]:
-    """Return the noise of tasks, from what each item adds to the score in several runs.
-
-    ``gains`` are runs × items of each task; ``units`` their number of score units per gain, the
-    largest step of one item, and whether answers are right or wrong. With one run, the noise is
-    that of two models with unrelated errors. With several, it is how much these differ. Where
-    their means vary by more than the items explain, the excess is the noise of retraining.
-    """
-    scaled = [np.asarray(own) * unit for own, (unit, _, _) in zip(gains, units, strict=True)]
-    pools = [_differences(own) for own in scaled]
-    # variance of the mean of one run, from the differences of two
-    expected = [
-        float(np.mean(pool**2)) / own.shape[1] / 2 if len(own) > 1 else 0.0
-        for own, pool in zip(scaled, pools, strict=True)
-    ]
-    known = [(own, e) for own, e in zip(scaled, expected, strict=True) if e > 0]
-    freedom = sum(len(own) - 1 for own, _ in known)
-    statistic = sum((len(own) - 1) * float(own.mean(axis=1).var(ddof=1)) / e for own, e in known)
-    more = max(statistic / freedom - 1, 0.0) if freedom else 0.0
-    return [
-        ItemNoise(pool, own.shape[1], step, binary, math.sqrt(2 * more * variance))
-        for pool, own, (_, step, binary), variance in zip(
-            pools, scaled, units, expected, strict=True
-        )
-    ]
-
-
-def _differences(gains: np.ndarray) -> np.ndarray:
-    """Return the differences between all pairs of runs; of one run, between shuffled items."""
-    if len(gains) > 1:
-        return np.concatenate([a - b for a, b in combinations(gains, 2)])
-    order = np.random.default_rng(0).permutation(gains.shape[1])
-    return np.asarray(gains[0] - gains[0][order])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -266,6 +167,8 @@ class GateRates(Result):
         The number of simulated gates per loss.
     cluster
         The column of items that belong together; None for the declared groups.
+    fits
+        The repeats, folds and seeds of each task, as ``"10 × 5 folds"``.
     """
 
     margin: float
@@ -275,6 +178,7 @@ class GateRates(Result):
     on_items: tuple[str, ...] = ()
     simulations: int = SIMULATIONS
     cluster: str | None = None
+    fits: Mapping[str, str] = field(default_factory=dict)
 
     csv_prefix: ClassVar[str] = "gate"
     frames: ClassVar[tuple[str, ...]] = ("rates",)
@@ -310,7 +214,8 @@ class GateRates(Result):
             rates = pd.DataFrame(found["rates"])[["loss", "passed", "failed", "cannot_tell"]]
             tasks = tuple(found["tasks"]), tuple(found["on_items"])
             facts = float(found["margin"]), str(found["noise"]), rates
-            return cls(*facts, *tasks, int(found["simulations"]), found.get("cluster"))
+            simulations, fits = int(found["simulations"]), dict(found.get("fits", {}))
+            return cls(*facts, *tasks, simulations, found.get("cluster"), fits)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"{path} cannot be read ({error}); write it again with karat gate --calibrate."
@@ -367,45 +272,58 @@ def calibrate_gate(
     found = simulate_gates(noises, margin, simulations=simulations, seed=seed)
     noise = _noise_text(runs, measured, noises)
     on_items = tuple(each.task for each in measured if each.gains is not None)
-    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster)
+    fits = {each.task: each.design.name for each in measured}
+    return GateRates(margin, noise, found, tuple(names), on_items, simulations, cluster, fits)
 
 
 @dataclass(frozen=True)
 class _TaskNoise:
-    """The data on the noise of a task: gains of items with their units, or the noise of folds."""
+    """The data on the noise of a task: gains of items with their units, or the noise of folds.
+
+    ``gains`` are runs × repeats × items.
+    """
 
     task: str
+    design: FitDesign
     gains: np.ndarray | None = None
     units: tuple[float, float, bool] = (1.0, 0.0, False)
     folds: FoldNoise | None = None
-    #: the number of fits of a run, on the folds of a repeat
-    fits: int = 1
 
     @classmethod
     def of(cls, sides: Sequence[Side], task: str, cluster: str) -> _TaskNoise:
         own = [side for side in sides if side.answered.get(task, {}).get(CLEAN)]
-        metric = str(own[0].tasks[task]["metrics"][0])
+        metric, design = str(own[0].tasks[task]["metrics"][0]), _fit_design(own, task)
         try:
-            fits = len(first_repeat(own[0], task))
             gains, clustered = _gains(own, task, metric, cluster)
-            return cls(task, gains, _units(own[0], task, metric, clustered), fits=fits)
+            return cls(task, design, gains, _units(own[0], task, metric, clustered))
         except (KaratError, ValueError, KeyError, TypeError):
-            return cls(task, folds=_fold_noise(own, task, metric))
+            return cls(task, design, folds=_fold_noise(own, task, metric, design))
 
     @property
     def disagreement(self) -> float:
         """The share of items that two runs do not both answer correctly, or both wrongly."""
         if self.gains is None or len(self.gains) < 2 or not self.units[2]:
             return math.nan
-        return float(np.mean(_differences(self.gains) != 0))
+        return float(np.mean(differences(self.gains[:, 0]) != 0))
 
 
 def _all_noises(measured: Sequence[_TaskNoise]) -> list[Noise]:
     known = [each for each in measured if each.gains is not None]
-    made = item_noises([e.gains for e in known if e.gains is not None], [e.units for e in known])
-    counts = zip(made, known, strict=True)
-    noises = iter([replace(noise, folds=task.fits) for noise, task in counts])
+    gains = [each.gains for each in known if each.gains is not None]
+    noises = iter(item_noises(gains, [e.units for e in known], [e.design for e in known]))
     return [each.folds or next(noises) for each in measured]
+
+
+def _fit_design(sides: Sequence[Side], task: str) -> FitDesign:
+    """Return the fits of a gate against the newest of some runs."""
+    newest, answered = sides[0], sides[0].answered[task][CLEAN]
+    repeats = fold_repeats(newest, task)
+    of_repeats = Counter(repeats[fold] for fold, _ in answered)
+    folds = of_repeats[min(of_repeats)]
+    train, test = zip(*(each.sizes for each in answered.values()), strict=True)
+    ratio = fold_ratio(train, test, folds)
+    seeds = {replicate_of(side.run.about) for side in sides if side.seed == newest.seed}
+    return FitDesign(len(of_repeats), folds, len(seeds), 0.0 if math.isnan(ratio) else ratio)
 
 
 def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any) -> str:
@@ -425,10 +343,11 @@ def _noise_text(runs: Sequence[Run], measured: Sequence[_TaskNoise], noises: Any
 
 
 def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple[np.ndarray, int]:
-    """Return what each item adds to the score, runs × the items that all have, and the clusters.
+    """Return what each item adds to the score, and the number of clusters.
 
-    Of one run only, if the items of the others cannot be matched. With clusters of items that
-    belong together there is a value per cluster, or block of clusters.
+    Runs × repeats × the items that all have. Of one run only, if the items of the others cannot be
+    matched; of one repeat only, if items have no value of their own or repeats test other items.
+    With clusters of items that belong together there is a value per cluster, or block of clusters.
     """
     read = [list(first_repeat(side, task).values()) for side in sides]
     keys = [_all_keys(folds) for folds in read]
@@ -439,12 +358,25 @@ def _gains(sides: Sequence[Side], task: str, metric: str, cluster: str) -> tuple
         gains = [
             contributions(metric, folds, clusters) for folds in (read if matched else read[:1])
         ]
-        return np.array(gains), count_clusters(clusters) if clusters else 0
-    gains = [contributions(metric, folds) for folds in read]
+        return np.array(gains)[:, None], count_clusters(clusters) if clusters else 0
     if any(own is None or len({*own}) < len(own) for own in keys):
-        return np.array(gains[:1]), 0
-    each = [pd.Series(own, index=list(k or ())) for own, k in zip(gains, keys, strict=True)]
-    return pd.concat(each, axis=1, join="inner").to_numpy().T, 0
+        return contributions(metric, read[0])[None, None], 0
+    repeats = [_repeated_gains(side, task, metric) for side in sides]
+    number = min(map(len, repeats))
+    each = pd.concat([own for run in repeats for own in run[:number]], axis=1, join="inner")
+    return each.to_numpy().T.reshape(len(sides), number, -1), 0
+
+
+def _repeated_gains(side: Side, task: str, metric: str) -> list[pd.Series]:
+    """Return what each item adds to the score by its key, of repeats that test the same items."""
+    found: list[pd.Series] = []
+    for folds in read_repeats(side, task):
+        gains = contributions(metric, list(folds.values()))
+        own = pd.Series(gains, index=_all_keys(list(folds.values())) or [])
+        if found and not found[0].index.sort_values().equals(own.index.sort_values()):
+            break
+        found.append(own)
+    return found
 
 
 def _all_keys(folds: Sequence[Predictions]) -> list[Any] | None:
@@ -477,7 +409,7 @@ def _fold_scores(side: Side, task: str, metric: str) -> list[float]:
     return [float(score) for score in scores if score is not None]
 
 
-def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
+def _fold_noise(sides: Sequence[Side], task: str, metric: str, design: FitDesign) -> FoldNoise:
     scores = [np.array(_fold_scores(side, task, metric)) for side in sides]
     folds = min(map(len, scores))
     if len(scores) == 1 and folds < 2:
@@ -485,32 +417,13 @@ def _fold_noise(sides: Sequence[Side], task: str, metric: str) -> FoldNoise:
             f"{task} has one fold and no stored predictions; run the baseline with other seeds."
         )
     answered, repeats = sides[0].answered[task][CLEAN], fold_repeats(sides[0], task)
-    sizes = [each.sizes for each in answered.values()]
-    ratio = fold_ratio([n for n, _ in sizes], [n for _, n in sizes], folds)
     unit, width = 1.0, metric_range(metric)
     if is_ratio(metric, scores[0]):
         unit, width = float(np.abs(np.concatenate(scores)).mean()) or 1.0, 1.0
     first = min(repeats.values())
     items = sum(own.questions for (fold, _), own in answered.items() if repeats[fold] == first)
-    noise = fold_noise(
-        np.array([own[:folds] for own in scores]) / unit, 0.0 if math.isnan(ratio) else ratio
-    )
+    noise = fold_noise(np.array([own[:folds] for own in scores]) / unit, design.ratio, design)
     return replace(noise, step=width / items if items else 0.0)
-
-
-def fold_noise(scores: np.ndarray, ratio: float) -> FoldNoise:
-    """Return the noise of the scores of folds, runs × folds.
-
-    Between runs; if there is one, that of two models whose folds are unrelated.
-    """
-    folds = scores.shape[1]
-    apart = np.array([a - b for a, b in combinations(scores, 2)])
-    if folds == 1:
-        return FoldNoise(math.sqrt(float(np.mean(apart**2))), 1, ratio)
-    variance = float((apart if len(apart) else scores).var(axis=1, ddof=1).mean())
-    # folds that share training rows differ less from each other than from new ones
-    variance *= (1 + ratio) * (1 if len(apart) else 2)
-    return FoldNoise(math.sqrt(variance), folds, ratio)
 
 
 # -- stored and new results -----------------------------------------------------------------
@@ -793,6 +706,8 @@ def gate(
             raise DefinitionError(f"{new} has stored runs; a suite is only for a model to run.")
         fresh, base = _paired_models((new, _stored_runs(new)), (baseline, stored), model)
         return _Evidence(fresh, base, margin, chosen, cluster=cluster).judged(rates)
+    if model is not None and model not in (known := sorted({each.model for each in stored})):
+        raise DefinitionError(f'{baseline} has no run of "{model}".{did_you_mean(model, known)}')
     base = _one_model(stored, model or str(new), baseline)
     scored = _scored_tasks([Side(each, each.folder.name, each.model) for each in base])
     wanted = [name for name in chosen if name in scored]
@@ -1029,6 +944,8 @@ class _Evidence:
             unit = f" with --cluster {rates.cluster}" if rates.cluster else ""
             again = "run karat gate --calibrate again"
             return None, [*notes, f"{about} {', '.join(rates.tasks)}{unit}; {again}."]
+        if others := self._other_fits(rates):
+            return None, [*notes, f"The error rates in {FILE} do not hold: {'; '.join(others)}."]
         over_folds = (CORRECTED, ONE_FOLD, NO_SPREAD)
         tested = {p.task: self.differences[p.task][1] not in over_folds for p in self.compared}
         other = [
@@ -1039,6 +956,26 @@ class _Evidence:
             about = f"The error rates in {FILE} do not hold for {', '.join(other)}"
             return None, [*notes, f"{about}: {why}."]
         return rates, notes
+
+    def _other_fits(self, rates: GateRates) -> list[str]:
+        """Return tasks that have other repeats, folds or seeds than the error rates."""
+        others = []
+        for paired in self.compared:
+            fits, known = _paired_design(paired).name, rates.fits.get(_own_name(paired), "unknown")
+            if fits != known:
+                others.append(f"{paired.task} has {fits}, that of the error rates is {known}")
+        return others
+
+
+def _paired_design(paired: Paired) -> FitDesign:
+    """Return the fits of two models that were paired."""
+    assert paired.sides is not None
+    repeats = fold_repeats(paired.sides[0], paired.task)
+    of_repeats = Counter(repeats[fold] for fold, _ in paired.units)
+    new, baseline = (
+        min(len(own) for own in side.replicates(paired.task).values()) for side in paired.sides
+    )
+    return FitDesign(len(of_repeats), of_repeats[min(of_repeats)], baseline, new_seeds=new)
 
 
 def _own_name(paired: Paired) -> str:
