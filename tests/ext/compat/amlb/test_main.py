@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -94,6 +95,21 @@ def call(here, monkeypatch, capsys):
         return int(ended.value.code or 0), printed.out, printed.err
 
     return made
+
+
+def test_a_constant_needs_neither_scikit_learn_nor_scipy(here):
+    """Their imports would take longer than the whole rest of the command."""
+    numbers = pd.DataFrame(rng.normal(size=(90, 4)), columns=list("abcd"))
+    numbers.assign(y=SHOP["Class"]).to_csv("user/benchmarks/numbers.csv", index=False)
+    Path("user/benchmarks/one.yaml").write_text(
+        "- {name: numbers, dataset: {path: numbers.csv, target: y}}"
+    )
+    line = "-X importtime -m karat.compat.amlb constantpredictor one 1h4c -u user -o out"
+    ended = subprocess.run([sys.executable, *line.split()], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    loaded = re.findall(r"\| +([\w.]+)$", ended.stderr, re.MULTILINE)
+    assert "pandas" in loaded
+    assert not {"sklearn", "scipy.special", "scipy.spatial", "joblib", "asyncio"} & set(loaded)
 
 
 @pytest.mark.slow

@@ -259,6 +259,7 @@ def main() -> None:
     """Run the command line; an error is a message on standard error and exit code 2."""
     atexit.register(gc.freeze)  # the memory is freed at once, without a search for cycles
     gc.freeze()  # what is loaded by now stays
+    gc.enable()
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
