@@ -226,6 +226,48 @@ def test_ignored_options_give_notes(call):
     assert "test_mode" in err
 
 
+TAGGED = {
+    "user/frameworks.yaml": "{mine: {module: frameworks.DecisionTree}, gone: {removed: Use mine.}}",
+    "user/frameworks_stable.yaml": """
+mine: {module: frameworks.DecisionTree, params: {max_depth: 1}}
+""",
+    "user/frameworks_newest.yaml": "mine: {module: frameworks.constantpredictor}",
+}
+
+
+def test_a_tag_selects_the_definitions_of_its_file(call):
+    for file, text in TAGGED.items():
+        Path(file).write_text(text)
+    arguments = "own free -u user -t shop -f 0 --logging error".split()
+    for framework, options, params in (
+        ("Mine:stable", [], "{'max_depth': 1}"),
+        ("mine", [], ""),
+        ("mine:newest", ["-Xframeworks.tags=['newest']"], ""),
+    ):
+        output = framework.replace(":", "_")
+        code, _, err = call(framework, *arguments, *options, "-o", output)
+        assert code == 0 and "note" not in err, err
+        kept = pd.read_csv(f"{output}/results.csv", keep_default_na=False)
+        assert kept["params"].tolist() == [params]
+
+
+@pytest.mark.parametrize(
+    ("framework", "reason"),
+    [
+        ("mine:latest", 'no definition with the tag "latest": add it to frameworks_latest.yaml'),
+        ("gone:stable", '"gone" was removed: Use mine'),
+        ("mine:stabel", 'unknown tag "stabel". Did you mean "stable"'),
+        ("mine:newest", "Available: stable, latest"),
+        ("nobody:stable", 'no model "nobody"'),
+    ],
+)
+def test_a_tag_without_a_definition_is_refused(call, framework, reason):
+    for file, text in TAGGED.items():
+        Path(file).write_text(text)
+    code, _, err = call(framework, *"own free -u user -t shop -f 0 -o out".split())
+    assert code == 2 and reason in err and not Path("out").exists()
+
+
 def test_scores_of_all_runs_are_kept_in_one_file(call):
     arguments = "own free -u user -o out -t shop --logging error".split()
     for model, options, count in (
