@@ -19,6 +19,7 @@ from karat.execution.resources import (
     VISIBLE,
     Limits,
     Meter,
+    container_cores,
     limits_enforced,
     peak_memory,
     visible_gpus,
@@ -311,3 +312,21 @@ def test_peak_memory_without_proc(monkeypatch):
 
     monkeypatch.setattr(measure, "open", refused, raising=False)
     assert Meter().costs()["peak_memory_mb"] > 1
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000"}, 2),
+        ({"cpu.max": "20000 100000"}, 1),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({}, None),
+    ],
+)
+def test_the_cores_of_a_container(tmp_path, files, cores):
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    assert container_cores(tmp_path) == cores

@@ -383,7 +383,11 @@ class Inheritance:
         if self._entries.lost:
             return None, None
         names = [other for kind, other in self._entries.found if kind == section]
+        # what is named after the missing parent builds on it, as this entry does
+        names = [other for other in names if not other.startswith(parent)]
         text = unknown(singular(section), parent, names).messages[0]
+        if entry.foreign and "Did you mean" not in text:
+            text = f'"{parent}" is not defined here. Add the file that defines it: --define FILE.'
         return None, mistake_at(name, path, text)
 
 

@@ -48,6 +48,8 @@ BY_CHANCE = 1e-3
 NEAR, NEAR_SHARE, NEIGHBORS = 0.02, 0.3, 10
 #: numbers of columns and of rows to search for near rows
 NEAR_COLUMNS, NEAR_ROWS = (3, 10), 1_000
+#: number of rows that show how far away the tenth neighbor is at most, and of pairs to compare
+FAR_ROWS, MOST_NEAR_PAIRS = 500, 2_000_000
 #: maximum number of sampled values of train and of test vectors, and of values read at once
 MOST_NUMBERS = 2**20
 #: maximum number of items compared with each other
@@ -335,9 +337,11 @@ def _near_rows(data: Dataset, folds: Sequence[Fold]) -> int:
     matrix = _continuous(data.frame())
     if matrix is None or not folds:
         return 0
+    chosen = evenly_spaced(np.arange(len(matrix)), NEAR_ROWS)
+    if _clearly_apart(matrix, chosen):
+        return 0
     from scipy.spatial import cKDTree
 
-    chosen = evenly_spaced(np.arange(len(matrix)), NEAR_ROWS)
     distances, neighbors = cKDTree(matrix).query(matrix[chosen], NEIGHBORS + 1)
     # the first neighbor is the row itself; equal rows are duplicates
     near = (distances[:, 1] < NEAR * distances[:, -1]) & (distances[:, 1] > EQUAL_NUMBERS)
@@ -348,6 +352,33 @@ def _near_rows(data: Dataset, folds: Sequence[Fold]) -> int:
         test, train = np.isin(chosen, fold.test), np.isin(neighbors[:, 1], fold.train)
         found += round(float((near & train)[test].mean()) * len(fold.test)) if test.any() else 0
     return found
+
+
+def _clearly_apart(matrix: np.ndarray, chosen: np.ndarray) -> bool:
+    """Return whether too few of the chosen rows can have a nearly identical row.
+
+    A nearly identical row is within ``NEAR`` of the distance to the tenth neighbor, and the tenth
+    neighbor among a few rows is at least as far away as that among all. So only rows whose first
+    column differs by less than that are compared. False if they are many: a tree is faster then.
+    """
+    few = matrix[evenly_spaced(np.arange(len(matrix)), FAR_ROWS)]
+    rows = matrix[chosen]
+    squares = sum(
+        np.subtract.outer(rows[:, column], few[:, column]) ** 2 for column in range(rows.shape[1])
+    )
+    radius = NEAR * np.sqrt(np.partition(squares, NEIGHBORS, axis=1)[:, NEIGHBORS]) * (1 + 1e-9)
+    order = np.argsort(matrix[:, 0], kind="stable")
+    ordered = matrix[order, 0]
+    first = np.searchsorted(ordered, rows[:, 0] - radius, side="left")
+    counts = np.searchsorted(ordered, rows[:, 0] + radius, side="right") - first
+    if counts.sum() > MOST_NEAR_PAIRS:
+        return False
+    asking = np.repeat(np.arange(len(rows)), counts)
+    places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    answering = order[places]
+    distances = np.sqrt(((rows[asking] - matrix[answering]) ** 2).sum(axis=1))
+    near = (distances <= radius[asking]) & (answering != chosen[asking])
+    return bool(len(np.unique(asking[near])) < NEAR_SHARE * len(rows))
 
 
 def _continuous(table: pd.DataFrame) -> np.ndarray | None:

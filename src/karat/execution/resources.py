@@ -8,6 +8,7 @@ its own cores and GPUs. Its parent watches the memory and time of the process tr
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -39,6 +40,8 @@ OVERHEAD = 3600.0
 DEADLINE_SIGNAL = getattr(signal, "SIGUSR1", None)
 #: the environment variable that lists the GPUs of a process
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+#: where the limits of the container are (Linux)
+CGROUPS = Path("/sys/fs/cgroup")
 #: number of timings per batch size; the median is reported
 REPEATS = 5
 #: seconds between two looks at a process
@@ -404,6 +407,17 @@ def remove_cgroups() -> None:
         for folder in _cgroup(os.getpid()).glob("karat-*"):
             with suppress(OSError):
                 folder.rmdir()
+
+
+def container_cores(root: Path = CGROUPS) -> int | None:
+    """Return how many cores the limit of the container amounts to, at least 1; None without one."""
+    version_1 = [f"cpu/cpu.cfs_{name}_us" for name in ("quota", "period")]
+    for files in (["cpu.max"], version_1):
+        with suppress(OSError, ValueError):
+            quota, period = map(int, " ".join((root / file).read_text() for file in files).split())
+            if quota > 0 and period > 0:
+                return max(1, math.ceil(quota / period))
+    return None
 
 
 def _cgroup(pid: int) -> Path:

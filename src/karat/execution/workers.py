@@ -52,6 +52,7 @@ from karat.execution.resources import (
     Watch,
     adopt_orphans,
     children,
+    container_cores,
     end_tree,
     end_with_parent,
     enter_cgroup,
@@ -75,8 +76,8 @@ PRELOADED = (
 #: those that every job needs, whatever its model uses
 NEEDED = ("karat.execution.runner", "karat.metrics.supervised", "pydantic_core")
 #: modules that the main process and workers use, and those of them that every job needs
-SHARED = ("joblib", "karat.models.table_predictor", "pydantic_core", "scipy.special")
-SHARED_BY_ALL = SHARED[:-1]
+SHARED_BY_ALL = ("karat.models.table_predictor", "pydantic_core")
+SHARED = (*SHARED_BY_ALL, "joblib", "scipy.special")
 _START_TEMPLATE = (
     "from karat.execution.workers import serve_jobs, serve_template; "
     "serve_template({}); serve_jobs()"
@@ -413,9 +414,9 @@ Report = Callable[[Any, Event], None]
 
 def available_cores() -> int:
     """Return how many cores this process may use: its CPU affinity and container limits."""
-    from joblib import cpu_count
-
-    return int(cpu_count())
+    affinity = getattr(os, "sched_getaffinity", None)
+    allowed = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(allowed, container_cores() or allowed)
 
 
 @contextlib.contextmanager

@@ -111,8 +111,11 @@ def rank_intervals(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     ([1.0, 2.0], [1.214, 2.0])
     """
     found = pairwise_ranks(ranks)
-    half = scipy.special.stdtrit(found.tasks - 1.0, (1 + CONFIDENCE) / 2) * np.sqrt(found.variance)
-    half[found.tasks < FEWEST_TASKS] = np.nan
+    half = np.full(len(found.tasks), np.nan)
+    enough = found.tasks >= FEWEST_TASKS
+    if enough.any():  # else scipy.special is not imported, which takes as long as a small run
+        factor = scipy.special.stdtrit(found.tasks[enough] - 1.0, (1 + CONFIDENCE) / 2)
+        half[enough] = factor * np.sqrt(found.variance[enough])
     last = np.count_nonzero(found.tasks)
     mean = found.rank
     return mean, np.clip(mean - half, 1, last), np.clip(mean + half, 1, last)

@@ -577,6 +577,8 @@ constantpredictor: {version: stable}
     "frameworks_stable.yaml": """\
 Grower: {version: '1.2', setup_args: ['1.2', mine], setup_cmd: '{pip} install x'}
 Orphan: {extends: Nobody}
+H2OAutoML_blending: {extends: H2OAutoML}
+H2OAutoML_nightly: {module: frameworks.H2OAutoML}
 Loop: {extends: Loop, module: frameworks.DecisionTree}
 """,
     "test.yaml": """\
@@ -621,8 +623,11 @@ def test_a_file_of_its_structure_is_read_whole(tmp_path, name):
         assert "__template" not in definitions.names("models", abstract=True)
     if name == "frameworks_stable.yaml":
         assert Catalog([path]).model("Loop").name == "Loop"  # its own parent: ignored
-        with pytest.raises(DefinitionError, match="Nobody"):
+        with pytest.raises(DefinitionError, match="Nobody.*--define"):
             Catalog([path]).model("Orphan")
+        with pytest.raises(DefinitionError, match="H2OAutoML") as refused:
+            Catalog([path]).model("H2OAutoML_blending")
+        assert "Did you mean" not in str(refused.value)
     if path.stem in ("test", "mine"):
         names = [task.name for task in Catalog([path]).suite(path.stem)]
         assert names == {"test": ["kc2"], "mine": ["now"]}[path.stem]
