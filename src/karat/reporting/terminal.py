@@ -624,13 +624,13 @@ def show_cache(clear: bool) -> None:
     if clear:
         print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
         return
-    entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
+    entries = sorted(cache.entries(), key=lambda e: (e.facts["model"], e.facts["dataset"]))
     table = Grid(box=None, header_style="bold")
     for name in ("model", "dataset", "rows × dimensions", "MB"):
         table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
     for entry in entries:
-        shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
-        names = (Text(entry.about[key]) for key in ("model", "dataset"))
+        shape = " × ".join(f"{n:,}" for n in entry.facts["shape"])
+        names = (Text(entry.facts[key]) for key in ("model", "dataset"))
         table.add_row(*names, shape, f"{entry.bytes / 2**20:.1f}")
     console = plain_console()
     if entries:

@@ -31,6 +31,11 @@ TEXT_LENGTH = 30
 
 #: a task's name on the leaderboard, a run that has it, and its name there
 StoredTask = tuple[str, Run, str]
+#: what a test on items assumes if nothing says which of them belong together
+INDEPENDENT = (
+    "Items are assumed independent; --cluster COLUMN if some belong together, such as those of "
+    "one person."
+)
 
 
 def count_clusters(clusters: Sequence[np.ndarray]) -> int:
@@ -154,13 +159,6 @@ def _too_few(column: str, task: str, number: int) -> str:
         f'"{column}" has {values} in {task}: at least {FEWEST_CLUSTERS} clusters are needed to '
         "test on them."
     )
-
-
-#: what a test on items assumes if nothing says which of them belong together
-INDEPENDENT = (
-    "Items are assumed independent; --cluster COLUMN if some belong together, such as those of "
-    "one person."
-)
 
 
 def cluster_unit(clusters: int, items: int, column: str = "") -> str:

@@ -42,6 +42,13 @@ from karat.results.tables import FINAL_EPOCH, scores_table
 CHUNK, MOST_KNOWN = 4096, 20_000
 #: an unknown metric
 UNKNOWN = "?"
+SUFFIXES = (".csv", ".json", ".parquet")
+#: texts that mean no score, in lower case
+NO_SCORE = ("", "na", "nan", "none", "null", "inf", "infinity")
+#: name of the task if the scores are not given by task, and of a model without a name
+TASK, MODEL = "cross_validate", "model"
+SPLIT = re.compile(r"split(\d+)_test_(.+)", re.DOTALL)
+Folds = Sequence[tuple[dict[str, float], dict[str, float]]]
 
 
 @dataclass
@@ -332,11 +339,6 @@ def number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-SUFFIXES = (".csv", ".json", ".parquet")
-#: texts that mean no score, in lower case
-NO_SCORE = ("", "na", "nan", "none", "null", "inf", "infinity")
-
-
 def has_result_files(path: Path) -> bool:
     """Return whether a path may be result files of another system: it has no run folder."""
     if not path.is_dir():
@@ -555,11 +557,6 @@ def folder_name(paths: Sequence[Path]) -> str:
     return paths[0].resolve().parent.name or "imported"
 
 
-#: name of the task if the scores are not given by task, and of a model without a name
-TASK, MODEL = "cross_validate", "model"
-SPLIT = re.compile(r"split(\d+)_test_(.+)", re.DOTALL)
-
-
 def score_tables(found: Mapping[Any, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the table of scores, and a table with the seconds and sizes of each fold.
 
@@ -590,9 +587,6 @@ def score_tables(found: Mapping[Any, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
             lost = all(np.isnan(value) for value in row.values())
             jobs.append({**job, "status": "failed" if lost else "ok", **about})
     return pd.DataFrame(scores), pd.DataFrame(jobs)
-
-
-Folds = Sequence[tuple[dict[str, float], dict[str, float]]]
 
 
 def _by_model(found: Mapping[Any, Any]) -> Iterator[tuple[str, str, Folds]]:

@@ -54,6 +54,33 @@ JOBS = (
     *("model", "task", "repeat", "fold", "status", "seconds", "memory", "coverage", "dimensions"),
     *("precision", "vector_bytes", "train", "test", "tokens", "price"),
 )
+#: a table of more rows is filtered before it is joined to those of other runs, to save memory
+MANY_ROWS = 50_000
+#: number of names in a message
+MOST_NAMED = 6
+#: runs whose records have this many numbers in all are read at once
+MANY_NUMBERS = 1_000_000
+_SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
+#: facts about tasks and models that are collected from all runs
+_FACTS = (
+    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
+    *("duplicate_rows", "lacking", "prompts"),
+)
+#: columns of jobs, and the keys of records that they hold
+_JOB_KEYS = {
+    **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
+    **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
+    **{name: name for name in ("precision", "vector_bytes", "tokens", "price")},
+}
+#: states of a model on a task; only the first has a score
+OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
+KEYS = ["task", "model", "metric", "epoch"]
+COLUMNS = (
+    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
+    *("state", "seconds_per_job", "last"),
+)
+#: how the reason begins that a model has vectors for none of the items of a task
+NO_VECTOR = ("no vector for any", "no question of")
 
 
 @dataclass(frozen=True)
@@ -300,20 +327,6 @@ def _opened(folder: str | Path) -> list[Run]:
         raise
 
 
-#: a table of more rows is filtered before it is joined to those of other runs, to save memory
-MANY_ROWS = 50_000
-#: number of names in a message
-MOST_NAMED = 6
-#: runs whose records have this many numbers in all are read at once
-MANY_NUMBERS = 1_000_000
-_SCORE_KEYS = (*SCORE_COLUMNS[:4], "history", "views")
-#: facts about tasks and models that are collected from all runs
-_FACTS = (
-    *("metrics", "higher_is_better", "positive", "kinds", "datasets", "languages", "modalities"),
-    *("duplicate_rows", "lacking", "prompts"),
-)
-
-
 def _of_runs(runs: list[Run], pool: str, final: bool = True) -> tuple[Gathered, pd.DataFrame]:
     """Return the gathered runs, whose records are read once, and their table of scores.
 
@@ -512,14 +525,6 @@ def _without_unknown_metrics(table: pd.DataFrame, facts: Mapping[str, Any]) -> p
     return table[~table["metric"].isin(unknown)].reset_index(drop=True)
 
 
-#: columns of jobs, and the keys of records that they hold
-_JOB_KEYS = {
-    **{name: name for name in ("task", "repeat", "fold", "status", "seconds", "dimensions")},
-    **{"memory": "peak_memory_mb", "train": "train_questions", "test": "questions"},
-    **{name: name for name in ("precision", "vector_bytes", "tokens", "price")},
-}
-
-
 def _job_table(pooled: Sequence[PooledRun]) -> pd.DataFrame:
     """Return the jobs of all runs, with the place of each job's run."""
     columns: dict[str, list[Any]] = {name: [] for name in JOBS}
@@ -613,10 +618,6 @@ def _final(scores: pd.DataFrame) -> pd.DataFrame:
         return scores  # as of most runs of other systems
     clean = scores["corruption"].isin(["", None]) | scores["corruption"].isna()
     return scores[clean & (scores["epoch"] == FINAL_EPOCH)]
-
-
-#: states of a model on a task; only the first has a score
-OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
 
 
 @dataclass(frozen=True)
@@ -856,9 +857,6 @@ def frozen_runs(runs: Any) -> list[Run]:
     return [FrozenRun.of(run) for run in as_runs(runs)]
 
 
-KEYS = ["task", "model", "metric", "epoch"]
-
-
 def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
     """Return mean, std and count over folds by task, model, metric and epoch.
 
@@ -868,12 +866,6 @@ def learning_curves(runs: Any, pool: str = "variant") -> pd.DataFrame:
     table = table[(table["epoch"] != FINAL_EPOCH) & (table["corruption"] == "")]
     found = table.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
     return found.reset_index().sort_values(KEYS, kind="stable", ignore_index=True)
-
-
-COLUMNS = (
-    *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),
-    *("state", "seconds_per_job", "last"),
-)
 
 
 def status(paths: Sequence[str | Path] | str | Path) -> pd.DataFrame:
@@ -916,10 +908,6 @@ def status_row(run: Run) -> dict[str, Any]:
         "seconds_per_job": sum(seconds) / len(seconds) if seconds else None,
         "last": max((str(record["utc"]) for record in jobs), default=""),
     }
-
-
-#: how the reason begins that a model has vectors for none of the items of a task
-NO_VECTOR = ("no vector for any", "no question of")
 
 
 def reason_nothing_ran(run: Run) -> str | None:

@@ -35,6 +35,11 @@ UNKNOWN_CONSTRAINT = "unknown"
 LONGEST = 40
 
 Facts = dict[str, Any]
+#: more than the repeats of any split
+MOST_REPEATS = 1_000_000
+JOB = ["model", "task", "repeat", "fold"]
+#: columns of jobs that are averaged over replicates
+COSTS = ("seconds", "tokens", "price")
 
 
 def check_pool(pool: Any) -> str:
@@ -287,9 +292,6 @@ def _short_split(split: Mapping[str, Any]) -> str:
 
 # -- seeds ----------------------------------------------------------------------------------
 
-#: more than the repeats of any split
-MOST_REPEATS = 1_000_000
-
 
 def place_seeds(
     runs: Sequence[Run], models: Sequence[str], questions: Sequence[Mapping[str, Question]]
@@ -344,10 +346,6 @@ def _shared_seeds(
 
 
 # -- jobs that count ------------------------------------------------------------------------
-
-JOB = ["model", "task", "repeat", "fold"]
-#: columns of jobs that are averaged over replicates
-COSTS = ("seconds", "tokens", "price")
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,30 @@ _HEADS = {
     "nb": "naive-bayes",
     "tree": "decision-tree",
 }
+SCHEMA = 1
+#: most characters of the error of a library in a message
+LONGEST_REASON = 200
+#: what precedes the tasks in a run.json
+_TASKS = '\n "tasks": '
+#: what is wrong with a record that is no JSON object with all keys
+INCOMPLETE = "incomplete"
+#: values of keys that a run.json may lack
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
+    "params": {},
+}
+PICKLES = (".pkl", ".pickle", ".joblib")
+#: modules of heads in ``karat.probes.heads``, where earlier versions had them, and the present ones
+MOVED = {
+    "model_tree": "decision_tree",
+    "nested_selection": "estimators",
+    "stacked_training": "adamw",
+}
+#: classes of the core that were in a module that is an extension now, and where they are
+TABLE_CLASSES = {
+    ("karat.models.automl", name): "karat.models.table_predictor"
+    for name in ("ConstantPredictor", "MatrixPredictor", "PreparedTable", "TablePredictor")
+}
 
 
 def collect_artifacts(fitted: Any, names: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
@@ -127,20 +151,6 @@ def read_rows(folder: Path) -> str:
         return read_regular(folder / ROWS_FILE).decode()
     except FileNotFoundError:
         return ""
-
-
-SCHEMA = 1
-#: most characters of the error of a library in a message
-LONGEST_REASON = 200
-#: what precedes the tasks in a run.json
-_TASKS = '\n "tasks": '
-#: what is wrong with a record that is no JSON object with all keys
-INCOMPLETE = "incomplete"
-#: values of keys that a run.json may lack
-DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(("suite", "constraint", "mode", "stamp", "version", "karat"), ""),
-    "params": {},
-}
 
 
 class Run:
@@ -762,22 +772,6 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {encodable(key): _without_surrogates(each) for key, each in value.items()}
     return value
-
-
-PICKLES = (".pkl", ".pickle", ".joblib")
-#: modules of heads in ``karat.probes.heads``, where earlier versions had them, and the present ones
-MOVED = {
-    "model_tree": "decision_tree",
-    "nested_selection": "estimators",
-    "stacked_training": "adamw",
-}
-
-
-#: classes of the core that were in a module that is an extension now, and where they are
-TABLE_CLASSES = {
-    ("karat.models.automl", name): "karat.models.table_predictor"
-    for name in ("ConstantPredictor", "MatrixPredictor", "PreparedTable", "TablePredictor")
-}
 
 
 class _Unpickler(pickle.Unpickler):

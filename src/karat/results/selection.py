@@ -37,6 +37,18 @@ from karat.stats.paired_tests import corrected_t, fold_ratio
 
 #: fold and draw: the same test rows in two runs of one seed on the same data
 Unit = tuple[int, int]
+#: why a run that has scores is not compared on a task
+OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
+OTHER_PROBE, OTHER_SPLIT = "other probe", "other split"
+#: the same by the fact in which two questions differ
+DIFFERENCES = {
+    **{"data": OTHER_DATA, "probe": OTHER_PROBE, "missing": OTHER_PROBE, "metric": "other metric"},
+    **dict.fromkeys(("split", "count", "rows"), OTHER_SPLIT),
+    "positive": "other positive class",
+}
+NOT_MEASURED = "not measured"
+#: relative tolerance below which values are equal: means differ in their last bits
+TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -698,20 +710,6 @@ def _read(sides: Sequence[Side], place: int, task: str, view: View, unit: Unit) 
         return sides[place].run.predictions(task, fold, replace(view, draw=draw).name)
     except (KaratError, ValueError, KeyError, TypeError) as error:
         raise CannotCompare(place, f"its predictions of fold {fold} cannot be read") from error
-
-
-#: why a run that has scores is not compared on a task
-OTHER_DATA, OTHER_FOLDS, NO_FOLD = "other data", "other folds", "no common fold"
-OTHER_PROBE, OTHER_SPLIT = "other probe", "other split"
-#: the same by the fact in which two questions differ
-DIFFERENCES = {
-    **{"data": OTHER_DATA, "probe": OTHER_PROBE, "missing": OTHER_PROBE, "metric": "other metric"},
-    **dict.fromkeys(("split", "count", "rows"), OTHER_SPLIT),
-    "positive": "other positive class",
-}
-NOT_MEASURED = "not measured"
-#: relative tolerance below which values are equal: means differ in their last bits
-TIE = 1e-12
 
 
 @dataclass(frozen=True)

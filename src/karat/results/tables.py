@@ -64,6 +64,40 @@ DECLINED = "Declined: "
 ELIMINATED = "eliminated"
 #: epoch of a final score; scores during training have the epochs 1, 2, ...
 FINAL_EPOCH = -1
+Check = Callable[[Any], bool]
+_STATUS = frozenset({"ok", "declined", ELIMINATED, *FAILURES})
+_TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
+#: the keys every record has
+NEEDED = (
+    *("spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"),
+    *("views", "notes", "history", "utc"),
+)
+FOLDER = "items"
+#: longer texts are cut
+TEXT_LENGTH = 500
+#: size of a file; beyond it, only evenly spaced items are kept
+MAX_BYTES = 2_000_000
+#: later columns of a wide table are left out
+MAX_COLUMNS = 100
+#: a file that is larger when decompressed is not read
+MAX_READ = 200_000_000
+#: columns added to those of the data
+GROUP, LENGTH, ANSWER = "group", "characters", "answer"
+#: parts of a license that forbid copies of the data
+FORBIDDEN = (
+    *("non-redistribut", "not redistribut", "no redistribut", "not be redistribut"),
+    *(
+        "proprietary",
+        "confidential",
+        "all rights reserved",
+        "the copyright of",
+        "competition's rules",
+    ),
+)
+#: rows from which the size of a table is estimated, unless it has few cells
+_SAMPLE, _SMALL = 500, 50_000
+#: why a run without a reason has no item table, and how to get it
+ABSENT = "made with --no-items or an earlier version; run it again, or add them with --resume"
 
 
 def scores_table(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -284,8 +318,6 @@ def _csv_cell(value: Any) -> str:
 
 # -- reading run.json and records ---------------------------------------------------------------
 
-Check = Callable[[Any], bool]
-
 
 def parse_stored_json(content: str | bytes) -> Any:
     """Return the value of JSON; NaN and infinity, which are not JSON, are null."""
@@ -472,9 +504,6 @@ def _is_split(value: Any) -> bool:
     )
 
 
-_STATUS = frozenset({"ok", "declined", ELIMINATED, *FAILURES})
-_TIMES = ("load", "fit", "predict", "score", "embed", "cpu")
-
 _ABOUT: dict[str, Check] = {
     **dict.fromkeys(("constraint", "mode", "stamp", "karat"), _is_text),
     "suite": _is_any_text,
@@ -515,11 +544,6 @@ _SHOWN: dict[str, Check] = {
     "versions": _object_of(_none_or(_is_text)),
     "about": _is_object,
 }
-#: the keys every record has
-NEEDED = (
-    *("spec", "model", "task", "fold", "repeat", "seed", "metric", "status", "info"),
-    *("views", "notes", "history", "utc"),
-)
 _RECORD: dict[str, Check] = {
     **dict.fromkeys(("spec", "model", "metric", "info", "utc", "kind"), _is_text),
     **dict.fromkeys(("fold", "repeat", "dimensions", "vector_bytes"), _none_or(_is_count)),
@@ -555,33 +579,6 @@ _STEP: dict[str, Check] = {"epoch": _is_integer, "metric": _is_text, "value": _n
 
 
 # -- item tables ----------------------------------------------------------------------------
-
-FOLDER = "items"
-#: longer texts are cut
-TEXT_LENGTH = 500
-#: size of a file; beyond it, only evenly spaced items are kept
-MAX_BYTES = 2_000_000
-#: later columns of a wide table are left out
-MAX_COLUMNS = 100
-#: a file that is larger when decompressed is not read
-MAX_READ = 200_000_000
-#: columns added to those of the data
-GROUP, LENGTH, ANSWER = "group", "characters", "answer"
-#: parts of a license that forbid copies of the data
-FORBIDDEN = (
-    *("non-redistribut", "not redistribut", "no redistribut", "not be redistribut"),
-    *(
-        "proprietary",
-        "confidential",
-        "all rights reserved",
-        "the copyright of",
-        "competition's rules",
-    ),
-)
-#: rows from which the size of a table is estimated, unless it has few cells
-_SAMPLE, _SMALL = 500, 50_000
-#: why a run without a reason has no item table, and how to get it
-ABSENT = "made with --no-items or an earlier version; run it again, or add them with --resume"
 
 
 class NoItems(DataError):
