@@ -82,7 +82,9 @@ class CompactColumn:
                 codes = codes * len(column.patterns) + column.codes
                 codes = np.unique(codes, return_inverse=True)[1]
         _, rows = np.unique(codes, return_index=True)
-        patterns: list[Any] = [[column.patterns[column.codes[row]] for column in inside] for row in rows]
+        patterns: list[Any] = [
+            [column.patterns[column.codes[row]] for column in inside] for row in rows
+        ]
         if isinstance(first, dict):
             names = [_marked(key) for key in keys]
             patterns = [dict(zip(names, cells, strict=True)) for cells in patterns]
