@@ -25,7 +25,7 @@ import karat
 from karat.config.catalog import Catalog
 from karat.core import registry
 from karat.core.dataset import Dataset, sample_rows
-from karat.execution.job import PredictorSolver
+from karat.execution.solvers import PredictorSolver
 from karat.execution.splits import split
 from karat.execution.workers import one_thread
 

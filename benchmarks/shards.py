@@ -31,7 +31,8 @@ from karat.core.dataset import Dataset
 from karat.core.task import Suite, Task
 from karat.execution import runner
 from karat.execution.evaluation import make_options, run_suite
-from karat.execution.job import Job, ObjectStore, new_record
+from karat.execution.job import Job, new_record
+from karat.execution.object_store import ObjectStore
 from karat.execution.plan import Plan, make_plan
 from karat.models.adapters import adapt
 from karat.results.run import Run

@@ -467,7 +467,7 @@ def test_no_text_is_run_as_code():
 
 def test_yaml_and_pickles_are_read_safely():
     #: a run's own store and its workers' pipes: files and streams that this process itself wrote
-    own = {"execution/job.py", "execution/workers.py", "testing.py"}
+    own = {"execution/object_store.py", "execution/workers.py", "testing.py"}
     own |= {"results/run.py"}  # loads one only for those who say allow_pickle=True
     wrong = [
         f"{place} calls {called}"

@@ -29,7 +29,7 @@ _MODULES = {
     "core.task": "Suite Task",
     "errors": "ContractError DataError DefinitionError JobsFailed KaratError KaratWarning",
     "execution.evaluation": "evaluate suite",
-    "execution.runner": "Progress",
+    "execution.progress": "Progress",
     "execution.splits": "Fold",
     "metrics.metric": "Metric metric",
     "models.model": "StatelessEncoder",
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from karat.errors import KaratWarning as KaratWarning
     from karat.execution.evaluation import evaluate as evaluate
     from karat.execution.evaluation import suite as suite
-    from karat.execution.runner import Progress as Progress
+    from karat.execution.progress import Progress as Progress
     from karat.execution.splits import Fold as Fold
     from karat.ext.cluster.gather import Gathering as Gathering
     from karat.ext.cluster.gather import gather as gather

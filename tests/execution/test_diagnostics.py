@@ -35,7 +35,8 @@ from karat.execution.diagnostics import (
     unmatched_names,
     vector_facts,
 )
-from karat.execution.job import Job, ObjectStore, run_job
+from karat.execution.job import Job, run_job
+from karat.execution.object_store import ObjectStore
 from karat.execution.splits import Fold, split
 from karat.models.adapters import adapt
 from karat.models.tables.one_hot_table import OneHotTable

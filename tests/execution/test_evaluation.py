@@ -25,7 +25,7 @@ from karat.execution.evaluation import (
     plan_suite,
     worker_count,
 )
-from karat.execution.runner import Options
+from karat.execution.session import Options
 from karat.models.model import StatelessEncoder
 from karat.models.tables.one_hot_table import OneHotTable
 from karat.results.load import status
@@ -355,7 +355,7 @@ def test_events_are_logged_and_nothing_is_printed(two_classes, tmp_path, caplog,
     assert ("karat.execution.plan", "DEBUG") in events
     assert events.count(("karat.execution.embedding_cache", "INFO")) == 1
     assert events.count(("karat.execution.job", "INFO")) == 4
-    assert events.count(("karat.execution.runner", "WARNING")) == 2  # the failed jobs
+    assert events.count(("karat.execution.session", "WARNING")) == 2  # the failed jobs
     resumed = [r.getMessage() for r in caplog.records if "resuming" in r.getMessage()]
     assert len(resumed) == 2
     assert capsys.readouterr() == ("", "")

@@ -14,7 +14,7 @@ import karat
 from karat.core.dataset import Dataset
 from karat.errors import DefinitionError
 from karat.execution import resources as measure
-from karat.execution.job import OutputLog
+from karat.execution.captured_output import OutputLog
 from karat.execution.resources import (
     VISIBLE,
     Limits,

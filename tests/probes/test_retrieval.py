@@ -25,7 +25,7 @@ from karat.core.task import Task
 from karat.corruptions.view import View, corrupt
 from karat.data.queries import generate_queries
 from karat.errors import DataError, DefinitionError
-from karat.execution.job import ProbeSolver
+from karat.execution.solvers import ProbeSolver
 from karat.execution.splits import split
 from karat.metrics.metric import score
 from karat.models.adapters import adapt

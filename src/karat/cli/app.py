@@ -316,7 +316,7 @@ def run(context: click.Context, /, suite: str, **options_given: Any) -> int:
     """
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
-    from karat.execution.runner import choose_progress
+    from karat.execution.progress import choose_progress
     from karat.reporting import terminal
 
     tracker = _pop_tracker(options_given)
@@ -379,7 +379,7 @@ def _send(runs: Sequence[Run], tracker: str | None) -> int:
 
 def run_until_stopped(context: click.Context, execute: Any, resume: str) -> tuple[Any, str]:
     """Return the runs and a message about postponed jobs; exit if the run was interrupted."""
-    from karat.execution.runner import Stopped
+    from karat.execution.session import Stopped
 
     try:
         return execute(), ""

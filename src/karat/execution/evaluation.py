@@ -26,15 +26,9 @@ from karat.data.readers.table_files import SUFFIXES, suffix_of
 from karat.errors import FAILURES, DataError, DefinitionError, JobsFailed, KaratWarning
 from karat.execution.engine import PlanParts
 from karat.execution.plan import Plan, add_replicates, make_plan, pick_tasks
+from karat.execution.progress import LineProgress, Progress, shown_progress
 from karat.execution.resources import Limits, restored_folder
-from karat.execution.runner import (
-    LineProgress,
-    Options,
-    Progress,
-    Session,
-    Stopped,
-    shown_progress,
-)
+from karat.execution.session import Options, Session, Stopped
 from karat.execution.takes import decline_untaken
 from karat.execution.workers import available_cores, one_thread
 from karat.models.model import Model, sklearn_tags

@@ -267,7 +267,7 @@ def inference_seconds(
     >>> sorted(inference_seconds(lambda part: None, data, [1, 5, 100], seed=0))
     ['1', '5']
     """
-    found = {}
+    seconds_by_size = {}
     for size in [size for size in sizes if size <= len(test)]:
         rng = np.random.default_rng([seed, size])
         taken = []
@@ -276,8 +276,8 @@ def inference_seconds(
             begun = time.perf_counter()
             answer(part)
             taken.append(time.perf_counter() - begun)
-        found[str(size)] = float(np.median(taken))
-    return found
+        seconds_by_size[str(size)] = float(np.median(taken))
+    return seconds_by_size
 
 
 class Ended(Exception):
@@ -460,7 +460,9 @@ def end_tree(pid: int) -> None:
 
 def _tree(pid: int) -> list[psutil.Process]:
     try:
-        return [each for root in _process(pid) for each in (root, *root.children(recursive=True))]
+        return [
+            process for root in _process(pid) for process in (root, *root.children(recursive=True))
+        ]
     except psutil.Error:
         return []
 

@@ -328,14 +328,14 @@ def print_lines(console: Console, *lines: str) -> None:
 
 def _time(plan: Plan, output: Path) -> Iterator[str]:
     found = estimate(((model.name, planned.task.name) for model, planned, _ in plan.jobs), output)
-    if found.known:
-        some = "" if found.known == found.jobs else f" for {found.known:,} of {found.jobs:,} jobs"
+    if found.timed:
+        some = "" if found.timed == found.jobs else f" for {found.timed:,} of {found.jobs:,} jobs"
         yield f"earlier runs in {output} took {duration(found.seconds)}{some} on one worker"
     limits = [plan.limits_of(planned.task) for _, planned, _ in plan.jobs]
     if limits and all(limit and limit.deadline for limit in limits):
         most = sum(limit.deadline or 0.0 for limit in limits if limit)
         yield f"the limits allow at most {duration(most)} of work"
-    elif limits and not found.known:
+    elif limits and not found.timed:
         yield f"unknown run time: no earlier runs in {output} and no time limits"
 
 
@@ -624,13 +624,13 @@ def show_cache(clear: bool) -> None:
     if clear:
         print(f"{cache.clear() / 2**20:.1f} MB of vectors removed from {cache.root}")
         return
-    entries = sorted(cache.entries(), key=lambda e: (e.about["model"], e.about["dataset"]))
+    entries = sorted(cache.entries(), key=lambda e: (e.facts["model"], e.facts["dataset"]))
     table = Grid(box=None, header_style="bold")
     for name in ("model", "dataset", "rows × dimensions", "MB"):
         table.add_column(name, justify="left" if name in ("model", "dataset") else "right")
     for entry in entries:
-        shape = " × ".join(f"{n:,}" for n in entry.about["shape"])
-        names = (Text(entry.about[key]) for key in ("model", "dataset"))
+        shape = " × ".join(f"{n:,}" for n in entry.facts["shape"])
+        names = (Text(entry.facts[key]) for key in ("model", "dataset"))
         table.add_row(*names, shape, f"{entry.bytes / 2**20:.1f}")
     console = plain_console()
     if entries:

@@ -22,9 +22,11 @@ from sklearn.linear_model import LogisticRegression
 
 import karat
 from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
-from karat.execution.job import Job, ObjectStore
+from karat.execution.job import Job
+from karat.execution.object_store import ObjectStore
+from karat.execution.progress import Progress
 from karat.execution.resources import Limits
-from karat.execution.runner import Progress, Stopped
+from karat.execution.session import Stopped
 from karat.execution.workers import WorkerDied
 from karat.ext.cluster import dask_engine as dask
 from karat.ext.cluster.dask_engine import Depot, RemoteFile, RemoteJob, pickle_user_modules

@@ -19,7 +19,8 @@ from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
 from karat.execution.evaluation import evaluate
 from karat.execution.plan import job_spec, make_plan
-from karat.execution.runner import Options, Progress, Session
+from karat.execution.progress import Progress
+from karat.execution.session import Options, Session
 from karat.ext.cluster.gather import FILE, PlanFile, gather, write_plan_file
 from karat.models.adapters import adapt
 from karat.models.tables.one_hot_table import OneHotTable

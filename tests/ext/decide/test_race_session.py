@@ -11,7 +11,8 @@ import pytest
 
 import karat
 from karat.errors import DataError, DefinitionError
-from karat.execution.runner import Progress, Stopped
+from karat.execution.progress import Progress
+from karat.execution.session import Stopped
 from karat.ext.decide.race import follow_races, race
 from karat.ext.decide.race_session import (
     FollowedRace,

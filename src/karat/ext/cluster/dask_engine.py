@@ -37,7 +37,8 @@ from karat.core.registry import engine
 from karat.core.writing import full_disk_explained
 from karat.errors import DefinitionError, DiskFull, KaratError, MissingExtra
 from karat.execution.engine import Engine, EngineLost
-from karat.execution.job import Job, ObjectStore
+from karat.execution.job import Job
+from karat.execution.object_store import ObjectStore
 from karat.execution.workers import Event, Worker, WorkerDied, save
 
 if TYPE_CHECKING:

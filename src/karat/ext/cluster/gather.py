@@ -30,7 +30,8 @@ from karat.core.writing import draft_folder, remove_drafts, write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.job import new_record
 from karat.execution.plan import Plan, SpecHash, spec_facts
-from karat.execution.runner import SAME, Session, task_entry
+from karat.execution.run_facts import task_entry
+from karat.execution.session import SAME, Session
 from karat.models.model import Model
 from karat.output.result import Result
 from karat.results.load import FrozenRun

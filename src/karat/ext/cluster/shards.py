@@ -24,7 +24,8 @@ from karat.core.writing import draft_folder, write_atomic
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import has_vectors
 from karat.execution.plan import Plan, require_jobs
-from karat.execution.runner import Options, Progress, Session
+from karat.execution.progress import Progress
+from karat.execution.session import Options, Session
 from karat.ext.cluster.gather import write_plan_file
 from karat.results.load import earlier_seconds
 from karat.results.run import Run

@@ -130,7 +130,7 @@ def _race(context: click.Context, suite: str, shape: str | None, given: dict[str
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite
     from karat.execution.plan import idle_reasons
-    from karat.execution.runner import choose_progress
+    from karat.execution.progress import choose_progress
     from karat.ext.decide.race import run_race
     from karat.ext.decide.race_output import show_race
     from karat.ext.decide.race_session import RaceOptions

@@ -17,8 +17,9 @@ from karat.config.catalog import Catalog
 from karat.core.formatting import count, fixed, plain, records, result_html, write_tables
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.evaluation import Files, Tasks, find_models_and_suite, make_options, plan_suite
+from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import restored_folder
-from karat.execution.runner import Options, Progress, Stopped, shown_progress
+from karat.execution.session import Options, Stopped
 from karat.ext.decide.race_session import (
     FollowedRace,
     RaceOptions,

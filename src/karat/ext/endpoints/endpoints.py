@@ -91,6 +91,7 @@ _ADVICE = {
     403: "the API key ({key}) has no access to this model",
     404: "check the address and the model name",
 }
+ROLES = ("query", "document", None)
 
 
 def endpoint_model(address: str) -> tuple[str, EndpointEncoder]:
@@ -186,7 +187,6 @@ class Dialect:
         return body
 
 
-ROLES = ("query", "document", None)
 DIALECTS = {
     "openai": Dialect(hosts=("api.openai.com",), key="OPENAI_API_KEY", packing="encoding_format"),
     "voyage": Dialect(

@@ -19,7 +19,8 @@ from karat.core.task import Suite, Task
 from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError, did_you_mean
 from karat.execution.evaluation import make_options, plan_suite, run_suite
-from karat.execution.runner import Stopped, choose_progress
+from karat.execution.progress import choose_progress
+from karat.execution.session import Stopped
 from karat.execution.workers import Template
 from karat.ext.compat.amlb.definitions import (
     USER_FRAMEWORK,

@@ -20,9 +20,10 @@ from karat.core.writing import write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError, KaratWarning, Unavailable
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
-from karat.execution.job import ObjectStore
+from karat.execution.object_store import ObjectStore
 from karat.execution.plan import make_plan
-from karat.execution.runner import LineProgress, Progress, Stopped, choose_progress
+from karat.execution.progress import LineProgress, Progress, choose_progress
+from karat.execution.session import Stopped
 from karat.execution.workers import available_cores
 from karat.ext.compat.geval.extensions import ManagerRun, OwnGold, own_trials, supervise
 from karat.ext.compat.geval.gold import (

@@ -24,7 +24,7 @@ from karat.core.formatting import cut_text
 from karat.core.predictions import Predictions, as_text
 from karat.core.registry import accepts, build, heads
 from karat.errors import ContractError, DataError, DefinitionError, KaratError, did_you_mean
-from karat.execution.job import ProbeSolver
+from karat.execution.solvers import ProbeSolver
 from karat.execution.workers import one_thread
 from karat.ext.compat.tabeb.encoders import (
     Contestant,

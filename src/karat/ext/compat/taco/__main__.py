@@ -20,8 +20,9 @@ from karat.core.dataset import Dataset
 from karat.core.task import KEPT
 from karat.data.download_display import shown_downloads
 from karat.errors import DefinitionError, KaratError
+from karat.execution.progress import choose_progress
 from karat.execution.resources import restore_environment
-from karat.execution.runner import Stopped, choose_progress
+from karat.execution.session import Stopped
 from karat.execution.workers import Template, available_cores
 from karat.ext.compat.taco.benchmark import (
     MIN_FREQUENCY,

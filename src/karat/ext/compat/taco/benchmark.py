@@ -25,7 +25,7 @@ from karat.data.load_dataset import DataSpec, Files, check_integer
 from karat.data.readers.table_files import OPTIONS, ask_rows, one_file, read_frame, without_target
 from karat.errors import DataError, DefinitionError, KaratWarning, MissingExtra, did_you_mean
 from karat.execution.evaluation import evaluate
-from karat.execution.runner import Progress
+from karat.execution.progress import Progress
 from karat.execution.splits import split
 from karat.ext.compat.taco.corruption_functions import NAMES
 from karat.ext.compat.taco.result_files import (

@@ -41,7 +41,8 @@ from karat.errors import (
     did_you_mean,
 )
 from karat.execution.evaluation import evaluate
-from karat.execution.runner import Stopped, choose_progress
+from karat.execution.progress import choose_progress
+from karat.execution.session import Stopped
 from karat.ext.compat.ulysses.adamw import MASTER, AdamW, bootstrap_seed
 from karat.ext.compat.ulysses.result_files import aggregate, frame
 from karat.models.model import Model, StatelessEncoder
