@@ -23,9 +23,9 @@ from karat.execution.plan import make_plan
 from karat.models.adapters import adapt
 from karat.models.tables.one_hot_table import OneHotTable
 from karat.reporting.formats import render
-from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.leaderboard_output import leaderboard_text
 from karat.reporting.page import make_bundle, plain_sections
-from karat.reporting.terminal import print_table, show_plan
+from karat.reporting.terminal import show_plan
 
 FOLDER = Path(__file__).parent / "snapshots"
 
@@ -65,7 +65,7 @@ def scores():
 
 def printed(board):
     file = io.StringIO()
-    print_table(board, Console(file=file, width=100, color_system=None))
+    Console(file=file, width=100, color_system=None).print(leaderboard_text(board, 100))
     return file.getvalue()
 
 
@@ -89,8 +89,10 @@ def test_leaderboard(scores):
 def test_robustness(scores):
     whole = robustness(scores, baseline="b")
     single = robustness(scores, by_corruption=True)
-    tables = robustness_table(whole, "b"), robustness_table(single)
-    compare("robustness", "\n".join(map(printed, tables)))
+    file = io.StringIO()
+    for result in (whole, single):
+        result.print_on_terminal(Console(file=file, width=100, color_system=None))
+    compare("robustness", file.getvalue())
 
 
 def test_plan(two_classes, words, capsys):

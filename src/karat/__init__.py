@@ -19,7 +19,7 @@ _MODULES = {
     "analysis.history": "History compare_to_history",
     "analysis.items": "ItemComparison compare_items",
     "analysis.next_task": "NextTask next_task",
-    "analysis.robustness": "robustness",
+    "analysis.robustness": "Robustness robustness",
     "analysis.slices": "SliceComparison compare_slices",
     "core.dataset": "Dataset",
     "core.extension": "Command Extension",
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from karat.analysis.items import compare_items as compare_items
     from karat.analysis.next_task import NextTask as NextTask
     from karat.analysis.next_task import next_task as next_task
+    from karat.analysis.robustness import Robustness as Robustness
     from karat.analysis.robustness import robustness as robustness
     from karat.analysis.slices import SliceComparison as SliceComparison
     from karat.analysis.slices import compare_slices as compare_slices

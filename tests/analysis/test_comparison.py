@@ -12,11 +12,12 @@ from scipy import stats
 
 import karat
 from karat.analysis.all_pairs import compare_all
+from karat.analysis.all_pairs_wording import all_pairs_table
 from karat.analysis.checks import Facts
-from karat.analysis.comparison import COLUMNS, Comparison, compare, gain_interval, pair
+from karat.analysis.comparison import Comparison, compare, gain_interval
 from karat.analysis.leaderboard import fold_ratios, leaderboard
+from karat.analysis.pairing import pair
 from karat.errors import DataError, DefinitionError
-from karat.reporting.comparison_output import all_pairs_table
 from karat.results.load import gather_scores
 from karat.results.run import Run
 from karat.stats.paired_tests import holm
@@ -24,6 +25,13 @@ from karat.stats.ranking import step_down
 
 from ..score_data import score_table, write_run
 
+COLUMNS = [
+    *("task", "metric", "higher_is_better", "first", "second"),
+    *("difference", "difference_low", "difference_high", "p", "p_holm", "better", "test", "why"),
+    *("p_folds", "folds", "p_items", "items", "clusters", "claim"),
+    *("gain", "relative", "p_better", "p_equal", "p_worse", "effect"),
+    *("first_folds", "second_folds", "first_status", "second_status"),
+]
 #: instead of 80 and 20
 OTHER_SIZES = {"train_questions": 70, "questions": 30}
 
@@ -57,7 +65,7 @@ def test_a_task_by_hand(tmp_path):
     assert result["p_better"] == pytest.approx(stats.t.sf((0.01 - 0.125) / error, 3))
     assert result["effect"] == pytest.approx(0.125 / apart.std(ddof=1))
     assert (result["folds"], result["test"], result["better"]) == (4, "corrected t", "")
-    assert list(found.tasks.columns) == list(COLUMNS)
+    assert list(found.tasks.columns) == COLUMNS
 
 
 def test_a_significant_difference(tmp_path):

@@ -14,11 +14,11 @@ from scipy import stats
 
 import karat
 from karat.analysis.comparison import compare
-from karat.core.formatting import format_p, rounded
-from karat.ext.decide.cheapest import cheapest_rows
+from karat.core.formatting import format_p, format_rank, rounded
+from karat.ext.decide.cheapest_wording import cheapest_rows
 from karat.output.latex_table import escape_latex
 from karat.output.markdown_table import escape_markdown
-from karat.reporting.formats import format_rank, render
+from karat.reporting.formats import render
 from karat.reporting.page import make_bundle
 from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import letters_of, rank_bounds, rank_models, sign_patterns

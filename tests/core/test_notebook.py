@@ -13,7 +13,7 @@ import pytest
 
 import karat
 from karat.core.dataset import Dataset
-from karat.core.notebook import PageFiles, PagePath, displayed, in_notebook
+from karat.core.notebook import PageFiles, PagePath, in_notebook
 from karat.core.predictions import Predictions
 from karat.core.task import Suite, Task
 from karat.metrics.metric import get_metric
@@ -137,18 +137,6 @@ def test_results_have_the_same_sentence_in_both_forms(runs):
     for found in (karat.compare_all(runs), karat.rescore(runs[0], ["mcc"]), karat.check_runs(runs)):
         assert len(repr(found)) < 3000 and found._repr_html_()
     assert "mcc added" in repr(karat.rescore(runs[0], ["mcc"]))
-
-
-def test_a_class_of_results_is_displayed():
-    @displayed("sentence", "table", "notes")
-    class Result:
-        sentence, notes = "It is <so>.", ["a note"]
-        table = pd.DataFrame({"a": range(30)})
-
-    assert repr(Result()).splitlines()[0] == "It is <so>."
-    assert repr(Result()).splitlines()[-1] == "a note"
-    html = Result()._repr_html_()
-    assert "It is &lt;so&gt;." in html and "… and 10 more rows" in html and "a note" in html
 
 
 def test_a_report_is_a_path_and_shows_the_page(runs, tmp_path, monkeypatch):

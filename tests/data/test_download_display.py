@@ -45,7 +45,7 @@ def test_a_long_download_reports_its_share(stub, tmp_path, capfd, monkeypatch):
     with shown_downloads():
         download(stub.put("/a", stub.body(CONTENT)), tmp_path / "a", sha256(CONTENT))
     lines = capfd.readouterr().err.splitlines()
-    assert lines[-1] == "downloading a: 0.5 of 0.5 MB (100%)"
+    assert lines[-1] == "downloading a: 0.5 of 0.5 MB (100 %)"
     assert len(lines) > 2
 
 

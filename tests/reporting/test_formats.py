@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import karat
 from karat.analysis.leaderboard import DIFFERENCES, leaderboard
 from karat.cli.app import karat as group
-from karat.core.formatting import rounded
+from karat.core.formatting import format_rank, rounded
 from karat.errors import DefinitionError
 from karat.output.latex_table import escape_latex
 from karat.output.markdown_table import escape_markdown
@@ -29,13 +29,13 @@ from karat.reporting.formats import (
     FORMATS,
     _of_coverage,
     caption,
-    format_rank,
     make_table,
     make_tables,
     notes,
     render,
 )
-from karat.reporting.terminal import leaderboard_text, print_leaderboard, print_table
+from karat.reporting.leaderboard_output import leaderboard_text
+from karat.reporting.terminal import print_leaderboard
 
 from ..score_data import score_table
 
@@ -289,13 +289,13 @@ def test_leaderboard_without_costs(tmp_path):
         for name in [key for key in record if "seconds" in key or "memory" in key]:
             del record[name]
         path.write_text(json.dumps({**record, "status": "failed", "views": []}))
-    print_table(karat.leaderboard([run.folder]))
+    karat.leaderboard([run.folder]).print_on_terminal()
 
 
 def test_only_the_lowest_coverages_are_listed():
     shares = {("m", f"task {i}"): i / 10 for i in (9, 1, 5, 3, 7, 2, 8, 4)}
     found = list(_of_coverage(shares))
-    assert "10% of task 1" in found[0] and found[-1].startswith("2 cells")
+    assert "10 % of task 1" in found[0] and found[-1].startswith("2 cells")
     assert len(found) == 7
 
 

@@ -27,16 +27,16 @@ from karat.config.loading import Definitions
 from karat.errors import DefinitionError
 from karat.execution.embedding_cache import VectorCache
 from karat.execution.plan import make_plan
+from karat.metrics.metric import metric_label
 from karat.models.adapters import adapt
 from karat.models.tables.one_hot_table import OneHotTable
 from karat.output.table import Cell, Column
 from karat.output.terminal_table import Grid, _text_width
-from karat.reporting.formats import metric_label, notes
+from karat.reporting.formats import notes, render
+from karat.reporting.leaderboard_output import leaderboard_text
 from karat.reporting.terminal import (
-    leaderboard_text,
     list_kind,
     list_kinds,
-    print_frame,
     print_leaderboard,
     print_model_checks,
     show_cache,
@@ -107,12 +107,10 @@ def test_only_the_leaderboard_goes_to_standard_output(runs, capsys):
     assert capsys.readouterr().out.startswith("model,rank,")
 
 
-def test_csv_and_json_hold_the_whole_precision(runs, capsys):
+def test_csv_and_json_hold_the_whole_precision(runs):
     board = leaderboard(runs)
-    print_frame(board, "csv")
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    print_frame(board, "json")
-    read = json.loads(capsys.readouterr().out)
+    rows = list(csv.DictReader(io.StringIO(render(board, "csv"))))
+    read = json.loads(render(board, "json"))
     assert [row["model"] for row in rows] == [row["model"] for row in read] == list(board.index)
     for row, other, (_, exact) in zip(rows, read, board.iterrows(), strict=True):
         assert float(row["seconds"]) == other["seconds"] == exact["seconds"]

@@ -9,18 +9,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.item_tests import AS_FITTED, Separation
+from karat.analysis import all_pairs_wording
+from karat.analysis.item_tests import Separation
 from karat.analysis.leaderboard import TaskTests, connected, enough_tasks, find_these_tasks
 from karat.analysis.score_matrix import RULES, RankedScores, apply_missing_rule, normalize
-from karat.core.formatting import count, records, write_tables
 from karat.core.metric_names import recorded_metric
-from karat.core.notebook import displayed
 from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.output.result import Result, plain_value
+from karat.output.table import Table
 from karat.results.clusters import cluster_scores, unit_notes
 from karat.results.load import Cells, Gathered, choose_metric, gather_scores, make_cells
 from karat.results.pooling import DOT
@@ -104,9 +105,8 @@ class ManyModels:
     claim: str = ""
 
 
-@displayed("sentence", "pairs", "notes")
-@dataclass(frozen=True, eq=False)
-class AllPairs:
+@dataclass(frozen=True, eq=False, repr=False)
+class AllPairs(Result):
     """Many models, each pair of them compared.
 
     Attributes
@@ -137,6 +137,9 @@ class AllPairs:
     notes: list[str] = field(default_factory=list)
     why: str = ""
 
+    csv_prefix: ClassVar[str] = "all"
+    hidden: ClassVar[tuple[str, ...]] = ("values", "many", "why")
+
     @property
     def cliques(self) -> list[list[str]]:
         """Groups of models, best first, of which no pair differs significantly."""
@@ -145,50 +148,35 @@ class AllPairs:
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        tested = self.pairs["p"].notna()
-        if not tested.any():
-            return f"No pair of models was tested: {self.why}."
-        several = int((self.pairs["p"] < ALPHA).sum())
-        differ = f"{several} of {int(tested.sum())} pairs differ significantly"
-        differ += f", {AS_FITTED}" * (self.many.claim == AS_FITTED) + f" ({self.many.test})"
-        untested = int((~tested).sum())
-        if untested:
-            differ += f"; {count(untested, 'pair')} not tested"
-        if self.values.shape[1] < 2 or np.isnan(self.many.p):
-            return f"{differ}."
-        differs = "differ" if self.many.p < ALPHA else "do not differ"
-        return (
-            f"The models {differs} significantly over {self.many.tasks} tasks ("
-            f"{self.many.omnibus} p {self.many.p:.3g}); {differ}."
-        )
+        return all_pairs_wording.all_pairs_sentence(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        ranks = [None if np.isnan(rank) else float(rank) for rank in self.many.ranks]
-        many = self.many
-        friedman = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
-        return {
-            "models": self.models,
-            "ranks": ranks,
-            "friedman": None if np.isnan(many.p) else {**friedman, "tasks": many.tasks},
-            "verdict": self.sentence,
-            "procedure": self.many.test,
-            "claim": self.many.claim,
-            "not_tested": self.why,
-            "cliques": self.cliques,
-            "pairs": records(self.pairs),
-            "notes": self.notes,
-        }
+    def tables(self) -> list[Table]:
+        """Return the models, best first, with the letters of their groups."""
+        return [all_pairs_wording.all_pairs_table(self)]
 
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``all_pairs.csv`` and ``all_models.csv``, and return the files."""
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the pairs, and the models with their ranks and cliques."""
         ranks = pd.DataFrame({"model": self.models, "rank": self.many.ranks})
         ranks["cliques"] = [
             "".join(f"[{i + 1}]" for i, group in enumerate(self.many.cliques) if m in group)
             for m in range(len(self.models))
         ]
-        tables = {"pairs": self.pairs, "models": ranks.iloc[self.many.order]}
-        return write_tables(folder, "all", tables)
+        return {"pairs": self.pairs, "models": ranks.iloc[self.many.order]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        many = self.many
+        friedman = {"test": many.omnibus, "statistic": many.statistic, "p": many.p}
+        return {
+            **super().to_dict(),
+            "ranks": plain_value(many.ranks),
+            "friedman": None if np.isnan(many.p) else {**friedman, "tasks": many.tasks},
+            "verdict": self.sentence,
+            "procedure": many.test,
+            "claim": many.claim,
+            "not_tested": self.why,
+            "cliques": self.cliques,
+        }
 
 
 def compare_pairs(values: pd.DataFrame | np.ndarray, test: str = "max-t") -> AllPairs:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import resources
 from itertools import chain
@@ -31,11 +31,12 @@ from karat.analysis.leaderboard import (
 from karat.analysis.score_matrix import RULES as MISSING_RULES
 from karat.analysis.score_matrix import ModelGroup, RankedScores, apply_missing_rule, check_rule
 from karat.analysis.skipped_tasks import TaskLevels
-from karat.core.formatting import count
-from karat.core.notebook import table_html
+from karat.core.formatting import count, format_p, percent
 from karat.core.replicates import fit_seed
 from karat.errors import FAILURES, DataError, DefinitionError, did_you_mean
 from karat.metrics.metric import COVERED, MTEB, get_metric
+from karat.output.result import Result
+from karat.output.table import Table, text_column
 from karat.results.load import (
     OK,
     Cells,
@@ -84,25 +85,55 @@ class Finding:
         return f"{self.code} {self.level}: {self.message}"
 
 
-class Findings(list[Finding]):
+class Findings(list[Finding], Result):
     """Findings, the most severe first.
 
     Parameters
     ----------
-    found, silenced
+    findings, silenced
         The findings, and the number of silenced ones by code.
     """
 
-    def __init__(self, found: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None):
-        super().__init__(found)
+    def __init__(
+        self, findings: Iterable[Finding] = (), silenced: Mapping[str, int] | None = None
+    ) -> None:
+        super().__init__(findings)
         self.silenced: Counter[str] = Counter(silenced or {})
 
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self)) or "no findings"
+    @property
+    def sentence(self) -> str:
+        """The number of findings of each level, and of those that are ignored."""
+        levels = [finding.level for finding in self]
+        counts = [count(levels.count(level), level) for level in LEVELS if level in levels]
+        ignored = sum(self.silenced.values())
+        suffix = f"; {ignored:,} ignored" if ignored else ""
+        return f"{', '.join(counts) or 'no findings'}{suffix}."
 
-    def _repr_html_(self) -> str:
-        shown = pd.DataFrame([asdict(finding) for finding in self])
-        return table_html(shown) if len(shown) else "<p>no findings</p>"
+    def tables(self) -> list[Table]:
+        """Return one row per finding."""
+        rows = self.csv_tables()["findings"]
+        first, *others = (text_column(name, rows[name], right=False) for name in rows)
+        return [Table([], first, others, [0], "Findings", [])] if len(rows) else []
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return one row per finding."""
+        names = [field.name for field in fields(Finding)]
+        rows = pd.DataFrame([asdict(finding) for finding in self], columns=names)
+        return {"findings": rows.fillna("")}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        findings = [asdict(finding) for finding in self]
+        return {"sentence": self.sentence, "findings": findings, "silenced": dict(self.silenced)}
+
+    def render(self, form: str = "text") -> str:
+        """Return the findings as "text", one per line, or as in other results."""
+        if form == "text":
+            return "\n".join([*map(repr, self), self.sentence])
+        return super().render(form)
+
+    def __repr__(self) -> str:
+        return self.render()
 
 
 @dataclass(frozen=True)
@@ -522,8 +553,8 @@ def _duplicates(facts: Facts) -> Iterator[Hit]:
     for task, leaked, tested, _ in facts.counted("duplicate_rows"):
         if leaked >= LEAKED * tested:
             yield Hit(
-                f"{leaked / tested:.0%} of the test rows of {task} also occur in the training rows "
-                f"({leaked:,} of {tested:,}).",
+                f"{percent(leaked / tested, 0)} of the test rows of {task} also occur in the "
+                f"training rows ({leaked:,} of {tested:,}).",
                 task=task,
             )
 
@@ -536,8 +567,8 @@ def _entities(facts: Facts) -> Iterator[Hit]:
     for task, shared, tested, what in facts.counted("entities"):
         if shared >= LEAKED * tested and facts.probe(task) not in UNTRAINED:
             yield Hit(
-                f"{shared / tested:.0%} of the test rows of {task} share their {what} with a "
-                f"training row ({shared:,} of {tested:,}).",
+                f"{percent(shared / tested, 0)} of the test rows of {task} share their {what} with "
+                f"a training row ({shared:,} of {tested:,}).",
                 task=task,
             )
 
@@ -551,7 +582,8 @@ def _give_away(facts: Facts) -> Iterator[Hit]:
         column, score = about.get("give_away") or ("", 0.0)
         if score >= GIVEN_AWAY:
             yield Hit(
-                f'Column "{column}" alone predicts the target of {task} ({score:.0%}).', task=task
+                f'Column "{column}" alone predicts the target of {task} ({percent(score, 0)}).',
+                task=task,
             )
 
 
@@ -570,7 +602,7 @@ def _imbalance(facts: Facts) -> Iterator[Hit]:
             # a constant prediction has the class's share as precision and a recall of 1
             gained = 2 * share**2 / (1 + share) if "weighted" in metric else share
             yield Hit(
-                f'{share:.0%} of {task} is the class "{largest}": always predicting it has '
+                f'{percent(share, 0)} of {task} is the class "{largest}": always predicting it has '
                 f"{metric} {gained:.2f}.",
                 task=task,
             )
@@ -690,7 +722,7 @@ def _low_coverage(facts: Facts) -> Iterator[Hit]:
     means = jobs.groupby(["model", "task"], sort=False)["coverage"].mean()
     for (model, task), share in means[means < LOW_COVERAGE].items():
         name = facts.about(model).get("model", model)
-        yield Hit(f"{name} covers {share:.0%} of the questions of {task}.", model, task)
+        yield Hit(f"{name} covers {percent(share, 0)} of the questions of {task}.", model, task)
 
 
 @_rule(
@@ -920,7 +952,8 @@ def _why_too_close(facts: Facts, task: str, models: tuple[int, int], gap: float)
     tested = facts.separated(task, *models)
     if tested is not None:
         p, test = tested
-        return "" if p < ALPHA else f"this task alone does not separate them ({test}, p {p:.2g})"
+        alone = f"this task alone does not separate them ({test}, p {format_p(p)})"
+        return "" if p < ALPHA else alone
     least, basis = detectable(facts, task, *models) or (0.0, "")
     return f"{basis} can detect differences from {least:.2g}" if gap < least else ""
 
@@ -939,7 +972,8 @@ def _skipped_hard(facts: Facts) -> Iterator[Hit]:
                 name, taken = facts.cells.models[group.models[place]], measured.takes[place]
                 yield Hit(
                     f"{name} skipped {int((~taken).sum())} of {count(len(taken), 'task')}; the "
-                    f"others score lower on them than on those it took (rank sum, p {p:.2g}).",
+                    f"others score lower on them than on those it took (rank sum, "
+                    f"p {format_p(p)}).",
                     name,
                 )
 

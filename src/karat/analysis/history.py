@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from karat.core.formatting import count, write_tables
-from karat.core.notebook import displayed
+from karat.analysis import history_wording
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import DECLINED, FAILED, NOT_RUN, OK
 from karat.results.run import Run
 from karat.results.selection import (
@@ -58,9 +59,8 @@ _REASONS = {
 }
 
 
-@displayed("sentence", "ranks", "notes")
-@dataclass(frozen=True, eq=False)
-class History:
+@dataclass(frozen=True, eq=False, repr=False)
+class History(Result):
     """A run against others.
 
     Attributes
@@ -90,14 +90,22 @@ class History:
     notes: list[str]
     common: bool = False
 
+    csv_prefix: ClassVar[str] = "history"
+    frames: ClassVar[tuple[str, ...]] = ("ranks", "values")
+    hidden: ClassVar[tuple[str, ...]] = ("run", "others")
+
     @property
     def sentence(self) -> str:
-        """What was compared."""
-        return f"{self.run.folder.name} compared with {count(len(self.others), 'earlier run')}."
+        """What was compared, and how often this run is the best."""
+        return history_wording.history_sentence(self)
 
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``history_values.csv`` and ``history_ranks.csv``, and return the files."""
-        return write_tables(folder, "history", {"values": self.values, "ranks": self.ranks})
+    def tables(self) -> list[Table]:
+        """Return the ranks of the run, with the best other run."""
+        return [history_wording.history_table(self)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; the run is named by its folder."""
+        return {**super().to_dict(), "run": self.run.folder.resolve().name}
 
 
 def compare_to_history(

@@ -50,7 +50,7 @@ from karat.stats.paired_tests import (
 )
 
 if TYPE_CHECKING:
-    from karat.analysis.comparison import Paired
+    from karat.analysis.pairing import Paired
 
 #: difference of scores for which the needed number of queries is computed
 DETECTED = 0.05
@@ -58,6 +58,8 @@ MCNEMAR, BOOTSTRAP, MAX_T = "McNemar", "paired bootstrap", "max-T over items"
 CORRECTED = "corrected t"
 #: what a test is about
 LEARNERS, AS_FITTED = "learners", "as fitted"
+#: what a test of models that were fitted once does not include
+TRAIN_AGAIN = "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
 
 
 @dataclass(frozen=True, eq=False)

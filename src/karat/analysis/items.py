@@ -8,22 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import Paired, pair
-from karat.core.formatting import format_answer, plain, records, rounded, short, write_tables
-from karat.core.notebook import displayed
+from karat.analysis import items_wording
+from karat.analysis.pairing import Paired, pair
+from karat.core.formatting import format_answer, short
 from karat.core.predictions import Predictions
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.run import Run, open_runs
 from karat.results.selection import Side, common_rows, find_run, pooled_sides, unknown_model
 from karat.results.tables import ABSENT, GROUP, NoItems, describe_item
 from karat.stats.paired_tests import average_ranks
 
+#: items or slices in the table of a result
+TOP = 10
 #: relative size below which a change is rounding
 EQUAL = 1e-12
 #: characters of an item in a table
@@ -262,9 +266,8 @@ def _own_items(run: Run, task: str) -> TaskItems:
 # -- flips ----------------------------------------------------------------------------------
 
 
-@displayed("sentences", "items", "notes", text=False)
-@dataclass(frozen=True, eq=False)
-class ItemComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemComparison(Result):
     """The items on which one of two models is better.
 
     Attributes
@@ -281,6 +284,8 @@ class ItemComparison:
         numbers of items on which the first is better, the second is better, and both are the same.
     notes
         What was left out and why.
+    top
+        Number of items of a task in the table, each way; the other outputs have all.
     """
 
     first: str
@@ -288,32 +293,33 @@ class ItemComparison:
     items: pd.DataFrame
     tasks: pd.DataFrame
     notes: list[str] = field(default_factory=list)
+    top: int = TOP
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        names = {"first": self.first, "second": self.second, "notes": self.notes}
-        return {**names, "tasks": records(self.tasks), "items": records(self.items)}
+    csv_prefix: ClassVar[str] = "comparison"
+    hidden: ClassVar[tuple[str, ...]] = ("top",)
 
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``comparison_items.csv`` and ``comparison_item_counts.csv``; return the files."""
-        return write_tables(folder, "comparison", {"items": self.items, "item_counts": self.tasks})
-
-    def __repr__(self) -> str:
-        lines = [plain(line) for line in self.sentences]
-        return "\n".join([*lines, "", self.items.to_string(index=False, max_rows=20)])
+    @property
+    def sentence(self) -> str:
+        """On how many items which model is better."""
+        return items_wording.items_sentence(self)
 
     @property
     def sentences(self) -> list[str]:
         """One sentence per task."""
-        return [self._sentence(row) for _, row in self.tasks.iterrows()]
+        return [items_wording.task_sentence(self, row) for _, row in self.tasks.iterrows()]
 
-    def _sentence(self, row: pd.Series) -> str:
-        how = "right where the other is wrong" if row["loss"] == "error" else "better"
-        return (
-            f"{row['task']}, {row['items']:,} items: {self.first} is {how} on "
-            f"{row['first_better']:,}, {self.second} on {row['second_better']:,}; "
-            f"mean {row['loss']} {rounded(row['first_loss'])} and {rounded(row['second_loss'])}."
-        )
+    @property
+    def details(self) -> list[str]:
+        """The sentences of several tasks."""
+        return self.sentences if len(self.tasks) > 1 else []
+
+    def tables(self) -> list[Table]:
+        """Return the items with the largest changes."""
+        return [items_wording.items_table(self)]
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return all items, and their numbers by task."""
+        return {"items": self.items, "item_counts": self.tasks}
 
 
 def compare_items(

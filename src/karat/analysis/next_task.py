@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from karat.analysis import next_task_wording
 from karat.analysis.leaderboard import (
     GROUP,
     connected,
@@ -24,9 +25,11 @@ from karat.analysis.score_matrix import (
     check_rule,
     normalize,
 )
-from karat.core.formatting import count, fixed, percent_chance, plain, records, result_html
+from karat.core.formatting import count, percent, plain
 from karat.errors import DataError, KaratError
 from karat.metrics.metric import get_metric
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import Gathered, gather_scores, make_cells
 from karat.results.run import Run
 from karat.stats.conformal_ranks import (
@@ -52,8 +55,8 @@ COLUMNS = (
 SCORE_LOSS = ("score_loss", "score_loss_low", "score_loss_high")
 
 
-@dataclass(frozen=True, eq=False)
-class NextTask:
+@dataclass(frozen=True, eq=False, repr=False)
+class NextTask(Result):
     """What to expect of each model on a new task like those at hand.
 
     Attributes
@@ -85,32 +88,28 @@ class NextTask:
     metric: str = ""
     notes: list[str] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "next_task"
+
     @property
     def sentence(self) -> str:
         """What to expect of the first model of the leaderboard."""
-        rows = self.models.dropna(subset=["next_low"])
-        best, models = rows.iloc[0], len(self.models)
-        if GROUP in self.models:
-            models = int((self.models[GROUP] == best[GROUP]).sum())
-        return (
-            f"On 90 % of new tasks like these {best['tasks']:,}, {best['model']} has a rank from "
-            f"{best['next_low']:.0f} to {best['next_high']:.0f} of {models}; its chance to be "
-            f"first is {percent_chance(best['first'])}. Who always chooses it loses "
-            f"{fixed(best['loss'], 3)} of the distance between the worst and the best model of a "
-            "task on average."
-        )
+        return next_task_wording.next_task_sentence(self)
+
+    def tables(self) -> list[Table]:
+        """Return the models with their rank on the next task."""
+        return [next_task_wording.next_task_table(self)]
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the models on all tasks and then on tasks that are alike, and the widths."""
+        keys = [name for name in (GROUP,) if name in self.models]
+        names = [*keys, "kind", "size", *self.models.columns.drop(keys)]
+        all_tasks = self.models.assign(kind="", size="")
+        models = pd.concat([all_tasks, self.within], ignore_index=True)[names]
+        return {"models": models, "alike": self.alike}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values; None is not known."""
-        tables = {name: records(getattr(self, name)) for name in ("models", "within", "alike")}
-        return {**tables, "metric": self.metric, "notes": self.notes, "verdict": self.sentence}
-
-    def __repr__(self) -> str:
-        table = self.models.map(plain).to_string(index=False)
-        return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
-
-    def _repr_html_(self) -> str:
-        return result_html(self.sentence, self.models, self.notes)
+        return {**super().to_dict(), "verdict": self.sentence}
 
 
 def next_task(
@@ -353,9 +352,7 @@ def _notes_of(models: pd.DataFrame, scores: Gathered, compared: RankedScores) ->
     if not compared.takes[compared.takes.any(axis=1)].all():
         notes.append(
             "Where models skip a task, ranks on it are stretched to the number of all models, and "
-            f"tasks that fewer than {TAKEN_PART:.0%} of the others take are left out.".replace(
-                "%", " %"
-            )
+            f"tasks that fewer than {percent(TAKEN_PART, 0)} of the others take are left out."
         )
     datasets = {scores.datasets[task] for task in compared.tasks if task in scores.datasets}
     if datasets and len(datasets) < len(compared.tasks):

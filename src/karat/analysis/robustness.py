@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from karat.analysis import robustness_wording
 from karat.corruptions.view import View
 from karat.errors import DataError, KaratError, did_you_mean
 from karat.metrics.metric import ROUNDED, get_metric
+from karat.output.frame_result import FrameResult
+from karat.output.table import Table
 from karat.results.load import named_scores
 from karat.results.tables import FINAL_EPOCH
 
@@ -27,6 +30,19 @@ SUMMARIES = ("clean", "corrupted", "mce", "relative_mce", "retention", "area", "
 FOLD, UNIT, VIEW = ["repeat", "fold"], ["repeat", "fold", "draw"], ["corruption", "severity"]
 
 
+class Robustness(FrameResult):
+    """The effect of corruptions on scores: a data frame that prints as a table with notes."""
+
+    @property
+    def sentence(self) -> str:
+        """Which model keeps the largest share of its clean score."""
+        return robustness_wording.robustness_sentence(self)
+
+    def tables(self) -> list[Table]:
+        """Return one group per task (and corruption), one row per model."""
+        return [robustness_wording.robustness_table(self, self.attrs["baselines"])]
+
+
 def robustness(
     runs: Any,
     *,
@@ -35,7 +51,7 @@ def robustness(
     compositions: bool = False,
     by_corruption: bool = False,
     pool: str = "variant",
-) -> pd.DataFrame:
+) -> Robustness:
     """Summarize the effect of corruptions on the scores of each model.
 
     Parameters
@@ -55,7 +71,7 @@ def robustness(
 
     Returns
     -------
-    pandas.DataFrame
+    Robustness
         One row per task and model, on the corruptions of which all models have a score at every
         severity; ``corruptions`` is their number. ``clean`` and ``corrupted`` are mean scores;
         ``mce`` is the mean error divided by the baseline's, ``relative_mce`` the mean loss against
@@ -94,8 +110,9 @@ def robustness(
     for _, part in table.groupby("task", sort=False):
         if (part["corruption"] != "").any():
             frames += _frames(part, baselines, by_corruption, notes)
-    found = pd.concat(frames, ignore_index=True)
+    found = Robustness(pd.concat(frames, ignore_index=True))
     found.attrs["notes"] = list(dict.fromkeys(notes))
+    found.attrs["baselines"] = baselines
     return found
 
 

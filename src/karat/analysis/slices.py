@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.items import Runs, TaskItems, items_of_one, items_of_two, without_texts
-from karat.core.formatting import format_p, interval, plain, records, rounded, write_tables
-from karat.core.notebook import displayed
+from karat.analysis import slices_wording
+from karat.analysis.items import TOP, Runs, TaskItems, items_of_one, items_of_two, without_texts
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.clusters import (
     FEWEST_CLUSTERS,
     INDEPENDENT,
@@ -340,9 +341,8 @@ def _half_width(values: np.ndarray, inside: np.ndarray, paired: bool) -> float:
     return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
 
 
-@displayed("sentences", "slices", "notes", text=False)
-@dataclass(frozen=True, eq=False)
-class SliceComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class SliceComparison(Result):
     """Slices of items on which a model is worse than another, or than elsewhere.
 
     Attributes
@@ -357,12 +357,19 @@ class SliceComparison:
         Benjamini and Hochberg over all slices.
     notes
         How slices were chosen, and what was left out.
+    top
+        Number of slices in the table, and of claims in the text; the other outputs have all.
     """
 
     first: str
     second: str
     slices: pd.DataFrame
     notes: list[str] = field(default_factory=list)
+    top: int = TOP
+
+    csv_prefix: ClassVar[str] = "comparison"
+    frames: ClassVar[tuple[str, ...]] = ("slices",)
+    hidden: ClassVar[tuple[str, ...]] = ("top",)
 
     @property
     def claims(self) -> pd.DataFrame:
@@ -370,41 +377,28 @@ class SliceComparison:
         return self.slices[self.slices["worse"] != ""]
 
     @property
+    def sentence(self) -> str:
+        """The claim, the number of claims, or that there is none."""
+        return slices_wording.slices_sentence(self)
+
+    @property
     def sentences(self) -> list[str]:
         """One sentence per claim, or one that there is none."""
-        if not len(self.claims):
-            tested = len(self.slices)
-            return [f"No slice is significantly worse than the other items ({tested} tested)."]
-        return [self._sentence(row) for _, row in self.claims.iterrows()]
+        rows = [slices_wording.slice_sentence(self, row) for _, row in self.claims.iterrows()]
+        return rows or [self.sentence]
 
-    def _sentence(self, row: pd.Series) -> str:
-        p = f"{row['items']:,} items, adjusted p {format_p(row['p_adjusted'])}"
-        bounds = (row["difference"], row["difference_low"], row["difference_high"])
-        where, loss = f"{row['task']} where {row['slice']}", row["loss"]
-        if not self.second:
-            return (
-                f"{self.first} is worse on {where} than elsewhere: {loss} {rounded(row['first'])} "
-                f"against {rounded(row['elsewhere'])}, difference {interval(*bounds)}; {p}."
-            )
-        other = self.second if row["worse"] == self.first else self.first
-        return (
-            f"{row['worse']} loses against {other} on {where}: {loss} {rounded(row['first'])} of "
-            f"{self.first} and {rounded(row['second'])} of {self.second}, difference "
-            f"{interval(*bounds)}; {p}."
-        )
+    @property
+    def details(self) -> list[str]:
+        """The first claims, if there are several."""
+        return self.sentences[: self.top] if len(self.claims) > 1 else []
+
+    def tables(self) -> list[Table]:
+        """Return the slices with the smallest p."""
+        return [slices_wording.slices_table(self)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        names = {"first": self.first, "second": self.second, "verdict": self.sentences}
-        return {**names, "slices": records(self.slices), "notes": self.notes}
-
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``comparison_slices.csv``, and return the file."""
-        return write_tables(folder, "comparison", {"slices": self.slices})
-
-    def __repr__(self) -> str:
-        table = self.slices.to_string(index=False)
-        return "\n".join([*map(plain, self.sentences), "", table, *map(plain, self.notes)])
+        return {**super().to_dict(), "verdict": self.sentences}
 
 
 def compare_slices(

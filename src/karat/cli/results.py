@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +29,11 @@ from karat.cli.options import (
 from karat.core.registry import report_formats
 from karat.errors import DataError, DefinitionError, DiskFull, KaratError
 
+if TYPE_CHECKING:
+    from karat.analysis.items import ItemComparison
+    from karat.analysis.slices import SliceComparison
+    from karat.output.result import Result
+
 #: the options of checks of runs
 checks_options = combine_options(
     ignore_option,
@@ -41,6 +47,8 @@ checks_options = combine_options(
     option("--explain CODE", "Explain a check and how to fix its findings."),
     option("--list", "List all checks.", dest="list_checks", is_flag=True),
 )
+#: options of karat leaderboard that change a table which --next does not show
+OTHER_TABLE = ("by", "columns", "normalize", "sort")
 
 
 @click.command(context_settings=SETTINGS)
@@ -117,14 +125,23 @@ def _missing_rule(rule: str | None, common: bool) -> str:
 
 
 def _print_next_task(runs: tuple[Path, ...], shape: str | None, options: dict[str, Any]) -> None:
-    from karat.reporting.next_task_output import print_next_task
+    from karat.analysis.next_task import next_task
+    from karat.output.result import show
+    from karat.reporting.terminal import metric_by_task
 
     options["missing"] = _missing_rule(options.pop("missing"), options.pop("common"))
     if options.pop("cluster"):
         raise DefinitionError("--cluster is for tests on items; --next has none: leave it out.")
     options.pop("ignore")  # findings are not printed
+    wrong = [name for name in OTHER_TABLE if options.pop(name)]
+    if wrong:
+        raise DefinitionError(
+            f"--next conflicts with --{wrong[0]}: it prints a table of its own, with the kinds and "
+            "sizes of tasks where at least 19 are alike; use one of them."
+        )
+    options["metrics"] = metric_by_task(options["metrics"])
     with as_run_folders(runs) as folders:
-        print_next_task(folders, shape, **options)
+        show(next_task(folders, **options), shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -148,9 +165,10 @@ def robustness(runs: tuple[Path, ...], shape: str | None, **options: Any) -> Non
       karat robustness results
       karat robustness results --baseline logistic-regression --format markdown
     """
-    from karat.reporting.terminal import show_robustness
+    from karat.analysis.robustness import robustness as summarize
+    from karat.output.result import show
 
-    show_robustness(list(runs), shape, **options)
+    show(summarize(list(runs), **options), shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -175,7 +193,7 @@ def rescore(
     Exit code: 0 no score changed, 1 a score changed or a file cannot be used, 2 invalid input.
     """
     from karat.config.catalog import Catalog
-    from karat.reporting.terminal import show_rescored
+    from karat.output.result import show
     from karat.results.rescore import known_metrics
     from karat.results.rescore import rescore as rescore_run
     from karat.results.run import open_runs
@@ -194,7 +212,9 @@ def rescore(
             code = 1
         else:
             scores += len(rescored.scores)
-            code = max(code, show_rescored(rescored, written))
+            code = max(code, show(rescored))
+            if written is not None:
+                click.echo(f" written: {written}")
     if not scores and not code:
         raise DataError("nothing was rescored: the runs have no stored predictions.")
     return code
@@ -419,7 +439,7 @@ def compare(shape: str | None, output: str | None, **options: Any) -> int:
     from karat.analysis.all_pairs import compare_all
     from karat.analysis.comparison import compare as compare_two
     from karat.analysis.history import compare_to_history
-    from karat.reporting.comparison_output import show_all_pairs, show_comparison, show_history
+    from karat.output.result import show
 
     about_items = {name: options.pop(name) for name in ("items", "by", "tasks", "top")}
     if any(about_items.values()):
@@ -427,16 +447,14 @@ def compare(shape: str | None, output: str | None, **options: Any) -> int:
     _check_folders(options["runs"])
     chosen = _chosen_options(options)
     runs = options["runs"] or ("results",)
-    result: Any
+    result: Result
     if options["a"]:
         result = compare_two(runs, options["a"], options["b"], **chosen)
-        show_comparison(result, shape)
     elif options["history"]:
         result = compare_to_history(options["history"], with_=options["runs"] or None, **chosen)
-        show_history(result, shape)
     else:
         result = compare_all(runs, **chosen)
-        show_all_pairs(result, shape)
+    show(result, shape)
     for path in result.to_csv(output) if output else ():
         click.echo(path, err=True)
     return 0
@@ -458,7 +476,7 @@ def _compare_items(
     """Show the items or slices on which two models differ."""
     from karat.analysis.items import compare_items
     from karat.analysis.slices import compare_slices
-    from karat.reporting.comparison_output import show_items, show_slices
+    from karat.output.result import show
 
     by, a, b = item_options["by"], options["a"], options["b"]
     fit = ("runs", "a", "b", "pool", *(["cluster"] if by else []))
@@ -477,15 +495,14 @@ def _compare_items(
         raise DefinitionError(*problems)
     runs, top = options["runs"] or ("results",), item_options["top"] or 10
     pool = {"pool": options["pool"]} if options["pool"] else {}
-    result: Any
+    result: ItemComparison | SliceComparison
     if by:
         result = compare_slices(
             runs, a, b, by=by, tasks=item_options["tasks"], cluster=options["cluster"], **pool
         )
-        show_slices(result, shape, top)
     else:
         result = compare_items(runs, a, b, tasks=item_options["tasks"], **pool)
-        show_items(result, shape, top)
+    show(replace(result, top=top), shape)
     for path in result.to_csv(output) if output else ():
         click.echo(path, err=True)
     return 0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +108,15 @@ def rounded(value: float) -> str:
     return fixed(value, 3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0)
 
 
+def format_rank(value: float | None) -> str:
+    """Format a mean rank.
+
+    >>> format_rank(1.25), format_rank(None)
+    ('1.3', '–')
+    """
+    return "–" if value is None else fixed(value, 1)
+
+
 def format_answer(value: Any) -> str:
     """Return a number, or a text cut in the middle, because ids differ at the end.
 
@@ -152,6 +160,33 @@ def short_percent(share: float) -> str:
     ('12.3 %', '50 %')
     """
     return f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+def precise_percent(share: float) -> str:
+    """Return a share in percent with up to four significant digits.
+
+    >>> precise_percent(0.95), precise_percent(0.97875), precise_percent(1.0)
+    ('95 %', '97.88 %', '100 %')
+    """
+    return f"{100 * share:.4g} %"
+
+
+def rough_percent(share: float) -> str:
+    """Return a share in percent with two significant digits.
+
+    >>> rough_percent(0.123), rough_percent(0.00012)
+    ('12 %', '0.012 %')
+    """
+    return f"{100 * share:.2g} %"
+
+
+def percent_down(share: float) -> str:
+    """Return a share in percent, rounded down, so that only 1 is 100 %.
+
+    >>> percent_down(0.9999), percent_down(1.0)
+    ('99.9 %', '100 %')
+    """
+    return "100 %" if share == 1 else f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
 
 
 def percent_chance(share: float) -> str:
@@ -198,12 +233,6 @@ def duration(value: float) -> str:
     if value < 120:
         return f"{value:.1f} s"
     return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:,.1f} h"
-
-
-def result_html(sentence: str, table: pd.DataFrame, notes: Iterable[str]) -> str:
-    """Return the conclusion, table and notes of a result for a notebook."""
-    lines, rows = "<br>".join(map(escape, notes)), table.to_html(index=False)
-    return f"<p><strong>{escape(sentence)}</strong></p>{rows}<p><small>{lines}</small></p>"
 
 
 def write_tables(folder: str | Path, prefix: str, tables: Mapping[str, pd.DataFrame]) -> list[Path]:

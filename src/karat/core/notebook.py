@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-from karat.core.formatting import plain
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Class = TypeVar("Class")
 
 #: rows of a table that a notebook shows
 MOST_ROWS = 20
@@ -111,42 +107,3 @@ def table_html(table: pd.DataFrame, index: bool = False) -> str:
     hidden = len(table) - MOST_ROWS
     more = f"<p><small>… and {hidden:,} more rows</small></p>" if hidden > 0 else ""
     return f'<div style="overflow-x:auto">{rows}{more}</div>'
-
-
-def displayed(
-    sentence: str, table: str = "", notes: str = "", text: bool = True
-) -> Callable[[type[Class]], type[Class]]:
-    """Give a class of results a short text and, in a notebook, an HTML form.
-
-    Parameters
-    ----------
-    sentence, table, notes
-        Names of its attributes: a sentence or several, a data frame, and a list of notes.
-    text
-        Whether to set ``__repr__`` too.
-    """
-
-    def lines(result: Any, name: str) -> list[str]:
-        value = getattr(result, name) if name else []
-        return [plain(line) for line in ([value] if isinstance(value, str) else value)]
-
-    def as_text(result: Any) -> str:
-        rows = getattr(result, table) if table else None
-        shown = [] if rows is None or rows.empty else ["", repr(rows), ""]
-        return "\n".join([*lines(result, sentence), *shown, *lines(result, notes)])
-
-    def as_html(result: Any) -> str:
-        rows = getattr(result, table) if table else None
-        told = "<br>".join(map(escape, lines(result, sentence)))
-        shown = "" if rows is None or rows.empty else table_html(rows)
-        below = "<br>".join(map(escape, lines(result, notes)))
-        return f"<p><strong>{told}</strong></p>{shown}<p><small>{below}</small></p>"
-
-    def add(cls: type[Class]) -> type[Class]:
-        forms = {"__repr__": as_text, "_repr_html_": as_html}
-        for name, form in forms.items():
-            if text or name != "__repr__":
-                setattr(cls, name, form)
-        return cls
-
-    return add

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Protocol
 
+from karat.core.formatting import percent
+
 #: seconds between two lines about the same download, where there is no terminal
 PAUSE = 10.0
 MEGABYTE = 10**6
@@ -88,9 +90,9 @@ class _Lines:
         """Print the share that has arrived every few seconds."""
         if self.printed is None or time.monotonic() - self.printed < PAUSE:
             return
-        whole = (
-            f" of {_megabytes(self.total)} MB ({done / self.total:.0%})" if self.total else " MB"
-        )
+        whole = " MB"
+        if self.total:
+            whole = f" of {_megabytes(self.total)} MB ({percent(done / self.total, 0)})"
         self._print(f"downloading {self.name}: {_megabytes(done)}{whole}")
 
     def _print(self, text: str) -> None:

@@ -117,7 +117,7 @@ class LineProgress(Progress):
             self.cached_datasets[model] += 1
             some = "vectors" if done == total else f"{done:,} of {total:,} vectors"
             note = f" ({some} from the cache)"
-        self._print_embedded(f"embedded {dataset} with {model} in {seconds:.1f} s{note}")
+        self._print_embedded(f"embedded {dataset} with {model} in {duration(seconds)}{note}")
 
     def _print_embedded(self, text: str) -> None:
         self._print(text)

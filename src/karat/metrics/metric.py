@@ -185,6 +185,16 @@ def get_metric(name: str) -> Metric:
     return replace(found, name=name, compute=partial(found.compute, k=int(cut)))
 
 
+def metric_label(name: str, higher_is_better: bool | None = None) -> str:
+    """Return a metric name with an arrow that shows its direction.
+
+    >>> metric_label("rmse")
+    'rmse ↓'
+    """
+    up = get_metric(name).higher_is_better if higher_is_better is None else higher_is_better
+    return f"{name} {'↑' if up else '↓'}"
+
+
 def has_positive_class(name: str) -> bool:
     """Return whether a metric measures the positive of two classes; False if it is unknown.
 

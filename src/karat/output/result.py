@@ -104,6 +104,10 @@ class Result:
             raise DefinitionError(f"invalid format {form!r}: expected one of {names}.{hint}")
         return FORMS[form](self)
 
+    def print_on_terminal(self, console: Console | None = None) -> None:
+        """Print the tables, the sentence in bold type, further sentences, and the notes."""
+        _print_on_terminal(self, console)
+
     def __repr__(self) -> str:
         return self.render()
 
@@ -119,10 +123,22 @@ class Result:
 def show(result: Result, form: str | None = None) -> int:
     """Print a result in a format, by default for a terminal, and return its exit code."""
     if form in (None, "table"):
-        _show_on_terminal(result)
+        result.print_on_terminal()
     else:
         sys.stdout.write(result.render(str(form)))
     return result.exit_code
+
+
+def show_all(results: Sequence[Result], form: str | None = None) -> int:
+    """Print several results; JSON is a list, CSV one table. Return the largest exit code."""
+    if form == "json":
+        sys.stdout.write(dump_json([result.to_dict() for result in results]))
+    elif form == "csv":
+        sys.stdout.write(_csv_text(pd.concat(map(_first_frame, results))))
+    else:
+        for result in results:
+            show(result, form)
+    return max((result.exit_code for result in results), default=0)
 
 
 def plain_value(value: object) -> Any:
@@ -214,14 +230,14 @@ def _blocks(result: Result) -> Iterator[list[Any]]:
             yield [Text(part) for line in lines for part in wrap(line, TEXT_WIDTH, margin, margin)]
 
 
-def _show_on_terminal(result: Result) -> None:
+def _print_on_terminal(result: Result, console: Console | None) -> None:
     """Print the tables, the sentence in bold type, further sentences, and the notes."""
     from rich.console import Console, Group
     from rich.text import Text
 
     from karat.output.terminal_table import table_parts
 
-    console, tables = Console(highlight=False), result.tables()
+    console, tables = console or Console(highlight=False), result.tables()
     for table in tables:
         console.print(Text(f" {table.caption}\n"), soft_wrap=True)
         console.print(Group(*table_parts(replace(table, notes=[]), console.width)))
@@ -243,9 +259,11 @@ def print_lines_below(
             console.print()
 
 
-def _csv(result: Result) -> str:
-    """Return the first table."""
-    frame = next(iter(result.csv_tables().values()), pd.DataFrame())
+def _first_frame(result: Result) -> pd.DataFrame:
+    return next(iter(result.csv_tables().values()), pd.DataFrame())
+
+
+def _csv_text(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
@@ -255,5 +273,5 @@ FORMS: dict[str, Callable[[Result], str]] = {
     "latex": lambda result: result.to_latex(),
     "html": lambda result: result.to_html(),
     "json": lambda result: dump_json(result.to_dict()),
-    "csv": _csv,
+    "csv": lambda result: _csv_text(_first_frame(result)),
 }

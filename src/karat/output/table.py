@@ -12,6 +12,8 @@ from karat.core.formatting import count, plain
 
 #: the column of letters
 TIE = "tie"
+#: with fewer letters of ties than this, each letter has its own column
+MAX_LETTERS = 8
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Column:
     """A heading with a second line, one cell per row, and the alignment.
 
     ``part`` is "rank", "task" or "cost": columns of one part stay together on a narrow screen.
+    ``flexible`` texts are cut to the width that the other columns leave.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Column:
     label: str = ""
     right: bool = True
     part: str = "rank"
+    flexible: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,16 @@ class Table:
 
 
 def text_column(
-    name: str, values: Iterable[object], right: bool = True, part: str = "rank"
+    name: str,
+    values: Iterable[object],
+    right: bool = True,
+    part: str = "rank",
+    flexible: bool = False,
 ) -> Column:
     """Return a column of texts."""
     # spaces align the letters of ties
     cells = [Cell(str(v) if name.startswith(TIE) else plain(v)) for v in values]
-    return Column(name, cells, right=right, part=part)
+    return Column(name, cells, right=right, part=part, flexible=flexible)
 
 
 def best_of(values: pd.Series, starts: Sequence[int]) -> np.ndarray:

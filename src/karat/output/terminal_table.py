@@ -21,6 +21,8 @@ from karat.output.table import Cell, Column, Table
 TASK_WIDTH = 16
 #: minimum width of the model column
 NAME_WIDTH = 8
+#: minimum width of a text that is cut to the screen
+FEWEST_LETTERS = 20
 #: styles of cells
 BOLD, DIM = Style(bold=True), Style(dim=True)
 
@@ -33,6 +35,7 @@ def table_parts(table: Table, width: int) -> list[RenderableType]:
         else column
         for column in table.columns
     ]
+    columns = _fit(table.model, columns, width)
     fixed = [column for column in columns if column.part != "task"]
     room = width - sum(map(_width, fixed)) - 2
     longest = max(NAME_WIDTH, room if room >= NAME_WIDTH else width // 3)
@@ -43,6 +46,18 @@ def table_parts(table: Table, width: int) -> list[RenderableType]:
         parts += [*_grids(table, [model, *group]), Text()]
     below = [line for note in table.notes for line in wrap(note, width)]
     return [*parts, *(Text(line, style="dim") for line in below)]
+
+
+def _fit(model: Column, columns: list[Column], width: int) -> list[Column]:
+    """Return the columns, with flexible ones cut to the width that the others leave."""
+    others = [model, *(column for column in columns if not column.flexible)]
+    room = max(width - sum(map(_width, others)) - 3, FEWEST_LETTERS)
+
+    def cut(column: Column) -> Column:
+        cells = [replace(cell, text=shorten_cells(cell.text, room)) for cell in column.cells]
+        return replace(column, cells=cells)
+
+    return [cut(column) if column.flexible else column for column in columns]
 
 
 def wrap(text: str, width: int, first: str = " ", rest: str = " ") -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from karat.analysis.item_tests import AS_FITTED, DETECTED, LEARNERS
+from karat.analysis.item_tests import AS_FITTED, DETECTED, LEARNERS, TRAIN_AGAIN
 from karat.analysis.leaderboard import THESE_TASKS, split_groups
 from karat.analysis.score_matrix import BASELINE
 from karat.analysis.these_tasks import OTHER_TASKS
@@ -20,26 +20,25 @@ from karat.core.formatting import (
     count,
     dump_json,
     duration,
-    fixed,
+    format_rank,
     interval,
     money,
+    percent,
     plain,
     records,
     rounded,
     short,
 )
 from karat.errors import DefinitionError, did_you_mean
-from karat.metrics.metric import get_metric
+from karat.metrics.metric import metric_label
 from karat.output.html_table import NOTE_STYLE, html_table
 from karat.output.latex_table import escape_latex, latex_table
 from karat.output.markdown_table import escape_markdown, markdown_table
-from karat.output.table import TIE, Cell, Column, Table, best_of, text_column
+from karat.output.table import MAX_LETTERS, TIE, Cell, Column, Table, best_of, text_column
 from karat.reporting.task_sentences import headline
-from karat.results.load import DECLINED, FAILED, NOT_RUN
+from karat.results.load import DECLINED, FAILED, NOT_RUN, SIGNS
 from karat.results.tables import ELIMINATED
 
-#: signs of cells without a score
-SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 #: mark of a score over fewer folds than planned
 PARTIAL = "*"
 #: mark of a score with folds of a baseline in place of missing ones
@@ -166,8 +165,6 @@ _TESTED = {
     "folds": "over the folds of the task",
     THESE_TASKS: "on average over these tasks",
 }
-#: what a test of models that were fitted once does not include
-TRAIN_AGAIN = "As fitted: another training may change it; karat run … --seeds 3 includes its noise."
 _DIFFERENCE = (
     "difference: mean gain over the reference on common tasks, of metrics such as rmse as a "
     "share; the 95 % intervals hold for these tasks, for all pairs of models together."
@@ -358,10 +355,11 @@ def _of_coverage(coverage: Mapping[tuple[str, str], float]) -> Iterator[str]:
     """Yield the lowest shares of questions that a model could answer."""
     lowest = sorted(coverage.items(), key=lambda each: each[1])
     for (model, task), share in lowest[:MAX_NOTES]:
-        yield f"{short(model)} answered {share:.0%} of {plain(task)}."
+        yield f"{short(model)} answered {percent(share, 0)} of {plain(task)}."
     if len(lowest) > MAX_NOTES:
         more = count(len(lowest) - MAX_NOTES, "cell")
-        yield f"{more} more, from {lowest[MAX_NOTES][1]:.0%} up (see karat compare --on common)."
+        least = percent(lowest[MAX_NOTES][1], 0)
+        yield f"{more} more, from {least} up (see karat compare --on common)."
 
 
 def _of_missing(board: pd.DataFrame) -> Iterator[str]:
@@ -457,10 +455,6 @@ def _without_ranks(board: pd.DataFrame) -> list[str]:
     return [short(group) for group in scored if not ranked[group]]
 
 
-#: with fewer letters of ties than this, each letter has its own column
-MAX_LETTERS = 8
-
-
 def make_table(board: pd.DataFrame | Table) -> Table:
     """Return the table of a leaderboard of any view; a table is returned unchanged."""
     if isinstance(board, Table):
@@ -511,16 +505,6 @@ def _merged_notes(tables: Sequence[Table]) -> list[str]:
     lines.sort(key=lambda line: line.endswith(OTHER_TASKS))  # what cannot be told comes last
     names = ", ".join(table.title for table in tables)
     return [f"Models of different groups ({names}) share too few tasks to be compared.", *lines]
-
-
-def metric_label(name: str, higher_is_better: bool | None = None) -> str:
-    """Return a metric name with an arrow that shows its direction.
-
-    >>> metric_label("rmse")
-    'rmse ↓'
-    """
-    up = get_metric(name).higher_is_better if higher_is_better is None else higher_is_better
-    return f"{name} {'↑' if up else '↓'}"
 
 
 def _groups(rows: pd.DataFrame) -> list[Column]:
@@ -702,15 +686,6 @@ def _score(value: float, best: bool, sign: str) -> Cell:
 
 def _form(form: str, unit: float = 1.0) -> Callable[[float], str]:
     return lambda value: "–" if pd.isna(value) else form.format(value * unit)
-
-
-def format_rank(value: float | None) -> str:
-    """Format a mean rank.
-
-    >>> format_rank(1.25), format_rank(None)
-    ('1.3', '–')
-    """
-    return "–" if value is None else fixed(value, 1)
 
 
 def _count(value: float) -> str:

@@ -1,11 +1,9 @@
-"""The leaderboard as text and in notebooks, the robustness table, and findings as text."""
+"""The leaderboard as a result, and findings of checks on a terminal."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import io
-import json
 import re
 import shutil
 import sys
@@ -16,7 +14,6 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import click
-import numpy as np
 import pandas as pd
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -33,76 +30,13 @@ from karat.analysis.checks import (
 )
 from karat.analysis.leaderboard import GROUP
 from karat.analysis.leaderboard import leaderboard as _leaderboard
-from karat.core.formatting import count, plain, rounded, short
-from karat.output.table import Cell, Column, Table, best_of, text_column
+from karat.core.formatting import count, plain, short
+from karat.output.frame_result import FrameResult
+from karat.output.result import show
+from karat.output.table import Table
 from karat.output.terminal_table import table_parts, wrap
-from karat.reporting.formats import (
-    lines_below,
-    make_table,
-    make_tables,
-    metric_label,
-    render_frame,
-    to_html,
-)
+from karat.reporting.formats import lines_below, make_table, make_tables, render, to_html
 from karat.results.run import Run
-
-SCORES = (
-    "corrupted: {mean}. retention: corrupted score as a share of the clean score. area: mean score "
-    "from clean to the highest severity. worst: the worst view. In brackets: 95 % intervals over "
-    "folds and draws."
-)
-MEANS = {False: "mean over corruptions of the mean over severities", True: "mean over severities"}
-ERRORS = (
-    "{ce}: mean error divided by that of {baseline}; below 1 is more robust. rel. {ce}: the same "
-    "for the increase of the error over clean data."
-)
-TITLES = {"mce": "mCE", "relative_mce": "rel. mCE", "ce": "CE", "relative_ce": "rel. CE"}
-
-
-def robustness_table(found: pd.DataFrame, baseline: str | Sequence[str] | None = None) -> Table:
-    """Return the table of ``karat.robustness``: one group per task (and corruption)."""
-    keys = [name for name in ("task", "corruption") if name in found]
-    group = found.groupby(keys, sort=False).ngroup().to_numpy()
-    starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
-    # direction of each column: errors down, retention up, scores as their metric
-    up, more = np.where(found["higher_is_better"], 1, -1), np.ones(len(found))
-    ways = {"clean": up, "corrupted": up, "retention": more, "area": up, "worst": up}
-    if baseline:
-        ways |= {name: -more for name in TITLES if name in found}
-    columns = [_column(found, name, sign, starts) for name, sign in ways.items()]
-    columns.append(text_column("worst view", found["worst_view"], False, "task"))
-    pairs = zip(found["metric"], found["higher_is_better"], strict=True)
-    labels = [metric_label(name, bool(higher)) for name, higher in pairs]
-    groups = {**{name: found[name] for name in keys}, "metric": labels}
-    return Table(
-        groups=[text_column(name, values, False) for name, values in groups.items()],
-        model=text_column("model", found["model"], False),
-        columns=columns,
-        starts=starts,
-        caption="Robustness to corruption.",
-        notes=_notes(found, [baseline] if isinstance(baseline, str) else list(baseline or ())),
-    )
-
-
-def _notes(found: pd.DataFrame, baselines: list[str]) -> list[str]:
-    single = "corruption" in found
-    lines = [SCORES.format(mean=MEANS[single])]
-    if baselines:
-        name = " or ".join(baselines)
-        lines.append(ERRORS.format(ce="CE" if single else "mCE", baseline=name))
-    lines += found.attrs.get("notes", [])
-    return lines
-
-
-def _column(found: pd.DataFrame, name: str, sign: np.ndarray, starts: list[int]) -> Column:
-    best = best_of(found[name] * sign, starts)
-    ends = (found[f"{name}{end}"] for end in ("", "_low", "_high"))
-    cells = []
-    for value, low, high, is_best in zip(*ends, best, strict=True):
-        spread = "" if np.isnan(low) else f" [{rounded(low)}, {rounded(high)}]"
-        cells.append(Cell(f"{rounded(value)}{spread}", bool(is_best)))
-    part = "rank" if name in ("clean", "corrupted") else "task"
-    return Column(TITLES.get(name, name), cells, part=part)
 
 
 def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
@@ -121,7 +55,7 @@ def leaderboard_text(board: pd.DataFrame | Table, width: int) -> Group:
 Given = ParamSpec("Given")
 
 
-class Leaderboard(pd.DataFrame):
+class Leaderboard(FrameResult):
     """A data frame that prints as a leaderboard with notes, also in a notebook.
 
     It is used like any data frame; results of pandas operations are plain data frames. ``attrs``
@@ -130,15 +64,27 @@ class Leaderboard(pd.DataFrame):
     """
 
     @property
-    def _constructor(self) -> type[pd.DataFrame]:
-        return pd.DataFrame
+    def sentence(self) -> str:
+        """What is ranked, and the rule for missing scores."""
+        return " ".join(table.caption for table in make_tables(self))
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """The same numbers as a plain data frame, which prints as one."""
-        plain = pd.DataFrame(self)
-        plain.attrs.update(self.attrs)
-        return plain
+    def notes(self) -> list[str]:
+        """No notes besides those of the tables."""
+        return []
+
+    def tables(self) -> list[Table]:
+        """Return a table for each group of models that can be compared."""
+        return make_tables(self)
+
+    def render(self, form: str = "text") -> str:
+        """Return the leaderboard as "text", "markdown", "latex", "html", "json" or "csv"."""
+        return repr(self) if form == "text" else render(self, form)
+
+    def print_on_terminal(self, console: Console | None = None) -> None:
+        """Print the leaderboard; many tasks continue in further tables."""
+        console = console or Console(highlight=False)
+        console.print(leaderboard_text(self, console.width))
 
     def __repr__(self) -> str:
         width = shutil.get_terminal_size().columns
@@ -150,9 +96,6 @@ class Leaderboard(pd.DataFrame):
             except KeyError:  # a column was removed in place
                 return repr(self.frame)
         return "\n".join(line.rstrip() for line in captured.get().splitlines())
-
-    def __str__(self) -> str:
-        return repr(self)
 
     def _repr_html_(self) -> str:
         try:
@@ -284,16 +227,10 @@ def print_findings(
 ) -> int:
     """Print all findings; return 1 if one has the level ``fail_on`` or a more severe one."""
     found = check_runs(list(runs), ignore, pool)
-    rows = [dataclasses.asdict(finding) for finding in found]
-    if shape == "json":
-        whole = {"findings": rows, "silenced": dict(found.silenced)}
-        click.echo(json.dumps(whole, indent=1, ensure_ascii=False))
-    elif shape in (None, "table"):
+    if shape in (None, "table"):
         _show_groups(found)
     else:
-        columns = [field.name for field in dataclasses.fields(Finding)]
-        frame = pd.DataFrame(rows, columns=columns).fillna("")
-        sys.stdout.write(render_frame(frame, str(shape)))
+        show(found, shape)
     levels = LEVELS[: LEVELS.index(fail_on) + 1] if fail_on else ()
     return int(any(finding.level in levels for finding in found))
 
@@ -306,11 +243,7 @@ def _show_groups(found: Findings) -> None:
             _echo(message + (f" (in {runs} runs)" if runs > 1 else ""), "   ", "     ")
         _echo(group[0].advice, "   → ", "     ")
         click.echo()
-    levels = [finding.level for finding in found]
-    counts = [count(levels.count(level), level) for level in LEVELS if level in levels]
-    ignored = sum(found.silenced.values())
-    suffix = f"; {ignored:,} ignored" if ignored else ""
-    click.echo(f"{', '.join(counts) or 'no findings'}{suffix}.")
+    click.echo(found.sentence)
 
 
 def _echo(text: str, first: str, rest: str) -> None:

@@ -33,13 +33,15 @@ from karat.analysis.leaderboard import (
     split_groups,
 )
 from karat.analysis.robustness import curves
+from karat.analysis.robustness_wording import robustness_table
 from karat.analysis.score_matrix import RankedScores, apply_missing_rule, significant
 from karat.analysis.these_tasks import OTHER_TASKS
-from karat.core.formatting import count, cut_text, plain, rounded, short
+from karat.core.formatting import count, cut_text, format_rank, plain, rounded, short
 from karat.core.notebook import PagePath
 from karat.core.replicates import replicate_of
 from karat.core.writing import write_output
 from karat.errors import FAILURES, DataError, KaratError
+from karat.metrics.metric import metric_label
 from karat.output.table import Cell, Column, Table, text_column
 from karat.reporting.details import (
     PageIndex,
@@ -52,16 +54,7 @@ from karat.reporting.details import (
     size,
     to_json,
 )
-from karat.reporting.formats import (
-    SIGNS,
-    command_text,
-    eliminated_notes,
-    format_rank,
-    make_tables,
-    metric_label,
-    to_html,
-)
-from karat.reporting.leaderboard_output import robustness_table
+from karat.reporting.formats import command_text, eliminated_notes, make_tables, to_html
 from karat.reporting.page_section import PageData, PlainSection, plain_added, section_data
 from karat.reporting.verdict import (
     Evidence,
@@ -76,6 +69,7 @@ from karat.results.load import (
     FAILED,
     NOT_RUN,
     OK,
+    SIGNS,
     Cells,
     Gathered,
     frozen_runs,

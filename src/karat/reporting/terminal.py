@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import math
 import os
 import shlex
 import sys
@@ -21,30 +20,26 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from karat.analysis.leaderboard import leaderboard, split_groups
-from karat.analysis.robustness import robustness
+from karat.analysis.leaderboard import split_groups
 from karat.core import registry
 from karat.core.columns import cell_as_text, column_type
 from karat.core.embeddings import split_name
 from karat.core.files import cache_folder
-from karat.core.formatting import count, duration
+from karat.core.formatting import count, duration, percent
 from karat.core.replicates import replicate_of
 from karat.core.services import RunServices
 from karat.errors import FAILURES, DefinitionError, unknown
 from karat.metrics.metric import Metric
-from karat.output.table import Table
+from karat.output.result import show
 from karat.output.terminal_table import shorten_cells
 from karat.reporting.formats import (
-    DOCUMENTS,
     command_text,
     command_to_train_again,
-    render,
     render_frame,
 )
 from karat.reporting.leaderboard_output import (
-    leaderboard_text,
+    leaderboard,
     print_finding_lines,
-    robustness_table,
 )
 from karat.results.load import ago, estimate, frozen_runs, reason_nothing_ran, status
 from karat.results.run import Run
@@ -54,13 +49,6 @@ if TYPE_CHECKING:
     from karat.core.dataset import Dataset
     from karat.data.load_dataset import DataSpec
     from karat.execution.plan import Decline, Plan, PlannedTask
-    from karat.results.rescore import Rescored
-
-
-def print_table(board: pd.DataFrame | Table, console: Console | None = None) -> None:
-    """Print the leaderboard to standard output."""
-    console = console or Console(highlight=False)
-    console.print(leaderboard_text(board, console.width))
 
 
 def plain_console() -> Console:
@@ -74,7 +62,7 @@ def show_runs(
     """Print the leaderboard of finished runs and their folders; return the exit code."""
     runs = frozen_runs(runs)
     board = leaderboard(runs)
-    print_frame(board, shape)
+    show(board, shape)
     print_finding_lines(runs, _place(runs).partition("   ")[0], shape, ignore)
     if shape in (None, "table") and not quiet:
         console = Console(highlight=False, stderr=True)
@@ -148,31 +136,10 @@ def print_leaderboard(
     ``where`` are the runs as they are named in the command that lists all findings.
     """
     runs = frozen_runs(paths)
-    print_frame(leaderboard(runs, **options), shape)
+    show(leaderboard(runs, **options), shape)
     where = where or ("RUN..." if len(paths) > 3 else shlex.join(map(str, paths)))
     shown = {name: options[name] for name in ("pool", "metrics", "missing") if name in options}
     print_finding_lines(runs, where, shape, ignore, **shown)
-
-
-def print_frame(board: pd.DataFrame, shape: str | None) -> None:
-    """Print a leaderboard in a format."""
-    if shape in (None, "table"):
-        print_table(board)
-    else:
-        sys.stdout.write(render(board, str(shape)))
-
-
-def show_robustness(paths: Sequence[str | Path], shape: str | None, **options: Any) -> None:
-    """Print robustness to corruption; the options are those of ``robustness``."""
-    found = robustness(list(paths), **options)
-    if shape in ("csv", "json"):
-        sys.stdout.write(render(found.set_index("task"), str(shape)))
-        return
-    table = robustness_table(found, options.get("baseline"))
-    if shape in DOCUMENTS:
-        sys.stdout.write(DOCUMENTS[shape](table))
-    else:
-        print_table(table)
 
 
 def metric_by_task(given: Sequence[str]) -> dict[str, str]:
@@ -307,9 +274,9 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         yield f"{len(data):,} questions about {len(data.items):,} items ({data.modality})"
     target: Any = data.target
     if data.kind == "classification":
-        shares = ", ".join(f"{label} {share:.1%}" for label, share in [*data.shares().items()][:6])
+        shares = [f"{label} {percent(share)}" for label, share in data.shares().items()][:6]
         more = ", …" if len(data.classes) > 6 else ""
-        yield f"target: classification, {len(data.classes)} classes ({shares}{more})"
+        yield f"target: classification, {len(data.classes)} classes ({', '.join(shares)}{more})"
     elif data.kind == "regression":
         yield f"target: regression, from {target.min():g} to {target.max():g}"
     if data.positive is not None:
@@ -432,44 +399,6 @@ def print_jobs_left(runs: Sequence[Run], resume: str) -> None:
             f"\n Stopped at the first failure: {what} not run. To continue: {resume}",
             file=sys.stderr,
         )
-
-
-#: maximum number of changed scores to list
-MAX_LISTED = 20
-
-
-def show_rescored(done: Rescored, written: Path | None = None) -> int:
-    """Print the result of a rescore; return 1 if a file could not be used or a score changed."""
-    for line in _lines(done):
-        click.echo(line)
-    for message in done.problems:
-        click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
-    for note in done.notes:
-        click.echo(f"note: {note}", err=True)
-    if written is not None:
-        click.echo(f"   written: {written}")
-    return 1 if done.problems or len(done.differences) else 0
-
-
-def _lines(done: Rescored) -> Iterator[str]:
-    own = done.scores[~done.scores["added"]]
-    rows = done.differences
-    changed = f"{len(rows)} changed" if len(rows) else "none changed"
-    yield f"{done.run.folder.resolve().name}: {len(own)} scores recomputed, {changed}"
-    for row in rows.head(MAX_LISTED).to_dict("records"):
-        where = f"{row['task']}, fold {row['fold']}, {row['view']}, {row['metric']}"
-        yield f"   {where}: {_number(row['before'])} → {_number(row['value'])}"
-    if len(rows) > MAX_LISTED:
-        yield f"   and {len(rows) - MAX_LISTED} more"
-    new = done.scores[done.scores["added"] & done.scores["value"].notna()]
-    for (task, view, metric), part in new.groupby(["task", "view", "metric"], sort=False):
-        suffix = "" if view == "clean" else f", {view}"
-        folds = count(len(part), "fold")
-        yield f"   {task}{suffix}: {metric} {part['value'].mean():.6g} over {folds}"
-
-
-def _number(value: float) -> str:
-    return "none" if math.isnan(value) else repr(float(value))
 
 
 def print_model_checks(checks: Sequence[Any], model: str) -> int:

@@ -25,10 +25,10 @@ from karat.analysis.these_tasks import (
     UNTESTED,
     WORSE,
 )
-from karat.core.formatting import count, duration, fixed, plain, rounded, short, signed
+from karat.core.formatting import count, duration, fixed, percent, plain, rounded, short, signed
 from karat.errors import DataError
-from karat.metrics.metric import is_ratio
-from karat.reporting.formats import command_text, command_to_train_again, metric_label
+from karat.metrics.metric import is_ratio, metric_label
+from karat.reporting.formats import command_text, command_to_train_again
 from karat.reporting.task_sentences import (
     MAX_NAMES,
     headline,
@@ -537,19 +537,15 @@ def _robust_lines(case: _Case) -> tuple[list[str], list[dict[str, str]]]:
         return [], []
     order = kept.mean(axis=1).sort_values(ascending=False, kind="stable")
     first = str(order.index[0])
-    text = f"{short(first)} keeps most of its score on corrupted data: {_percent(order.iloc[0])}"
+    text = f"{short(first)} keeps most of its score on corrupted data: {percent(order.iloc[0], 0)}"
     ends = table[table["model"] == first][["retention_low", "retention_high"]].to_numpy()
     if len(ends) == 1 and not np.isnan(ends).any():
-        text += f" (95 % interval {_percent(ends[0, 0])} to {_percent(ends[0, 1])})"
+        text += f" (95 % interval {percent(ends[0, 0], 0)} to {percent(ends[0, 1], 0)})"
     if len(order) > 1:
-        text += f"; next is {short(str(order.index[1]))} with {_percent(order.iloc[1])}"
+        text += f"; next is {short(str(order.index[1]))} with {percent(order.iloc[1], 0)}"
     tasks = f", mean of {count(kept.shape[1], 'task')}" if kept.shape[1] > 1 else ""
     lines = [_line("answer", f"{text}{tasks}."), *_best_corrupted(table)]
     return [str(name) for name in order.index], lines
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def _best_corrupted(table: pd.DataFrame) -> list[dict[str, str]]:

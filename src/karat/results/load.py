@@ -74,6 +74,8 @@ _JOB_KEYS = {
 }
 #: states of a model on a task; only the first has a score
 OK, FAILED, DECLINED, NOT_RUN, _ = STATES = ("ok", "failed", "declined", "not run", ELIMINATED)
+#: signs of cells without a score
+SIGNS = {DECLINED: "–", FAILED: "failed", NOT_RUN: "…", ELIMINATED: "out"}
 KEYS = ["task", "model", "metric", "epoch"]
 COLUMNS = (
     *("run", "model", "planned", "ok", *FAILURES, "declined", "eliminated", "running", "left"),

@@ -17,16 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from karat import __version__
 from karat.core.files import read_regular
-from karat.core.formatting import count
 from karat.core.metric_names import canonical_metric
-from karat.core.notebook import displayed
 from karat.core.predictions import (
     ANSWERS,
     EXTRAS,
@@ -41,6 +39,9 @@ from karat.core.writing import draft_folder
 from karat.corruptions.view import CLEAN, View
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
 from karat.metrics.metric import get_metric, score
+from karat.output.result import Result
+from karat.output.table import Table
+from karat.results import rescore_wording
 from karat.results.run import Run
 from karat.results.selection import find_run
 
@@ -260,9 +261,8 @@ def _listed(names: Any) -> str:
     return ", ".join([*texts, *more]) or "none"
 
 
-@displayed("sentence", "differences", "notes")
-@dataclass(frozen=True, eq=False)
-class Rescored:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rescored(Result):
     """The recomputed scores of a run.
 
     Attributes
@@ -289,13 +289,35 @@ class Rescored:
     notes: list[str] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "rescored"
+    hidden: ClassVar[tuple[str, ...]] = ("run", "records")
+
     @property
     def sentence(self) -> str:
         """How many scores were computed, and how many differ."""
-        differ = f"{len(self.differences):,} differ from before"
-        new = f", {', '.join(self.added)} added" if self.added else ""
-        bad = f", {count(len(self.problems), 'file')} could not be used" if self.problems else ""
-        return f"{self.run.folder.name}: {count(len(self.scores), 'score')}, {differ}{new}{bad}."
+        return rescore_wording.rescored_sentence(self)
+
+    @property
+    def details(self) -> list[str]:
+        """The means of added metrics, and the files that could not be used."""
+        return [*rescore_wording.added_lines(self), *self.problems]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``karat rescore``: 1 if a score differs or a file cannot be used."""
+        return int(bool(self.problems) or len(self.differences) > 0)
+
+    def tables(self) -> list[Table]:
+        """Return the scores that differ, if any."""
+        return [rescore_wording.differences_table(self)] if len(self.differences) else []
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return all scores, and those that differ."""
+        return {"scores": self.scores, "differences": self.differences}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; the run is named by its folder."""
+        return {**super().to_dict(), "run": self.run.folder.resolve().name}
 
     @property
     def differences(self) -> pd.DataFrame:

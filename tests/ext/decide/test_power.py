@@ -11,7 +11,7 @@ import scipy.stats
 from sklearn.datasets import load_breast_cancer
 
 import karat
-from karat.analysis.comparison import pair
+from karat.analysis.pairing import pair
 from karat.errors import DataError, DefinitionError
 from karat.ext.decide.power import Equivalence, equivalence, pool_tasks, variance_parts
 from karat.stats.paired_tests import (

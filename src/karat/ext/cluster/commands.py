@@ -23,7 +23,7 @@ from karat.cli.options import (
 from karat.errors import DefinitionError
 
 if TYPE_CHECKING:
-    from karat.execution.runner import Options
+    from karat.execution.session import Options
     from karat.ext.cluster.shards import Parts
 
 #: what Slurm accepts as time and memory

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import (
-    FEWEST,
-    NO_SPREAD,
-    ON_ITEMS,
-    ONE_FOLD,
-    OVER_FITS,
-    Paired,
-    Pairing,
-    is_ratio,
-    pair_with,
-)
-from karat.core.embeddings import vector_bytes
-from karat.core.formatting import (
-    count,
-    fixed,
-    interval,
-    plain,
-    records,
-    result_html,
-    rounded,
-    signed,
-    write_tables,
-)
+from karat.analysis.comparison import NO_SPREAD, ON_ITEMS, ONE_FOLD, OVER_FITS
+from karat.analysis.pairing import Paired, Pairing, pair_with
 from karat.core.metric_names import recorded_metric
-from karat.errors import DataError, DefinitionError, did_you_mean
+from karat.errors import DataError, DefinitionError
+from karat.ext.decide import cheapest_wording
+from karat.ext.decide.cheapest_wording import (
+    BETTER,
+    EQUIVALENT,
+    NOT_WORSE,
+    UNDECIDED,
+    VERDICTS,
+    WORSE,
+)
+from karat.ext.decide.costs import COSTS, ModelCosts
 from karat.ext.decide.power import ON_ITEM, OVER_TASKS, pool_tasks, task_difference
+from karat.metrics.metric import is_ratio
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import (
     FAILED,
     OK,
     Gathered,
     choose_metric,
-    columns_of,
     frozen_runs,
     gather_scores,
     make_cells,
@@ -50,153 +41,38 @@ from karat.results.load import (
 from karat.results.run import Run
 from karat.results.selection import unknown_model
 from karat.stats.paired_tests import ALPHA, MeanDifference, holm
+from karat.stats.ranking import FEWEST_TASKS
 
 MARGIN = 0.01
-EQUIVALENT, BETTER, NOT_WORSE, WORSE, UNDECIDED = VERDICTS = (
-    *("equivalent", "better", "not worse"),
-    *("worse", "undecided"),
+EXIT_CODES = {"found": 0, "none": 1, "undecided": 3}
+#: what the table has instead of a verdict
+REFERENCE, NOT_CHEAPER, NO_COST, NO_TASK = (
+    "reference",
+    "not cheaper",
+    "no cost recorded",
+    "no common task",
 )
 #: verdicts with which a cheaper model can replace the reference
 ACCEPTED = (EQUIVALENT, BETTER, NOT_WORSE)
-#: what the table has instead of a verdict
-REFERENCE, NOT_CHEAPER, NO_COST, NO_TASK = (
-    *("reference", "not cheaper"),
-    *("no cost recorded", "no common task"),
-)
 COLUMNS = (
-    *("model", "base", "cost", "relative_cost", "score", "tasks"),
-    *("difference", "difference_low", "difference_high"),
-    *("p_not_worse", "p_equivalent", "p_different", "verdict", "test", "why"),
+    "model",
+    "base",
+    "cost",
+    "relative_cost",
+    "score",
+    "tasks",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p_not_worse",
+    "p_equivalent",
+    "p_different",
+    "verdict",
+    "test",
+    "why",
 )
 #: a model is cheaper if its cost is at most this share of the reference's
 CHEAPER = 0.99
-
-
-# -- costs ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A kind of cost: what it is, what a lower one is called, how jobs and tasks are combined."""
-
-    about: str
-    less: str
-    add: Callable[[list[float]], float]
-
-
-COSTS = {
-    "price": Cost("what the endpoint charged for the compared tasks", "cheaper", math.fsum),
-    "seconds": Cost("time to encode and predict one item, mean over tasks", "faster", np.mean),
-    "bytes": Cost("size of a vector, the largest over tasks", "smaller", max),
-    "dimensions": Cost("dimensions of a vector, the largest over tasks", "smaller", max),
-}
-GIVEN = Cost("as given", "cheaper", max)
-
-
-def _job_seconds(job: Mapping[str, Any]) -> float | None:
-    """Return the time to encode and predict one item; vectors are computed once per dataset."""
-    if not job["questions"] or job["predict_seconds"] is None:
-        return None
-    found = job["predict_seconds"] / job["questions"] / max(len(job["views"] or ()), 1)
-    every = job["questions"] + (job["train_questions"] or 0)
-    return float(found + (job["embed_seconds"] or 0.0) / every)
-
-
-def _job_bytes(job: Mapping[str, Any]) -> int | None:
-    """Return the size of a stored vector, from its dimensions and precision if not recorded.
-
-    >>> _job_bytes({"dimensions": 100, "precision": "binary"})
-    13
-    """
-    if job.get("vector_bytes") is not None or not job.get("dimensions"):
-        return job.get("vector_bytes")
-    return vector_bytes(job["dimensions"], job.get("precision") or "float32")
-
-
-#: the cost of a job, and the keys of records that it needs
-_OF_JOB: dict[str, tuple[Callable[[Mapping[str, Any]], Any], tuple[str, ...]]] = {
-    "seconds": (
-        _job_seconds,
-        ("predict_seconds", "embed_seconds", "questions", "train_questions", "views"),
-    ),
-    "bytes": (_job_bytes, ("vector_bytes", "dimensions", "precision")),
-    "dimensions": (lambda job: job["dimensions"], ("dimensions",)),
-}
-
-
-class _Costs:
-    """The costs of models on tasks; ``kind`` is one of COSTS, or GIVEN."""
-
-    def __init__(self, given: Gathered, cost: str | Mapping[str, float]) -> None:
-        self.fixed: dict[str, float] | None = None
-        if isinstance(cost, str):
-            self.name, self.kind = cost, _checked_cost(cost)
-            self.by_task = _price_by_task(given) if cost == "price" else _by_task(given, cost)
-        else:
-            self.name, self.kind, self.by_task = "cost", GIVEN, {}
-            self.fixed = _given_costs(cost, given.models)
-
-    def of(self, model: str, tasks: Iterable[str] | None = None) -> float:
-        """Return the cost of a model on some of its tasks, NaN if it is not recorded."""
-        if self.fixed is not None:
-            return self.fixed.get(model, math.nan)
-        own = self.by_task.get(model, {})
-        values = [own[task] for task in (own if tasks is None else tasks) if task in own]
-        return float(self.kind.add(values)) if values else math.nan
-
-
-def _checked_cost(cost: str) -> Cost:
-    if cost not in COSTS:
-        hint = did_you_mean(cost, COSTS)
-        raise DefinitionError(f'cost must be one of {", ".join(COSTS)}, got "{cost}".{hint}')
-    return COSTS[cost]
-
-
-def _given_costs(costs: Mapping[str, float], models: Sequence[str]) -> dict[str, float]:
-    for name, value in costs.items():
-        if name not in models:
-            raise DefinitionError(f"cost: {unknown_model(name, models, 'the runs have')}")
-        if not (math.isfinite(value) and value >= 0):
-            raise DefinitionError(f'the cost of "{name}" must be a number >= 0, got {value!r}.')
-    return {name: float(value) for name, value in costs.items()}
-
-
-def _price_by_task(given: Gathered) -> dict[str, dict[str, float]]:
-    """Return what the jobs of models were charged; vectors count once per dataset."""
-    jobs = given.jobs[given.jobs["price"].notna()].astype({"price": float})
-    sums = jobs.groupby(["model", "task"], sort=False)["price"].sum()
-    found: dict[str, dict[str, float]] = {}
-    for (model, task), value in sums.items():
-        found.setdefault(str(model), {})[str(task)] = float(value)
-    return found
-
-
-def _by_task(given: Gathered, cost: str) -> dict[str, dict[str, float]]:
-    """Return the cost of each model on each task, from its finished jobs.
-
-    That of a fold with several replicates is their mean.
-    """
-    (of_job, keys), add = _OF_JOB[cost], COSTS[cost].add
-    values: dict[str, dict[str, dict[Any, list[float]]]] = {}
-    for number, (run, model, labels) in enumerate(given.sources):
-        table = columns_of(run)
-        columns = {key: table.column(key) for key in ("task", "fold", "status", *keys)}
-        rows = zip(*columns.values(), strict=True)
-        for job in (dict(zip(columns, row, strict=True)) for row in rows):
-            task = labels.get(job["task"], job["task"])
-            if job["status"] != OK or (number, task, job["fold"]) in given.superseded:
-                continue
-            value = of_job(job)
-            if value is not None:
-                fits = values.setdefault(model, {}).setdefault(task, {})
-                fits.setdefault((run.about.get("seed"), job["fold"]), []).append(float(value))
-    return {
-        model: {
-            task: float(add([sum(fits) / len(fits) for fits in folds.values()]))
-            for task, folds in own.items()
-        }
-        for model, own in values.items()
-    }
 
 
 # -- differences ----------------------------------------------------------------------------
@@ -232,9 +108,9 @@ def _against(found: Pairing) -> _Against:
     lost = [p.task for p in found.tasks if p.states[0] == FAILED and p.states[1] == OK]
     lost += [p.task for p in tasks if p.held[0] < p.held[1]]
     why = f"no score in some folds of {', '.join(lost)}" if lost else ""
-    each = [task_difference(paired, by_items=len(tasks) < FEWEST) for paired in tasks]
+    each = [task_difference(paired, by_items=len(tasks) < FEWEST_TASKS) for paired in tasks]
     pooled = pool_tasks([gain for gain, _ in each])
-    if len(tasks) >= FEWEST:
+    if len(tasks) >= FEWEST_TASKS:
         return _Against(tasks, pooled, OVER_TASKS, why)
     tests = {paired.task: test for paired, (_, test) in zip(tasks, each, strict=True)}
     untested = [f"{t} of {task}" for task, t in tests.items() if t in (ONE_FOLD, NO_SPREAD)]
@@ -265,7 +141,7 @@ def _bases(given: Gathered) -> dict[str, str]:
 
 
 def _find_reference(
-    given: Gathered, costs: _Costs, reference: str | None, metrics: dict[str, str]
+    given: Gathered, costs: ModelCosts, reference: str | None, metrics: dict[str, str]
 ) -> _Reference:
     known = [name for name in given.models if not math.isnan(costs.of(name))]
     if reference is not None:
@@ -315,8 +191,8 @@ def _mean_scores(given: Gathered, models: list[str], metrics: dict[str, str]) ->
 # -- the answer -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Cheapest:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cheapest(Result):
     """The cheapest model that is not worse than a reference by more than a margin.
 
     Attributes
@@ -346,14 +222,19 @@ class Cheapest:
     models: pd.DataFrame
     notes: list[str] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "cheapest"
+    frames: ClassVar[tuple[str, ...]] = ("models",)
+    computed: ClassVar[tuple[str, ...]] = ("model", "outcome")
+
     @property
-    def _cheaper(self) -> pd.DataFrame:
+    def cheaper_models(self) -> pd.DataFrame:
+        """The rows of the models that cost less than the reference."""
         return self.models[self.models["verdict"].isin(VERDICTS)]
 
     @property
     def model(self) -> str | None:
         """The cheapest model that can replace the reference, or None."""
-        accepted = self._cheaper[self._cheaper["verdict"].isin(ACCEPTED)]
+        accepted = self.cheaper_models[self.cheaper_models["verdict"].isin(ACCEPTED)]
         best = accepted.sort_values(["relative_cost", "difference"], ascending=[True, False])
         return str(best["model"].iloc[0]) if len(best) else None
 
@@ -362,30 +243,21 @@ class Cheapest:
         """``"found"``, ``"none"`` or ``"undecided"``."""
         if self.model is not None:
             return "found"
-        return "undecided" if (self._cheaper["verdict"] == UNDECIDED).any() else "none"
+        return "undecided" if (self.cheaper_models["verdict"] == UNDECIDED).any() else "none"
 
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        return _answer(self)
+        return cheapest_wording.cheapest_sentence(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        names = ("reference", "about_reference", "model", "outcome", "cost", "margin")
-        facts = {name: getattr(self, name) for name in names}
-        table = records(self.models)
-        return {"sentence": self.sentence, **facts, "models": table, "notes": self.notes}
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``karat cheapest``: 0 found, 1 none, 3 undecided."""
+        return EXIT_CODES[self.outcome]
 
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``cheapest_models.csv``, and return the file."""
-        return write_tables(folder, "cheapest", {"models": self.models})
-
-    def __repr__(self) -> str:
-        table = cheapest_rows(self).map(plain).to_string(index=False)
-        return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
-
-    def _repr_html_(self) -> str:
-        return result_html(self.sentence, cheapest_rows(self), self.notes)
+    def tables(self) -> list[Table]:
+        """Return the models, the cheapest first."""
+        return [cheapest_wording.cheapest_table(self)]
 
 
 def cheapest(
@@ -472,7 +344,7 @@ class ModelDifferences:
         given, metrics = self.given, self._metrics()
         if len(given.models) < 2:
             raise DataError(f"at least two models are needed, got {len(given.models)}.")
-        costs = _Costs(given, cost)
+        costs = ModelCosts(given, cost)
         chosen = _find_reference(given, costs, reference, metrics)
         against = self._against(chosen.model)
         if not any(each.tasks for each in against.values()):
@@ -503,7 +375,7 @@ class ModelDifferences:
 
 
 def _table(
-    against: dict[str, _Against], reference: _Reference, costs: _Costs, margin: float
+    against: dict[str, _Against], reference: _Reference, costs: ModelCosts, margin: float
 ) -> pd.DataFrame:
     """Return the rows of all models, the cheapest first; those without a cost last."""
     most = max(against.values(), key=lambda each: len(each.tasks)).tasks
@@ -526,7 +398,7 @@ def _table(
     return ordered.reset_index(drop=True)
 
 
-def _row(name: str, each: _Against, reference: str, costs: _Costs) -> dict[str, Any]:
+def _row(name: str, each: _Against, reference: str, costs: ModelCosts) -> dict[str, Any]:
     tasks = [paired.task for paired in each.tasks]
     own, other = costs.of(name, tasks or None), costs.of(reference, tasks)
     relative = own / other if other else (math.inf if own else own and math.nan)
@@ -577,108 +449,8 @@ def judge(
     return table.reindex(range(len(tested))).fillna({"verdict": UNDECIDED})
 
 
-# -- the text -------------------------------------------------------------------------------
-
-
-def _answer(found: Cheapest) -> str:
-    rows = found._cheaper
-    within = f"{found.reference} within {found.margin:g}"
-    if not len(rows):
-        known = count(int(found.models["cost"].notna().sum()), "model")
-        return f"{found.reference} has the lowest {found.cost} of {known}."
-    if found.model is None:
-        closest = rows.sort_values("difference", ascending=False).iloc[0]
-        if found.outcome == "none":
-            alone = "the only one" if len(rows) == 1 else "the best of them"
-            more = f"{closest['model']}, {alone}, is worse ({_numbers(closest)})"
-            return f"No cheaper model is equivalent to {within}: {more}."
-        open_ = rows[rows["verdict"] == UNDECIDED].sort_values("difference", ascending=False)
-        return f"{_undecided(open_, found)}."
-    row = rows[rows["model"] == found.model].iloc[0]
-    saved = saving(row["relative_cost"], found.cost)
-    texts = {
-        EQUIVALENT: f"is equivalent to {within} ({saved})",
-        NOT_WORSE: f"is not worse than {found.reference} by more than {found.margin:g} ({saved})",
-        BETTER: f"is better than {found.reference} ({_numbers(row)}; {saved})",
-    }
-    parts = [f"{found.model} {texts[row['verdict']]}"]
-    less = rows[rows["relative_cost"] < row["relative_cost"]]
-    less = less.sort_values(["relative_cost", "difference"], ascending=False)
-    worse, open_ = less[less["verdict"] == WORSE], less[less["verdict"] == UNDECIDED]
-    if len(worse):
-        more = count(len(worse) - 1, "cheaper model") if len(worse) > 1 else ""
-        more = f", nor {'are' if len(worse) > 2 else 'is'} {more}" if more else ""
-        parts.append(f"{worse.iloc[0]['model']} is not ({_numbers(worse.iloc[0])}){more}")
-    parts += [_undecided(open_, found).replace("Undecided", "undecided", 1)] if len(open_) else []
-    return "; ".join(parts) + "."
-
-
-def _undecided(rows: pd.DataFrame, found: Cheapest) -> str:
-    first, more = rows.iloc[0], len(rows) - 1
-    why = f"; {first['why']}" if first["why"] else ""
-    rest = f" and {more} more" if more else ""
-    both = f"{first['model']} ({_numbers(first)}{why}){rest}"
-    verb = "are" if more else "is"
-    return (
-        f"Undecided: whether {both} {verb} equivalent to {found.reference} within {found.margin:g}"
-    )
-
-
-def _numbers(row: pd.Series) -> str:
-    low, high = row["difference_low"], row["difference_high"]
-    if math.isnan(low):
-        return signed(row["difference"])
-    return f"{signed(row['difference'])}, 95 % interval {signed(low)} to {signed(high)}"
-
-
-def saving(relative: float, cost: str) -> str:
-    """Return by how much a model is cheaper than the reference.
-
-    >>> saving(1 / 16, "bytes"), saving(0.3, "seconds"), saving(0.88, "price")
-    ('16 times smaller', '3.3 times faster', '12 % cheaper')
-    """
-    less = COSTS.get(cost, GIVEN).less
-    if relative <= 0:
-        return "at no cost"
-    if relative > 0.5:
-        return f"{100 * (1 - relative):.0f} % {less}"
-    times = 1 / relative
-    return (
-        f"{f'{times:,.0f}' if times >= 10 or times.is_integer() else f'{times:.1f}'} times {less}"
-    )
-
-
-def cost_text(value: float, cost: str) -> str:
-    """Return a cost with its unit.
-
-    >>> cost_text(1024, "bytes"), cost_text(0.00123, "seconds"), cost_text(2.5, "price")
-    ('1,024', '1.23 ms', '2.5')
-    """
-    if math.isnan(value):
-        return "–"
-    if cost == "seconds":
-        size, unit = next((s, u) for s, u in ((1, "s"), (1e-3, "ms"), (0, "µs")) if value >= s)
-        return f"{value / (size or 1e-6):.3g} {unit}"
-    return fixed(value, 0) if value >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-def cheapest_rows(found: Cheapest) -> pd.DataFrame:
-    """Return the models as text."""
-    rows = found.models
-    bounds = (rows["difference"], rows["difference_low"], rows["difference_high"])
-    return pd.DataFrame(
-        {
-            "model": rows["model"],
-            found.cost: [cost_text(value, found.cost) for value in rows["cost"]],
-            "score": rows["score"].map(rounded),
-            "difference": [interval(*each) for each in zip(*bounds, strict=True)],
-            "verdict": rows["verdict"],
-        }
-    )
-
-
 def _legend(
-    costs: _Costs, reference: _Reference, against: dict[str, _Against], margin: float
+    costs: ModelCosts, reference: _Reference, against: dict[str, _Against], margin: float
 ) -> Iterator[str]:
     """Yield what was compared, and by which tests."""
     yield f"Reference: {reference.model}, {reference.about}. Cost: {costs.kind.about}."

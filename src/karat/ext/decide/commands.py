@@ -132,8 +132,8 @@ def _race(context: click.Context, suite: str, shape: str | None, given: dict[str
     from karat.execution.plan import idle_reasons
     from karat.execution.progress import choose_progress
     from karat.ext.decide.race import run_race
-    from karat.ext.decide.race_output import show_race
     from karat.ext.decide.race_session import RaceOptions
+    from karat.output.result import show
 
     quiet = given.pop("quiet")
     context.with_resource(shown_downloads(not quiet))
@@ -148,7 +148,7 @@ def _race(context: click.Context, suite: str, shape: str | None, given: dict[str
         return run_race(plan, tasks, options, chosen, progress)
 
     found, _ = run_until_stopped(context, execute, resume_command())
-    show_race(found, shape)
+    show(found, shape)
     idle = idle_reasons(plan) if named else {}
     for model, reason in idle.items():
         click.echo(f" {model} ran on no task: {reason}", err=True)
@@ -161,11 +161,10 @@ def _race(context: click.Context, suite: str, shape: str | None, given: dict[str
 
 def _replay(targets: tuple[str, ...], shape: str | None, given: dict[str, Any]) -> int:
     from karat.ext.decide.race import replay_race
-    from karat.ext.decide.race_output import show_replay
+    from karat.output.result import show
 
     chosen = {name: given[name] for name in REPLAYED}
-    show_replay(replay_race([Path(each) for each in targets], **chosen), shape)
-    return 0
+    return show(replay_race([Path(target) for target in targets], **chosen), shape)
 
 
 @click.command(context_settings=SETTINGS)
@@ -203,13 +202,13 @@ def cheapest(runs: tuple[Path, ...], shape: str | None, output: str | None, **gi
     3 undecided: neither equivalence nor a difference can be shown.
     """
     from karat.ext.decide.cheapest import cheapest as find
-    from karat.ext.decide.cheapest_output import show_cheapest
+    from karat.output.result import show
 
-    found = find(runs, **given)
-    show_cheapest(found, shape)
-    for path in found.to_csv(output) if output else ():
+    answer = find(runs, **given)
+    code = show(answer, shape)
+    for path in answer.to_csv(output) if output else ():
         click.echo(path, err=True)
-    return {"found": 0, "none": 1, "undecided": 3}[found.outcome]
+    return code
 
 
 @click.command(context_settings=SETTINGS)

@@ -16,19 +16,11 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 
-from karat.analysis.comparison import (
-    FEWEST,
-    NO_SPREAD,
-    ONE_FOLD,
-    Paired,
-    Pairing,
-    by_cluster,
-    is_ratio,
-    pair,
-)
+from karat.analysis.comparison import NO_SPREAD, ONE_FOLD
 from karat.analysis.item_tests import CORRECTED, ItemTest, paired_item_values
 from karat.analysis.item_values import GAINS, contributions, is_accuracy
 from karat.analysis.items import compare_items, flip_lines, largest_flips
+from karat.analysis.pairing import Paired, Pairing, by_cluster, pair
 from karat.analysis.stored_items import first_repeat, fold_repeats, read_repeats
 from karat.config.catalog import Catalog
 from karat.core.formatting import count, dump_json, format_p, short_percent
@@ -58,7 +50,7 @@ from karat.ext.decide.power import (
     pool_tasks,
 )
 from karat.ext.decide.racing import loss_e_process
-from karat.metrics.metric import MTEB, get_metric, metric_range
+from karat.metrics.metric import MTEB, get_metric, is_ratio, metric_range
 from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.clusters import check_cluster_column, count_clusters, item_clusters, unit_notes
@@ -67,6 +59,7 @@ from karat.results.pooling import DOT
 from karat.results.run import Run, newest_first, open_runs
 from karat.results.selection import Side
 from karat.stats.paired_tests import ALPHA, MeanDifference, fold_ratio, holm
+from karat.stats.ranking import FEWEST_TASKS
 
 MARGIN = 0.01
 PASSED, FAILED, CANNOT_TELL = OUTCOMES = ("passed", "failed", "cannot tell")
@@ -913,7 +906,7 @@ class _Evidence:
         room = mean.mean + self.margin
         away = room if room > 0 else -mean.mean
         factor = ((Z_LEVEL + Z_POWER) * math.hypot(mean.error, mean.step) / away) ** 2
-        over_tasks = bool(untested) and len(self.compared) >= FEWEST
+        over_tasks = bool(untested) and len(self.compared) >= FEWEST_TASKS
         items = 0 if over_tasks else sum(count_items(p) for p in self.compared)
         unit, number = ("item", items) if items else ("task", len(self.compared))
         if not items and not over_tasks:

@@ -11,7 +11,9 @@ import pandas as pd
 
 from karat.core.formatting import middle_cut
 from karat.errors import KaratError
-from karat.ext.decide.cheapest import MARGIN, Cheapest, ModelDifferences, cheapest_rows
+from karat.ext.decide.cheapest import MARGIN, Cheapest, ModelDifferences
+from karat.ext.decide.cheapest_wording import cheapest_rows
+from karat.ext.decide.race_wording import race_rows
 from karat.reporting.page import MAX_MODELS
 from karat.reporting.page_section import PageData, PlainSection
 from karat.results.load import Gathered
@@ -60,8 +62,6 @@ class RaceSection:
 
 def _race(found: Race) -> dict[str, Any]:
     """Return the answer of a race, its table, and the course of the evidence."""
-    from karat.ext.decide.race import race_rows
-
     table, trace = race_rows(found), found.trace
     models = list(found.models["model"])
     with np.errstate(divide="ignore"):

@@ -12,16 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import (
-    FEWEST,
-    NO_SPREAD,
-    ONE_FOLD,
-    Paired,
-    Pairing,
-    cluster_pairing,
-    is_ratio,
-    pair,
-)
+from karat.analysis.comparison import NO_SPREAD, ONE_FOLD
 from karat.analysis.item_tests import (
     CORRECTED,
     LEARNERS,
@@ -30,12 +21,13 @@ from karat.analysis.item_tests import (
     paired_item_values,
 )
 from karat.analysis.item_values import UNITS
+from karat.analysis.pairing import Paired, Pairing, cluster_pairing, pair
 from karat.analysis.score_matrix import RULES, apply_missing_rule
 from karat.analysis.stored_items import fold_repeats
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError
 from karat.ext.decide import power_wording
-from karat.metrics.metric import metric_range
+from karat.metrics.metric import is_ratio, metric_range
 from karat.output.result import Result
 from karat.output.table import Table
 from karat.results.load import Gathered, gather_scores, make_cells
@@ -52,10 +44,10 @@ from karat.stats.paired_tests import (
     subtract,
 )
 from karat.stats.pairwise_ranks import mean_ranks
-from karat.stats.ranking import rank_each
+from karat.stats.ranking import FEWEST_TASKS, rank_each
 
 #: fewest tasks from which the variance between tasks is estimated
-FEWEST_TASKS = 3
+FEWEST_DIFFERENCES = 3
 CONFIDENCE = 0.95
 #: columns of the table of tasks
 COLUMNS = (
@@ -118,7 +110,7 @@ class Power(Result):
     @property
     def sentence(self) -> str:
         """The answer in one paragraph."""
-        return power_wording.power_sentence(self, FEWEST_TASKS)
+        return power_wording.power_sentence(self, FEWEST_DIFFERENCES)
 
     def tables(self) -> list[Table]:
         """Return one row per task: its spread, folds and items, and how many are needed."""
@@ -271,7 +263,7 @@ def variance_parts(gains: Sequence[np.ndarray]) -> tuple[float, float, float]:
 
 def _over_tasks(gains: Sequence[np.ndarray], difference: float) -> dict[str, float]:
     """Return the numbers of tasks needed to detect a mean difference."""
-    if len(gains) < FEWEST_TASKS:
+    if len(gains) < FEWEST_DIFFERENCES:
         return {}
     between, within, folds = variance_parts(gains)
     total = float(np.var([each.mean() for each in gains], ddof=1))
@@ -309,7 +301,7 @@ def pool_tasks(tasks: Sequence[MeanDifference]) -> MeanDifference:
     are fixed, and the errors within tasks count.
     """
     pooled = MeanDifference.over_tasks(tasks)
-    if len(tasks) < FEWEST:
+    if len(tasks) < FEWEST_TASKS:
         return pooled
     error = float(np.std([task.mean for task in tasks], ddof=1)) / math.sqrt(len(tasks))
     return replace(pooled, error=error, freedom=len(tasks) - 1)

@@ -7,47 +7,48 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from karat.analysis.score_matrix import apply_missing_rule
 from karat.config.catalog import Catalog
-from karat.core.formatting import count, fixed, plain, records, result_html, write_tables
+from karat.core.formatting import count, precise_percent
 from karat.errors import FAILURES, DataError, DefinitionError
 from karat.execution.evaluation import Files, Tasks, find_models_and_suite, make_options, plan_suite
 from karat.execution.progress import Progress, shown_progress
 from karat.execution.resources import restored_folder
 from karat.execution.session import Options, Stopped
+from karat.ext.decide import race_wording
 from karat.ext.decide.race_session import (
     FollowedRace,
     RaceOptions,
     RacePlan,
     RaceScores,
     RaceSession,
-    e_value_text,
     exit_facts,
     find_race,
     make_race,
     parse_goal,
     plan_race,
 )
-from karat.ext.decide.racing import ELIMINATED, RaceState, Rules, fewest_tasks
+from karat.ext.decide.racing import BEST, ELIMINATED, REMAINS, RaceState, Rules, fewest_tasks
 from karat.metrics.metric import is_ratio
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.load import as_runs, gather_scores, make_cells
 from karat.results.run import Run, newest_first
 from karat.stats.ranking import rank_models
 
-REMAINS, BEST = "remains", "best"
 COLUMNS = (
     *("model", "status", "place_low", "place_high", "tasks", "jobs", "failed", "e_value", "needed"),
     *("better", "why"),
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Race:
+@dataclass(frozen=True, eq=False, repr=False)
+class Race(Result):
     """A race: the models that remain, those that left, and what it cost.
 
     Attributes
@@ -91,6 +92,10 @@ class Race:
     full_jobs: int
     notes: list[str] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "race"
+    frames: ClassVar[tuple[str, ...]] = ("models", "trace")
+    computed: ClassVar[tuple[str, ...]] = ("remaining", "saved")
+
     @property
     def remaining(self) -> list[str]:
         """The models that were not eliminated."""
@@ -104,25 +109,11 @@ class Race:
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        return _answer(self)
+        return race_wording.race_sentence(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        names = ("goal", "confidence", "margin", "outcome", "remaining", "tasks", "tasks_used")
-        facts = {name: getattr(self, name) for name in (*names, "jobs", "full_jobs", "saved")}
-        tables = {"models": records(self.models), "trace": records(self.trace)}
-        return {"sentence": self.sentence, **facts, **tables, "notes": self.notes}
-
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``race_models.csv`` and ``race_trace.csv``, and return the files."""
-        return write_tables(folder, "race", {"models": self.models, "trace": self.trace})
-
-    def __repr__(self) -> str:
-        table = race_rows(self).map(plain).to_string(index=False)
-        return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
-
-    def _repr_html_(self) -> str:
-        return result_html(self.sentence, race_rows(self), self.notes)
+    def tables(self) -> list[Table]:
+        """Return the models, those that remain first."""
+        return [race_wording.race_table(self)]
 
 
 def race(
@@ -242,7 +233,7 @@ def follow_races(runs: Any) -> list[Race]:
         plan = RacePlan.read(run.about)
         if plan is not None:
             found.setdefault(plan.id, []).append(run)
-    return [_follow(own) for own in found.values()]
+    return [_follow(several) for several in found.values()]
 
 
 def _follow(runs: Sequence[Run]) -> Race:
@@ -344,7 +335,7 @@ def _trace_table(found: FollowedRace) -> pd.DataFrame:
 
 def _notes(found: FollowedRace, counts: dict[str, Any], lost: list[str]) -> Iterator[str]:
     plan, rules = found.plan, found.state.rules
-    share = f"{100 * plan.guarantee:.4g} %"
+    share = precise_percent(plan.guarantee)
     if rules.keep:
         yield (
             f"With probability {share} or more, no model that wins at least half of its tasks "
@@ -357,7 +348,7 @@ def _notes(found: FollowedRace, counts: dict[str, Any], lost: list[str]) -> Iter
         names = [n for n, batch in zip(plan.models, plan.batches, strict=True) if batch]
         yield (
             f"{', '.join(names)} joined later, which lowers the confidence from "
-            f"{100 * plan.confidence:.4g} % to {share}. It holds if they were chosen without "
+            f"{precise_percent(plan.confidence)} to {share}. It holds if they were chosen without "
             f"knowledge of the scores of this race."
         )
     if plan.by != "random":
@@ -373,54 +364,11 @@ def _notes(found: FollowedRace, counts: dict[str, Any], lost: list[str]) -> Iter
         yield f"The runs of {', '.join(lost)} are not among these; their results are unknown."
 
 
-def _answer(found: Race) -> str:
-    share = f"{found.jobs:,} of {found.full_jobs:,} jobs ({100 * (1 - found.saved):.1f} %)"
-    spent = f"after {found.tasks_used} of {count(found.tasks, 'task')} and {share}"
-    names = found.remaining
-    if found.goal == "order":
-        decided = int((found.models["status"] != REMAINS).sum())
-        what = f"{decided} of {count(len(found.models), 'model')} have a decided place"
-    elif found.outcome == "decided" and (found.goal == "best" and len(names) == 1):
-        what = f"{names[0]} is the best of {count(len(found.models), 'model')}"
-    elif found.outcome == "decided" and (found.models["status"] == "equivalent").any():
-        what = f"{' and '.join(names)} are equivalent within {found.margin:g}"
-    elif found.outcome == "decided":
-        what = (
-            f"The best {len(names)} of {count(len(found.models), 'model')} are {', '.join(names)}"
-        )
-    else:
-        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        what = f"Undecided: {shown} remain of {count(len(found.models), 'model')}"
-    stopped = "; stopped, resume continues" if found.outcome == "stopped" else ""
-    return f"{what}, {spent}{stopped}."
-
-
-def race_rows(found: Race) -> pd.DataFrame:
-    """Return the models as text."""
-    rows = found.models
-    needed = rows["needed"].map(lambda value: "–" if math.isnan(value) else e_value_text(value))
-    return pd.DataFrame(
-        {
-            "model": rows["model"],
-            "place": [
-                f"{low}" if low == high else f"{low} – {high}"
-                for low, high in zip(rows["place_low"], rows["place_high"], strict=True)
-            ],
-            "status": rows["status"],
-            "tasks": rows["tasks"].map(str),
-            "jobs": rows["jobs"].map(str),
-            "e-value": rows["e_value"].map(e_value_text),
-            "needed": needed,
-            "better or equal": rows["better"],
-        }
-    ).drop(columns=["e-value", "needed"] if found.goal == "order" else ["place"])
-
-
 # -- replays --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class RaceReplay:
+@dataclass(frozen=True, eq=False, repr=False)
+class RaceReplay(Result):
     """Races on finished runs in random orders: what they would have saved and answered.
 
     Attributes
@@ -451,6 +399,10 @@ class RaceReplay:
     full_jobs: int
     notes: list[str] = field(default_factory=list)
 
+    csv_prefix: ClassVar[str] = "replay"
+    frames: ClassVar[tuple[str, ...]] = ("models", "orders")
+    computed: ClassVar[tuple[str, ...]] = ("decided", "times_fewer")
+
     @property
     def decided(self) -> float:
         """The share of races that reached their goal."""
@@ -464,51 +416,12 @@ class RaceReplay:
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
-        top = ", ".join(self.models.loc[self.models["top"], "model"])
-        means = self.orders[["best_kept", "top_kept", "same_top"]].mean()
-        best_kept, top_kept, same_top = (f"{100 * share:.4g} %" for share in means)
-        return (
-            f"{self._headline}. The best model ({self.models['model'].iloc[0]}) was kept in "
-            f"{best_kept}, the top group ({top}) in {top_kept}, and the leaderboard showed the "
-            f"same top group in {same_top}."
-        )
+        """The result in two sentences."""
+        return race_wording.replay_sentence(self)
 
-    @property
-    def _headline(self) -> str:
-        """How many races were decided, and with how many jobs."""
-        races, decided = len(self.orders), int(self.orders["decided"].sum())
-        text = (
-            f"{decided:,} of {races:,} races ({100 * self.decided:.3g} %) on "
-            f"{count(len(self.models), 'model')} and {count(self.tasks, 'task')} reached their goal"
-        )
-        if decided:
-            share = 100 / self.times_fewer
-            text += f", with {share:.1f} % of {self.full_jobs:,} jobs on average "
-            text += f"({self.times_fewer:.1f} times fewer)"
-        if decided < races:
-            used = 100 * float(self.orders.loc[~self.orders["decided"], "jobs"].mean())
-            text += f"; {races - decided:,} ran all tasks undecided ({used:.1f} % of the jobs)"
-        return text
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        names = ("goal", "confidence", "margin", "folds_per_task", "tasks", "full_jobs")
-        facts = {name: getattr(self, name) for name in (*names, "decided", "times_fewer")}
-        facts = {name: None if value != value else value for name, value in facts.items()}
-        tables = {"orders": records(self.orders), "models": records(self.models)}
-        return {"sentence": self.sentence, **facts, **tables, "notes": self.notes}
-
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write ``replay_orders.csv`` and ``replay_models.csv``, and return the files."""
-        return write_tables(folder, "replay", {"orders": self.orders, "models": self.models})
-
-    def _repr_html_(self) -> str:
-        return result_html(self.sentence, replay_rows(self), self.notes)
-
-    def __repr__(self) -> str:
-        table = replay_rows(self).map(plain).to_string(index=False)
-        return "\n\n".join([plain(self.sentence), table, "\n".join(map(plain, self.notes))])
+    def tables(self) -> list[Table]:
+        """Return how often and when each model was eliminated."""
+        return [race_wording.replay_table(self)]
 
 
 def replay_race(
@@ -665,17 +578,3 @@ class Replayed:
             }
         )
         return table.sort_values("rank", kind="stable").reset_index(drop=True)
-
-
-def replay_rows(found: RaceReplay) -> pd.DataFrame:
-    """Return the models of a replay as text."""
-    rows = found.models
-    return pd.DataFrame(
-        {
-            "model": rows["model"],
-            "rank": [fixed(value, 2) for value in rows["rank"]],
-            "top": np.where(rows["top"], "top", ""),
-            "eliminated": [f"{100 * share:.0f} %" for share in rows["eliminated"]],
-            "after tasks": [fixed(value, 1) for value in rows["after_tasks"]],
-        }
-    )

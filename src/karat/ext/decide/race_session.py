@@ -27,6 +27,7 @@ from karat.execution.job_failure import POSTPONED
 from karat.execution.plan import Plan
 from karat.execution.progress import Progress
 from karat.execution.session import Options, Session
+from karat.ext.decide.race_wording import e_value_text
 from karat.ext.decide.racing import EQUIVALENT, Exit, RaceState, Rules, fewest_tasks
 from karat.metrics.metric import get_metric, is_ratio
 from karat.models.model import Model
@@ -526,14 +527,3 @@ def exit_text(facts: Mapping[str, Any], margin: float | None) -> str:
     if facts["reason"] == EQUIVALENT and facts["others"]:
         parts.append(f"equivalent to {', '.join(facts['others'])} within {margin:g}")
     return f"{', '.join(parts)}, decided {after}"
-
-
-def e_value_text(value: float) -> str:
-    """Return an e-value with two digits.
-
-    >>> e_value_text(31234.5), e_value_text(512.3), e_value_text(0.0312)
-    ('3.1e4', '512', '0.031')
-    """
-    if value < 1000:
-        return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
-    return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")

@@ -24,6 +24,8 @@ MOST = 600.0
 #: number of better or equal models that are named
 MOST_OTHERS = 3
 ELIMINATED, EQUIVALENT, DECIDED = "eliminated", "equivalent", "decided"
+#: what a model is that did not leave
+REMAINS, BEST = "remains", "best"
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from karat.analysis.comparison import cluster_pairing, pair
 from karat.analysis.items import compare_items, flip_lines, largest_flips
+from karat.analysis.pairing import cluster_pairing, pair
 from karat.config.catalog import Catalog
 from karat.core.embeddings import transformed, uses_roles
 from karat.core.files import temporary_folder
-from karat.core.formatting import count, interval
+from karat.core.formatting import count, interval, percent, rough_percent
 from karat.core.services import RunServices, use_services
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
@@ -746,7 +746,7 @@ class _Levels:
             if change > max(0.01, float(np.median(known)) / 3):
                 return (
                     f"The vectors of {name} depend on the other items of a call: they change by "
-                    f"{100 * change:.2g} % if each is encoded alone."
+                    f"{rough_percent(change)} if each is encoded alone."
                 )
         return ""
 
@@ -759,11 +759,11 @@ class _Levels:
         low, high = _mean_interval(self.agreement.overlap)
         nearest = f"{self.agreement.k} nearest neighbors"
         if low >= 1 - self.margin:
-            same = f"At least {100 * low:.1f} % of the {nearest} are the same (95 % bound)."
+            same = f"At least {percent(low)} of the {nearest} are the same (95 % bound)."
             return "equivalent", self.found.code, f"{self.difference} {same}", 2
         by_chance = self.agreement.k / (len(self.agreement.overlap) - 1)
         if high < 2 * by_chance < 0.5:
-            same = f"At most {100 * high:.1f} % of the {nearest} are the same, about as by chance."
+            same = f"At most {percent(high)} of the {nearest} are the same, about as by chance."
             return "different", "model", f"{self.difference} {same}", 2
         return None
 

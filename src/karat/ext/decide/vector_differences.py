@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from karat.core.embeddings import unit_rows
+from karat.core.formatting import rough_percent
 
 #: relative difference of vectors that are equal up to the rounding of 32-bit arithmetic
 ROUNDING = 1e-5
@@ -280,7 +281,8 @@ class _Pair:
             return None
         name = [name for limit, name in FORMATS if size <= limit][-1]
         return "noise", (
-            f"The vectors differ by {_percent(size)} of their length (median), without a pattern: "
+            f"The vectors differ by {rough_percent(size)} of their length (median), "
+            "without a pattern: "
             f"errors as of {name}."
         )
 
@@ -303,10 +305,6 @@ def _balanced(group: np.ndarray, affected: np.ndarray) -> float:
     if not group.any() or group.all() or not affected.any() or affected.all():
         return 0.0
     return float((affected[group].mean() + (~affected[~group]).mean()) / 2)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
 
 
 def gram_difference(a: np.ndarray, b: np.ndarray) -> float:

@@ -40,8 +40,8 @@ from karat.core import registry
 from karat.core.formatting import count, plain, rounded, short
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError, MissingExtra, did_you_mean
-from karat.reporting.formats import SIGNS, metric_label
-from karat.results.load import Cells, Gathered, gather_scores, learning_curves, make_cells
+from karat.metrics.metric import metric_label
+from karat.results.load import SIGNS, Cells, Gathered, gather_scores, learning_curves, make_cells
 from karat.stats.pairwise_ranks import mean_ranks
 from karat.stats.ranking import rank_each, ranked_on_few
 

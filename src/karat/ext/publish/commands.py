@@ -60,16 +60,14 @@ def verify(runs: tuple[Path, ...], shape: str | None, **options: Any) -> int:
     made.
     """
     from karat.ext.publish.verification import verify as verify_run
-    from karat.ext.publish.verification_output import show_verifications
+    from karat.output.result import show_all
     from karat.results.load import require_results
     from karat.results.run import open_runs
 
     several = open_runs(runs, damaged=True)
     if options["model"] is not None and len(several) > 1:
         raise DefinitionError(f"--model needs one run, got {len(several)}.")
-    verifications = [verify_run(run, **options) for run in several]
-    show_verifications(verifications, shape)
-    if any(verification.refused for verification in verifications):
+    if show_all([verify_run(run, **options) for run in several], shape):
         return 1
     require_results(several, "verify")
     return 0

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from karat.core.files import safe_names
-from karat.core.formatting import count, duration, plain, rounded
+from karat.core.formatting import count, duration, format_rank, plain, rounded
 from karat.core.notebook import PageFiles
 from karat.core.writing import DRAFT, write_together
 from karat.errors import DataError
+from karat.metrics.metric import metric_label
 from karat.output.table import Cell, Column, Table, text_column
 from karat.reporting.details import clean, to_json
-from karat.reporting.formats import format_rank, metric_label, to_html
+from karat.reporting.formats import to_html
 from karat.reporting.page import ICON, leaderboard_tables, make_bundle, make_page, page_files
 from karat.reporting.verdict import verdict_lines
 

@@ -20,14 +20,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from karat.config.catalog import Catalog, change_models
 from karat.core.formatting import count, rounded
-from karat.core.notebook import displayed
 from karat.core.predictions import Predictions, as_text
 from karat.core.replicates import model_seed, replicate_of
 from karat.core.task import Suite, Task
@@ -36,9 +35,12 @@ from karat.errors import FAILURES, DataError, DefinitionError, KaratError
 from karat.execution.evaluation import evaluate, make_options, plan_suite
 from karat.execution.plan import PlannedTask
 from karat.execution.splits import Fold, split
+from karat.ext.publish import verification_wording
 from karat.ext.publish.recorded_tables import recorded_table, table_suite_again
 from karat.ext.publish.rerun_costs import is_less_memory, size_differences, unequal_costs
 from karat.models.model import Model
+from karat.output.result import Result
+from karat.output.table import Table
 from karat.results.compact import read_compact
 from karat.results.load import as_runs
 from karat.results.rescore import read_predictions_checked, rescore, view_of
@@ -103,9 +105,8 @@ class Repeated:
     corrupted: Predictions | None
 
 
-@displayed("sentence", "checks", "notes")
-@dataclass(frozen=True, eq=False)
-class Verification:
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(Result):
     """What was checked in a run.
 
     Attributes
@@ -129,6 +130,15 @@ class Verification:
     notes: tuple[str, ...]
     seed: int
 
+    csv_prefix: ClassVar[str] = "verification"
+    hidden: ClassVar[tuple[str, ...]] = ("run",)
+    computed: ClassVar[tuple[str, ...]] = ("verified", "refused")
+
+    @property
+    def name(self) -> str:
+        """The name of the run folder."""
+        return self.run.folder.resolve().name
+
     @property
     def refused(self) -> bool:
         """Whether there is a reason to refuse the run."""
@@ -148,25 +158,33 @@ class Verification:
     @property
     def sentence(self) -> str:
         """The outcome in one sentence."""
-        if self.verified:
-            return "Verified."
-        parts = [f"{name} ({why})" if why else name for name, why in self.skipped.items()]
-        lacking = f"{len(parts)} of {len(self.checks)} checks could not be made"
-        lacking = f"{lacking}: {', '.join(parts)}." if parts else ""
-        return f"{'Refused.' if self.refused else 'Not refused, but'} {lacking}".strip()
+        return verification_wording.verification_sentence(self)
+
+    @property
+    def details(self) -> list[str]:
+        """Why the run is refused."""
+        return [f"{reason.check}: {reason}" for reason in self.reasons]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``karat verify``: 1 if the run is refused."""
+        return int(self.refused)
+
+    def tables(self) -> list[Table]:
+        """Return the outcome of each check."""
+        return [verification_wording.verification_table(self)]
+
+    def csv_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the checks, with the name of the run."""
+        return {"checks": self.checks.assign(run=self.name)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON types."""
-        return {
-            "run": self.run.folder.resolve().name,
-            "verified": self.verified,
-            "refused": self.refused,
-            "sentence": self.sentence,
-            "checks": self.checks.to_dict("records"),
-            "reasons": [dataclasses.asdict(reason) for reason in self.reasons],
-            "notes": list(self.notes),
-            "seed": self.seed,
-        }
+        """Return everything as plain values; the run is named by its folder."""
+        return {**super().to_dict(), "run": self.name}
+
+    def to_markdown(self) -> str:
+        """Return a comment: the outcome, the reasons, the checks and the notes."""
+        return verification_wording.verification_markdown(self)
 
 
 def verify(

@@ -33,7 +33,7 @@ from karat.ext.plots.figures import (
     make_figure,
     settings,
 )
-from karat.reporting.formats import metric_label
+from karat.metrics.metric import metric_label
 from karat.results.importing import direction
 
 if TYPE_CHECKING:

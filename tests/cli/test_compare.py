@@ -107,8 +107,8 @@ def test_formats_and_files(cli, runs, tmp_path):
     assert {row["task"] for row in found["values"]} == {ODD}
     assert found["ranks"][0]["difference_low"] is None and found["ranks"][0]["questions"] is None
     written = [Path(path) for path in result.err.splitlines()]
-    assert [path.name for path in written] == ["history_values.csv", "history_ranks.csv"]
-    table = pd.read_csv(written[0], dtype=str)
+    assert [path.name for path in written] == ["history_ranks.csv", "history_values.csv"]
+    table = pd.read_csv(written[1], dtype=str)
     assert table["value"].map(float).tolist() == [row["value"] for row in found["values"]]
     assert "| mae ↓" in cli(*history, "--format", "markdown").out
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import karat
-from karat.errors import DefinitionError
-from karat.reporting.next_task_output import next_task_table, print_next_task, show_next_task
+from karat.analysis.next_task_wording import next_task_table
+from karat.output.result import show
 
 from ..score_data import score_table
 
@@ -36,23 +36,22 @@ def test_cells(found):
     assert texts(table, "first")[0] == "50 % [35, 65]"
     assert texts(table, "loss")[1].startswith("0.500 [0.500")
     assert texts(table, "classification") == ["1 – 1", "2 – 2", "3 – 3"]
-    assert "classification (20 tasks) 57 % narrower" in table.notes[0]
+    assert "classification (20 tasks) 57 % narrower" in table.notes[1]
 
 
 def test_formats(found, capsys):
-    show_next_task(found)
+    show(found)
     printed = capsys.readouterr().out
     assert "next 90 %" in printed and "On 90 % of new tasks like these 40" in printed
-    show_next_task(found, "json")
+    show(found, "json")
     assert json.loads(capsys.readouterr().out) == found.to_dict()
-    show_next_task(found, "csv")
+    show(found, "csv")
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out), keep_default_na=False)
     assert len(rows) == 9 and rows["kind"].tolist()[::3] == ["", "classification", "regression"]
-    show_next_task(found, "markdown")
+    show(found, "markdown")
     assert "| next 90 % |" in capsys.readouterr().out
 
 
-def test_options_of_another_table_are_refused():
-    options = {"by": None, "columns": None, "normalize": None, "sort": "elo", "metrics": ()}
-    with pytest.raises(DefinitionError, match="--next conflicts with --sort"):
-        print_next_task([], None, **options)
+def test_options_of_another_table_are_refused(cli):
+    result = cli("leaderboard", "results", "--next", "--sort", "elo")
+    assert result.code == 2 and "--next conflicts with --sort" in result.err
