@@ -23,8 +23,8 @@ from karat.core.columns import ITEM_TYPES, column_items, frame_items
 from karat.core.dataset import MODALITIES, PLURAL, Dataset
 from karat.core.files import cell_text, fingerprint
 from karat.core.predictions import Predictions, as_text
+from karat.corruptions.corrupted_data import corrupt as see
 from karat.corruptions.view import VECTORS, View
-from karat.corruptions.view import corrupt as see
 from karat.errors import DefinitionError, MissingExtra, did_you_mean
 from karat.execution.workers import one_thread
 from karat.metrics.metric import NEEDS, Metric, get_metric, score

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from karat.core.columns import column_items, frame_items
 from karat.core.dataset import Dataset
 from karat.core.registry import corruptions
+from karat.corruptions.needs import unmet_reason
 from karat.corruptions.noise import (
     accents,
     case,
@@ -48,7 +49,6 @@ from karat.corruptions.noise import (
     word_drop,
     word_swap,
 )
-from karat.corruptions.view import unmet_reason
 from karat.errors import DefinitionError
 
 

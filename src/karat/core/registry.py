@@ -384,7 +384,7 @@ def corruption(
     takes
         The modalities: ``"table"``, ``"text"``, ``"entity"`` or ``"vectors"``.
     needs
-        Requirements on the data: names of ``karat.corruptions.view.NEEDS``.
+        Requirements on the data: names of ``karat.corruptions.needs.NEEDS``.
     range
         The lowest and the highest severity.
     """

@@ -21,27 +21,26 @@ import pandas as pd
 
 from karat.core.columns import SharedFrame, header_text, pack
 from karat.core.registry import corruption
-from karat.corruptions.view import (
+from karat.corruptions.affected_cells import (
+    affected_cells,
+    affected_places,
+    column_generators,
+    count_affected,
+    count_up,
+)
+from karat.corruptions.needs import MISSPELLINGS, Corrupted, corrupts, needed_file
+from karat.corruptions.table_columns import (
     CATEGORY,
     DATE,
     FLAG,
     LEVELS,
-    MISSPELLINGS,
     NUMBER,
     TEXT,
-    Corrupted,
-    affected_cells,
-    affected_places,
-    column_generators,
-    corrupts,
-    count_affected,
-    count_up,
     dense,
     floats,
     from_rows,
     kind,
     levels,
-    needed_file,
     places,
     spread,
     with_columns,

@@ -41,15 +41,8 @@ from karat.core.replicates import model_seed, replicate_fact, seed_parameters
 from karat.core.task import Task
 from karat.core.usage import Counted, job_usage
 from karat.core.writing import draft_file
-from karat.corruptions.view import (
-    CLEAN,
-    View,
-    changes_items,
-    corrupt_vectors,
-    corrupt_with_share,
-    reason_not_applicable,
-    views,
-)
+from karat.corruptions.corrupted_data import corrupt_vectors, corrupt_with_share
+from karat.corruptions.view import CLEAN, View, changes_items, reason_not_applicable, views
 from karat.errors import FAILURES, Declined, KaratError, MissingExtra, NoVectors, Postponed
 from karat.execution.diagnostics import (
     Side,
