@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-steady = settings(deadline=None, derandomize=True, max_examples=200)
-severities = st.floats(0, 1)
-
 from karat.corruptions.affected_cells import (
     affected_cells,
     affected_places,
@@ -17,6 +14,9 @@ from karat.corruptions.affected_cells import (
     count_affected,
     count_up,
 )
+
+steady = settings(deadline=None, derandomize=True, max_examples=200)
+severities = st.floats(0, 1)
 
 
 @pytest.mark.parametrize(

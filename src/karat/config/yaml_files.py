@@ -90,10 +90,10 @@ class Node:
         """Return the node at a path and True, or its nearest existing parent and False."""
         node = self
         for key in path:
-            found = node.child(key)
-            if found is None:
+            child = node.child(key)
+            if child is None:
                 return node, False
-            node = found
+            node = child
         return node, True
 
     def plain(self) -> Any:
@@ -131,8 +131,8 @@ class Mistake:
     root: bool = False
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(text for text in (place, format_path(self.path), self.text) if text)
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(text for text in (where, format_path(self.path), self.text) if text)
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -337,16 +337,16 @@ class _Builder:
         return node
 
     def _alias(self, anchor: str, line: int, depth: int) -> Node:
-        found = self._anchors.get(anchor)
-        if found is None:
+        anchored = self._anchors.get(anchor)
+        if anchored is None:
             raise _Refused(line, f"the alias *{anchor} refers to no value that ends before it.")
-        self._made += 1 + found[1]
-        self._repeated += 1 + found[1]
+        self._made += 1 + anchored[1]
+        self._repeated += 1 + anchored[1]
         if self._repeated > MAX_REPEATED:
             raise _Refused(line, f"the aliases repeat more than {MAX_REPEATED:,} values.")
-        if depth + _height(found[0]) >= MAX_DEPTH:
+        if depth + _height(anchored[0]) >= MAX_DEPTH:
             raise _Refused(line, f"nested more than {MAX_DEPTH} levels deep.")
-        return found[0]
+        return anchored[0]
 
     def _list(self, path: tuple[Key, ...], depth: int) -> list[Node]:
         nodes: list[Node] = []
@@ -494,9 +494,9 @@ def read_supplied(content: bytes, file: SourceFile) -> tuple[Node | None, list[M
 
 def read_kept(label: str, key: str) -> Any:
     """Return the JSON value that was kept under this label and key, or None."""
-    for place in _places(label):
+    for file in _places(label):
         with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
-            stored = json.loads(place.read_bytes())
+            stored = json.loads(file.read_bytes())
             if stored["key"] == key:
                 return stored["value"]
     return None
@@ -505,9 +505,9 @@ def read_kept(label: str, key: str) -> Any:
 def keep(label: str, key: str, value: Any) -> None:
     """Keep a JSON value under a label, for this key only; where nothing is writable, do nothing."""
     text = json.dumps({"key": key, "value": value}, separators=(",", ":"))
-    for place in _places(label)[sys.dont_write_bytecode :]:
+    for file in _places(label)[sys.dont_write_bytecode :]:
         with suppress(OSError, KaratError):
-            write_atomic(place, text)
+            write_atomic(file, text)
             return
 
 

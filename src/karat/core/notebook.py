@@ -83,8 +83,8 @@ class PageFiles(list[Path]):
 
     def _repr_html_(self) -> str:
         start = [path for path in self if path.name == "index.html"][:1]
-        shown = "".join(PagePath(path)._repr_html_() for path in start)
-        return f"{shown}<p>{len(self):,} files</p>"
+        links = "".join(PagePath(path)._repr_html_() for path in start)
+        return f"{links}<p>{len(self):,} files</p>"
 
 
 def facts_html(title: str, facts: Mapping[str, Any], tables: Iterable[pd.DataFrame] = ()) -> str:
@@ -100,9 +100,9 @@ def facts_html(title: str, facts: Mapping[str, Any], tables: Iterable[pd.DataFra
         for name, value in facts.items()
         if value not in (None, "", ())
     )
-    shown = "".join(table_html(table) for table in tables)
+    tables_text = "".join(table_html(table) for table in tables)
     head = f"<p><strong>{escape(title)}</strong></p>"
-    return f"<div>{head}{f'<table>{rows}</table>' if rows else ''}{shown}</div>"
+    return f"<div>{head}{f'<table>{rows}</table>' if rows else ''}{tables_text}</div>"
 
 
 def table_html(table: pd.DataFrame, index: bool = False) -> str:
@@ -132,15 +132,15 @@ def displayed(
 
     def as_text(result: Any) -> str:
         rows = getattr(result, table) if table else None
-        shown = [] if rows is None or rows.empty else ["", repr(rows), ""]
-        return "\n".join([*lines(result, sentence), *shown, *lines(result, notes)])
+        table_lines = [] if rows is None or rows.empty else ["", repr(rows), ""]
+        return "\n".join([*lines(result, sentence), *table_lines, *lines(result, notes)])
 
     def as_html(result: Any) -> str:
         rows = getattr(result, table) if table else None
         told = "<br>".join(map(escape, lines(result, sentence)))
-        shown = "" if rows is None or rows.empty else table_html(rows)
+        table_text = "" if rows is None or rows.empty else table_html(rows)
         below = "<br>".join(map(escape, lines(result, notes)))
-        return f"<p><strong>{told}</strong></p>{shown}<p><small>{below}</small></p>"
+        return f"<p><strong>{told}</strong></p>{table_text}<p><small>{below}</small></p>"
 
     def add(cls: type[Class]) -> type[Class]:
         forms = {"__repr__": as_text, "_repr_html_": as_html}

@@ -118,8 +118,10 @@ def draft_folder(parent: Path) -> Iterator[Path]:
         with full_disk_explained(parent):
             parent.mkdir(parents=True, exist_ok=True)
             remove_drafts(parent)
-            made = tempfile.TemporaryDirectory(prefix=DRAFT, dir=parent, ignore_cleanup_errors=True)
-            with made as folder, locked(Path(folder)):
+            temporary = tempfile.TemporaryDirectory(
+                prefix=DRAFT, dir=parent, ignore_cleanup_errors=True
+            )
+            with temporary as folder, locked(Path(folder)):
                 yield Path(folder)
     except DiskFull as full:
         # the message names the folder, not a draft in it

@@ -265,15 +265,15 @@ class Delimited:
     @property
     def separator(self) -> str:
         """The separator, if it is another one than the suffix says; otherwise empty."""
-        given = self.spec.options.get("separator")
-        usual = SEPARATORS.get(suffix_of(self.path), ",") if given is None else given
+        separator = self.spec.options.get("separator")
+        usual = SEPARATORS.get(suffix_of(self.path), ",") if separator is None else separator
         return "" if self.arguments["sep"] == usual else str(self.arguments["sep"])
 
     @property
     def mark(self) -> str:
         """The separator if it is one character; otherwise a blank."""
-        given = str(self.arguments["sep"])
-        return given if len(given) == 1 else " "
+        separator = str(self.arguments["sep"])
+        return separator if len(separator) == 1 else " "
 
     @property
     def utf8(self) -> bytes:
@@ -332,22 +332,22 @@ class Delimited:
 
     def _line(self, row: int) -> int:
         """Return the line of the file on which a row ends."""
-        given = self.arguments
-        lines = _decoded(self.content, self.path, self.spec).splitlines()[given["skiprows"] :]
-        if len(given["sep"]) > 1:
-            return given["skiprows"] + row + 1 + (given["header"] is not None)
-        rows = csv.reader(lines, delimiter=given["sep"], quoting=given["quoting"])
+        arguments = self.arguments
+        lines = _decoded(self.content, self.path, self.spec).splitlines()[arguments["skiprows"] :]
+        if len(arguments["sep"]) > 1:
+            return arguments["skiprows"] + row + 1 + (arguments["header"] is not None)
+        rows = csv.reader(lines, delimiter=arguments["sep"], quoting=arguments["quoting"])
         present = (cells for cells in rows if cells)
-        for _ in range(row + 1 + (given["header"] is not None)):
+        for _ in range(row + 1 + (arguments["header"] is not None)):
             next(present)
-        return int(given["skiprows"] + rows.line_num)
+        return int(arguments["skiprows"] + rows.line_num)
 
 
 def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.DataFrame:
     source = Delimited.open(path, spec)
     if source.separator:
-        shown = {"\t": "tab"}.get(source.separator, f'"{source.separator}"')
-        _say_inferred(path, f"with the separator {shown}")
+        separator = {"\t": "tab"}.get(source.separator, f'"{source.separator}"')
+        _say_inferred(path, f"with the separator {separator}")
     frame = source.frame(texts)
     if spec.kind in (None, "regression") and spec.target in frame.columns:
         answers = frame[spec.target]
@@ -358,9 +358,9 @@ def _read_delimited(path: Path, spec: DataSpec, texts: Sequence[str]) -> pd.Data
 
 def _refuse_duplicates(content: bytes, arguments: Mapping[str, Any], path: Path) -> None:
     # pandas would rename duplicate columns silently
-    given = {**arguments, "header": None, "names": None, "na_values": None}
-    given |= {"nrows": 1, "dtype": str, "keep_default_na": False}
-    first = pd.read_csv(BytesIO(content), **given).iloc[0]
+    options = {**arguments, "header": None, "names": None, "na_values": None}
+    options |= {"nrows": 1, "dtype": str, "keep_default_na": False}
+    first = pd.read_csv(BytesIO(content), **options).iloc[0]
     duplicates = first[first.duplicated() & (first != "")]
     if len(duplicates):
         raise DataError(f'{path}: duplicate column "{duplicates.iloc[0]}"; rename one in the file.')
@@ -864,8 +864,8 @@ def sklearn_table(
     table = bunch.frame.rename(columns={"target": target})
     if kind == "classification" and "target_names" in bunch:
         table[target] = [str(bunch.target_names[code]) for code in table[target]]
-    about = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
-    return Dataset.from_table(table, target, name=name, kind=kind, about=about)
+    facts = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
+    return Dataset.from_table(table, target, name=name, kind=kind, about=facts)
 
 
 #: the feature arrays, and the names of their columns
