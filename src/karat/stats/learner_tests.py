@@ -121,7 +121,7 @@ def _noise_of_repeats(
     freedom are those of this part of the variance, after Satterthwaite.
     """
     parts = [_fits_and_squares(rows[:, repeats == number]) for number in np.unique(repeats)]
-    counts, squares = (np.array(each) for each in zip(*parts, strict=True))
+    counts, squares = (np.array(values) for values in zip(*parts, strict=True))
     used, fits = (counts > 0).sum(axis=0), counts.sum(axis=0)
     freedom = (fits - used).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
