@@ -22,7 +22,9 @@ NUMBERS = {"x": [1, 2, 3], "z": [0.5, 1.5, 2.5]}
 WORDS = {"w": ["u", "v", "w"], "v": ["x", "y", "z"]}
 DAYS = {"d": pd.to_datetime(["2020-01-01"] * 3)}
 TEXTS = ["typos", "case", "accents", "whitespace", "word_drop", "word_swap", "truncation"]
+TEXTS += ["misspellings"]
 NUMERIC = ["noise_gaussian", "noise_uniform", "scaling_error", "outliers"]
+NUMERIC += ["rounding", "sign_flip", "stuck_sensor"]
 #: why corruptions are refused, by table
 REFUSED = {
     "numbers": {

@@ -51,12 +51,12 @@ def _rows_changed(one: pd.DataFrame, other: pd.DataFrame) -> float:
 def _differing(one: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
     """Return which cells differ; all of a removed column."""
     same_columns = one.columns.equals(other.columns)
-    found = np.ones(one.shape, dtype=bool)
+    differs = np.ones(one.shape, dtype=bool)
     for i, name in enumerate(one.columns):
         if same_columns or name in other.columns:
             column = other.iloc[:, i] if same_columns else other[name]
-            found[:, i] = _differing_cells(one.iloc[:, i], column)
-    return found
+            differs[:, i] = _differing_cells(one.iloc[:, i], column)
+    return differs
 
 
 def _differing_cells(one: pd.Series, other: pd.Series) -> np.ndarray:
@@ -81,6 +81,6 @@ def _plain(one: pd.Series, other: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(one.dtype, pd.CategoricalDtype) and one.dtype == other.dtype:
         other = other.cat.set_categories(one.cat.categories)
         return one.cat.codes.to_numpy(), other.cat.codes.to_numpy()
-    if all(isinstance(each.dtype, np.dtype) and each.dtype.kind in "iufbmM" for each in both):
+    if all(isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbmM" for column in both):
         return one.to_numpy(), other.to_numpy()
     return one.to_numpy(dtype=object), other.to_numpy(dtype=object)

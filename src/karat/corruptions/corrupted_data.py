@@ -45,12 +45,12 @@ def _changed(test: Dataset, seen: Dataset, rows: np.ndarray) -> float:
     """Return the share of cells or rows that differ; of targets if no cell differs."""
     if by_row(test):
         pairs = [
-            (each.frame().set_axis(places, axis=0), pd.Series(each.target, index=places))
-            for each, places in ((test, np.arange(len(test))), (seen, rows))
+            (data.frame().set_axis(places, axis=0), pd.Series(data.target, index=places))
+            for data, places in ((test, np.arange(len(test))), (seen, rows))
         ]
         return changed_share(*pairs)
-    asked = np.unique(np.concatenate([test.mentions(name).rows for name in test.fields]))
-    ids = test.items.index[asked]
+    mentioned = np.unique(np.concatenate([test.mentions(name).rows for name in test.fields]))
+    ids = test.items.index[mentioned]
     return changed_share(test.items.loc[ids], seen.items.loc[ids])
 
 
@@ -126,11 +126,13 @@ def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Datas
 
 def _see_queries(test: Dataset, view: View, rng: np.random.Generator) -> Dataset:
     """Corrupt the items in the questions; items that are only candidates do not change."""
-    asked = np.unique(np.concatenate([test.mentions(name).rows for name in test.fields]))
-    changed = _changed_items(test, view, rng, asked)
-    others = np.setdiff1d(np.arange(len(test.items)), asked)
+    mentioned = np.unique(np.concatenate([test.mentions(name).rows for name in test.fields]))
+    changed = _changed_items(test, view, rng, mentioned)
+    others = np.setdiff1d(np.arange(len(test.items)), mentioned)
     items = pd.concat([changed, test.items.iloc[others]])
-    return dataclasses.replace(test, items=items.iloc[np.argsort(np.concatenate([asked, others]))])
+    return dataclasses.replace(
+        test, items=items.iloc[np.argsort(np.concatenate([mentioned, others]))]
+    )
 
 
 def _changed_items(test: Dataset, view: View, rng: np.random.Generator, rows: np.ndarray) -> Any:

@@ -59,10 +59,10 @@ def unmet_reason(name: str, data: Dataset) -> str:
 
 def by_row(data: Dataset) -> bool:
     """Return whether each question is about one item, so that rows can be dropped or repeated."""
-    asked = data.mentions(data.fields[0]).rows
-    if len(data.fields) > 1 or len(asked) != len(data) or data.kind == "items":
+    rows = data.mentions(data.fields[0]).rows
+    if len(data.fields) > 1 or len(rows) != len(data) or data.kind == "items":
         return False
-    return data.modality != "entity" or len(np.unique(asked)) == len(asked)
+    return data.modality != "entity" or len(np.unique(rows)) == len(rows)
 
 
 def check_severity(name: str, severity: Any) -> None:
@@ -139,7 +139,7 @@ def _untaken(takes: Sequence[str], X: Any) -> str:
 
 
 def _listed(takes: Sequence[str]) -> str:
-    return " and ".join(PLURAL.get(each, each) for each in takes)
+    return " and ".join(PLURAL.get(modality, modality) for modality in takes)
 
 
 def _kind_of(y: pd.Series | None) -> str:
@@ -148,8 +148,8 @@ def _kind_of(y: pd.Series | None) -> str:
         return ""
     if getattr(y.dtype, "kind", "") != "f":
         return "classes"
-    known = y.dropna()
-    return "classes" if (known == known.round()).all() else "numbers"
+    present = y.dropna()
+    return "classes" if (present == present.round()).all() else "numbers"
 
 
 def _unmet(name: str, needs: Sequence[str], X: Any, y: Any, answers: str) -> str:
@@ -164,15 +164,15 @@ def _unmet(name: str, needs: Sequence[str], X: Any, y: Any, answers: str) -> str
 
 def _column(words: str, *kinds: str) -> Need:
     def missing(X: Any, y: Any, answers: str) -> str:
-        found = isinstance(X, pd.Series) or places(X, *kinds)
-        return "" if found else f"there is no column of {words}"
+        has_column = isinstance(X, pd.Series) or places(X, *kinds)
+        return "" if has_column else f"there is no column of {words}"
 
     return missing
 
 
 def _pair(X: Any, y: Any, answers: str) -> str:
-    found = [kind(X.iloc[:, i]) for i in range(X.shape[1])]
-    pair = any(found.count(each) > 1 for each in (NUMBER, FLAG, CATEGORY, TEXT, DATE))
+    kinds = [kind(X.iloc[:, i]) for i in range(X.shape[1])]
+    pair = any(kinds.count(wanted) > 1 for wanted in (NUMBER, FLAG, CATEGORY, TEXT, DATE))
     return "" if pair else "no two columns are of the same kind"
 
 

@@ -164,8 +164,9 @@ def _ranks(column: pd.Series) -> np.ndarray:
 def _by_rank(ranks: np.ndarray, severity: float, rng: Rng) -> np.ndarray:
     """Draw rows with probabilities proportional to their ranks, by exponential waiting times."""
     waiting = rng.standard_exponential(len(ranks)) / ranks
-    known = int(np.isfinite(ranks).sum())
-    return np.argsort(waiting, kind="stable")[: count_affected(known, severity)]  # NaN are the last
+    ranked = int(np.isfinite(ranks).sum())
+    # NaN are the last
+    return np.argsort(waiting, kind="stable")[: count_affected(ranked, severity)]
 
 
 @corrupts("noise_gaussian", needs=("numbers",), range=(0.0, math.inf))
@@ -197,8 +198,8 @@ def outliers(X: Table, y: Target, severity: float, rng: Rng, *, far: float = 10.
 
     def moved(values: np.ndarray, i: int, at: np.ndarray, whole: bool) -> np.ndarray:
         with np.errstate(over="ignore"):
-            found = values[at] + signs[i, at] * far * spread(values)
-        return np.rint(found) if whole else found
+            shifted = values[at] + signs[i, at] * far * spread(values)
+        return np.rint(shifted) if whole else shifted
 
     return _each(X, severity, rng, moved), y
 
@@ -211,8 +212,8 @@ def rounding(X: Table, y: Target, severity: float, rng: Rng, *, digits: int = 1)
 
     def rounded(values: np.ndarray, i: int, at: np.ndarray, whole: bool) -> np.ndarray:
         # formatting as text is exact, also for the largest and the smallest numbers
-        known, where = np.unique(values[at], return_inverse=True)
-        return np.array([float(f"{value:.{digits - 1}e}") for value in known.tolist()])[where]
+        distinct, where = np.unique(values[at], return_inverse=True)
+        return np.array([float(f"{value:.{digits - 1}e}") for value in distinct.tolist()])[where]
 
     return _each(X, severity, rng, rounded), y
 
@@ -286,10 +287,10 @@ def unseen_category(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted
     def strange(column: pd.Series, at: np.ndarray, i: int) -> pd.Series:
         at = at[column.notna().to_numpy()[at]]
         category = isinstance(column.dtype, pd.CategoricalDtype)
-        known = column.cat.categories if category else {c for c in column if isinstance(c, str)}
+        seen = column.cat.categories if category else {c for c in column if isinstance(c, str)}
         number = column.cat.categories.max() + 1 if _holds_numbers(column) else None
         text = "(unseen)"
-        while text in known:
+        while text in seen:
             text += "*"
         return _with_level(column, at, text, number)
 
@@ -330,9 +331,9 @@ def _cells_each(
     """Return the table with a share of the cells of some kinds of columns changed."""
     changed, columns = {}, places(X, *kinds)
     hits = affected_cells(len(X), len(columns), severity, rng)
-    for i, place in enumerate(columns):
+    for i, position in enumerate(columns):
         if hits[i].any():
-            changed[place] = change(X.iloc[:, place], np.flatnonzero(hits[i]), i)
+            changed[position] = change(X.iloc[:, position], np.flatnonzero(hits[i]), i)
     return with_columns(X, changed)
 
 
@@ -389,11 +390,11 @@ def categorical_remap(X: Table, y: Target, severity: float, rng: Rng) -> Corrupt
 
     The levels are arranged in a random circle and each becomes the next, so all of them change.
     """
-    found = {i: levels(X.iloc[:, i]) for i in places(X, *LEVELS)}
-    usable = [i for i, (_, rows) in found.items() if len(rows) > 1]
+    levels_of = {i: levels(X.iloc[:, i]) for i in places(X, *LEVELS)}
+    usable = [i for i, (_, rows) in levels_of.items() if len(rows) > 1]
     generators, changed = column_generators(rng, len(usable)), {}
     for j in rng.permutation(len(usable))[: count_up(len(usable), severity)]:
-        codes, rows = found[usable[j]]
+        codes, rows = levels_of[usable[j]]
         circle = generators[j].permutation(len(rows))
         becomes = np.empty(len(rows), dtype=np.intp)
         becomes[circle] = rows[np.roll(circle, -1)]
@@ -424,10 +425,10 @@ def stuck_sensor(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
     """
     starts, size, changed = rng.integers(max(len(X), 1), size=X.shape[1]), len(X), {}
     for i in places(X, NUMBER):
-        known = np.flatnonzero(np.isfinite(floats(X.iloc[:, i])))
-        if not len(known):
+        finite = np.flatnonzero(np.isfinite(floats(X.iloc[:, i])))
+        if not len(finite):
             continue
-        reading = known[np.searchsorted(known, starts[i]) % len(known)]
+        reading = finite[np.searchsorted(finite, starts[i]) % len(finite)]
         source = np.arange(size)
         source[(reading + 1 + np.arange(count_affected(size, severity))) % size] = reading
         changed[i] = from_rows(X.iloc[:, i], source)
@@ -464,18 +465,18 @@ def rows_shuffled(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupt
     """Put the rows of this share of the items in a random order."""
     hit = set(affected_places(len(X), severity, rng).tolist())
     orders = [g.permutation(len(i)) for g, i in zip(column_generators(rng, len(X)), X, strict=True)]
-    kept = [order if place in hit else None for place, order in enumerate(orders)]
-    return _with_rows(X, kept), y
+    row_orders = [order if position in hit else None for position, order in enumerate(orders)]
+    return _with_rows(X, row_orders), y
 
 
 @corrupts("rows_dropped", takes=_COLUMNS)
 def rows_dropped(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corrupted:
     """Drop this share of the rows of every item; at least one remains."""
-    kept: list[np.ndarray | None] = []
+    rows_left: list[np.ndarray | None] = []
     for generator, item in zip(column_generators(rng, len(X)), X, strict=True):
-        lost = affected_places(len(item), severity, generator)[: max(0, len(item) - 1)]
-        kept.append(np.delete(np.arange(len(item)), lost))
-    return _with_rows(X, kept), y
+        dropped = affected_places(len(item), severity, generator)[: max(0, len(item) - 1)]
+        rows_left.append(np.delete(np.arange(len(item)), dropped))
+    return _with_rows(X, rows_left), y
 
 
 @corrupts("columns_shuffled", takes=("frame",))
@@ -486,16 +487,16 @@ def columns_shuffled(X: pd.Series, y: Target, severity: float, rng: Rng) -> Corr
         g.permutation(i.shape[1]) for g, i in zip(column_generators(rng, len(X)), X, strict=True)
     ]
     tables = [
-        _keep_attrs(item.iloc[:, order], item) if place in hit else item
-        for place, (item, order) in enumerate(zip(X, orders, strict=True))
+        _keep_attrs(item.iloc[:, order], item) if position in hit else item
+        for position, (item, order) in enumerate(zip(X, orders, strict=True))
     ]
     return pack(tables, X.index), y
 
 
 def _headers(X: pd.Series) -> np.ndarray:
     """Return the headers of all columns, in order."""
-    found = [[i.name] if isinstance(i, pd.Series) else i.columns.tolist() for i in X]
-    return np.array([header_text(each) for part in found for each in part], dtype=object)
+    headers = [[i.name] if isinstance(i, pd.Series) else i.columns.tolist() for i in X]
+    return np.array([header_text(header) for part in headers for header in part], dtype=object)
 
 
 def _with_headers(X: pd.Series, headers: np.ndarray) -> pd.Series:
@@ -515,16 +516,16 @@ def _in_table(column: pd.Series, new: dict[Any, Any]) -> pd.Series:
     table, old = column.attrs.get("table"), column.attrs.get("headers")
     if old is None:
         return column
-    headers = [new.get((table, place), header) for place, header in enumerate(old)]
+    headers = [new.get((table, position), header) for position, header in enumerate(old)]
     column.attrs["headers"] = headers
     if "frame" in column.attrs:
         column.attrs["frame"] = SharedFrame(column.attrs["frame"].set_axis(headers, axis=1))
     return column
 
 
-def _with_rows(X: pd.Series, kept: Sequence[np.ndarray | None]) -> pd.Series:
+def _with_rows(X: pd.Series, rows_of_items: Sequence[np.ndarray | None]) -> pd.Series:
     items = []
-    for item, rows in zip(X, kept, strict=True):
+    for item, rows in zip(X, rows_of_items, strict=True):
         changed = item
         if rows is not None:
             changed = _keep_attrs(item.iloc[rows].reset_index(drop=True), item)
@@ -578,8 +579,8 @@ def case(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator)
         return word.lower() if word == word.upper() else word.upper()
 
     def turned(text: str, words: tuple[int, ...]) -> str:
-        found = cased(text)
-        return _replaced(text, [(found[i].span(), other(found[i][0])) for i in words])
+        changeable = cased(text)
+        return _replaced(text, [(changeable[i].span(), other(changeable[i][0])) for i in words])
 
     return _by_place(X, severity, rng, lambda text: len(cased(text)), turned), y
 
@@ -604,8 +605,8 @@ def accents(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generat
         ]
 
     def stripped(text: str, letters: tuple[int, ...]) -> str:
-        found = [accented(text)[i] for i in letters]
-        return _replaced(text, [((i, i + 1), bare(text[i])) for i in found])
+        chosen = [accented(text)[i] for i in letters]
+        return _replaced(text, [((i, i + 1), bare(text[i])) for i in chosen])
 
     return _by_place(X, severity, rng, lambda text: len(accented(text)), stripped), y
 
@@ -658,14 +659,14 @@ def misspellings(
 
     def places_of(text: Any) -> list[tuple[re.Match[str], list[str]]]:
         words = _LETTERS.finditer(text) if isinstance(text, str) else ()
-        found = [(word, listed.get(word[0]) or listed.get(word[0].lower())) for word in words]
-        return [(word, others) for word, others in found if others]
+        candidates = [(word, listed.get(word[0]) or listed.get(word[0].lower())) for word in words]
+        return [(word, others) for word, others in candidates if others]
 
     def wrong(texts: pd.Series) -> list[Any]:
         cells = texts.tolist()
-        found = [places_of(cell) for cell in cells]
-        draws = iter(rng.random((sum(map(len, found)), 2)).tolist())
-        for i, words in enumerate(found):
+        candidates = [places_of(cell) for cell in cells]
+        draws = iter(rng.random((sum(map(len, candidates)), 2)).tolist())
+        for i, words in enumerate(candidates):
             drawn = [(word, others, next(draws)) for word, others in words]
             edits = [
                 (word.span(), _cased_like(word[0], others[int(which * len(others))]))
@@ -707,11 +708,12 @@ def _cased_like(word: str, other: str) -> str:
 @corrupts("truncation", takes=_WITH_TEXT, needs=("text",))
 def truncation(X: Any, y: pd.Series | None, severity: float, rng: np.random.Generator) -> Corrupted:
     """Remove this share of the letters at the end of every text; the first one remains."""
-    left = _Memo(lambda size: max(1, size - count_affected(size, severity)))
+    length_left = _Memo(lambda size: max(1, size - count_affected(size, severity)))
 
     def cut(texts: pd.Series) -> list[Any]:
         return [
-            text[: left[len(text)]] if isinstance(text, str) else text for text in texts.tolist()
+            text[: length_left[len(text)]] if isinstance(text, str) else text
+            for text in texts.tolist()
         ]
 
     return _on_texts(X, cut), y
@@ -823,8 +825,8 @@ def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Gen
 
     For cosines and linear heads this is the same as removing them.
     """
-    lost = min(count_affected(X.shape[1], severity), X.shape[1] - 1)
-    part = X[:, X.shape[1] - lost :]
+    cut = min(count_affected(X.shape[1], severity), X.shape[1] - 1)
+    part = X[:, X.shape[1] - cut :]
     part[~np.isnan(part)] = 0.0
     return X, y
 
@@ -832,8 +834,8 @@ def vector_truncation(X: np.ndarray, y: Any, severity: float, rng: np.random.Gen
 @corruption("vector_noise", takes=("vectors",), range=(0.0, np.inf))
 def vector_noise(X: np.ndarray, y: Any, severity: float, rng: np.random.Generator) -> Blurred:
     """Add Gaussian noise of ``severity`` times the standard deviation of each dimension."""
-    known = ~np.isnan(X[:, 0])
-    spread = X[known].std(axis=0) if known.any() else np.zeros(X.shape[1])
+    has_vector = ~np.isnan(X[:, 0])
+    spread = X[has_vector].std(axis=0) if has_vector.any() else np.zeros(X.shape[1])
     return X + severity * spread * rng.standard_normal(X.shape), y
 
 

@@ -71,11 +71,11 @@ def spread(values: np.ndarray) -> float:
     >>> spread(np.array([1.0, 3.0, np.nan])), spread(np.array([0.1, 0.1, 0.1]))
     (1.0, 0.0)
     """
-    known = values[np.isfinite(values)]
-    if not len(known) or known.min() == known.max():
+    finite = values[np.isfinite(values)]
+    if not len(finite) or finite.min() == finite.max():
         return 0.0
-    scale = float(np.abs(known).max())  # so that squares of the largest numbers are finite
-    return min(scale * float((known / scale).std()), _LARGEST)
+    scale = float(np.abs(finite).max())  # so that squares of the largest numbers are finite
+    return min(scale * float((finite / scale).std()), _LARGEST)
 
 
 def with_values(column: pd.Series, at: np.ndarray, values: np.ndarray) -> pd.Series:
@@ -91,17 +91,18 @@ def with_values(column: pd.Series, at: np.ndarray, values: np.ndarray) -> pd.Ser
         return column
     values = np.clip(values, -_LARGEST, _LARGEST)
     plain = dense(column)
-    own = getattr(plain.dtype, "numpy_dtype", plain.dtype)
-    wanted = next(np.dtype(t) for t in (own, *_WIDER) if _holds(np.dtype(t), own, values))
-    changed = plain.copy() if wanted == own else plain.astype(_like(plain.dtype, wanted))
+    dtype = getattr(plain.dtype, "numpy_dtype", plain.dtype)
+    wanted = next(np.dtype(t) for t in (dtype, *_WIDER) if _holds(np.dtype(t), dtype, values))
+    changed = plain.copy() if wanted == dtype else plain.astype(_like(plain.dtype, wanted))
     changed.iloc[at] = values.astype(wanted)
     return changed
 
 
-def _holds(dtype: np.dtype, own: np.dtype, values: np.ndarray) -> bool:
+def _holds(dtype: np.dtype, present_dtype: np.dtype, values: np.ndarray) -> bool:
     if dtype == np.float64:
         return True
-    if dtype.kind not in ("f" if own.kind == "f" else "iu") or not np.can_cast(own, dtype):
+    kinds = "f" if present_dtype.kind == "f" else "iu"
+    if dtype.kind not in kinds or not np.can_cast(present_dtype, dtype):
         return False
     low, high = float(values.min()), float(values.max())
     if dtype.kind == "f":
@@ -134,11 +135,11 @@ def levels(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         raw = column.cat.codes.to_numpy() if category else pd.factorize(dense(column))[0]
     except TypeError:
         raw = np.full(len(column), -1)
-    known = np.flatnonzero(raw >= 0)
-    _, first, inverse = np.unique(raw[known], return_index=True, return_inverse=True)
+    present = np.flatnonzero(raw >= 0)
+    _, first, inverse = np.unique(raw[present], return_index=True, return_inverse=True)
     codes = np.full(len(column), -1)
-    codes[known] = inverse
-    return codes, known[first]
+    codes[present] = inverse
+    return codes, present[first]
 
 
 def from_rows(column: pd.Series, rows: np.ndarray) -> pd.Series:

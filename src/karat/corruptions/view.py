@@ -57,7 +57,7 @@ def parse_composition(corruption: str) -> list[tuple[str, float]]:
     """
     if not corruption or corruption in corruptions:
         return [(corruption, 1.0)] if corruption else []
-    found = []
+    parts = []
     for part in corruption.split("+"):
         name, at, written = part.strip().partition("@")
         valid = numbers.NUMBER.fullmatch(written.strip())
@@ -66,8 +66,8 @@ def parse_composition(corruption: str) -> list[tuple[str, float]]:
             raise DefinitionError(
                 f'corruption "{corruption}" is not valid; write "a+b" or "a@0.2+b@0.1".'
             )
-        found.append((name, dose))
-    return found
+        parts.append((name, dose))
+    return parts
 
 
 def views(chosen: Mapping[str, Sequence[float]], draws: int = 1) -> Iterator[View]:

@@ -53,7 +53,7 @@ class OrderedForestRegressor(RandomForestRegressor):
 def _mean_of_trees(forest: Any, X: np.ndarray) -> np.ndarray:
     X = np.asarray(X, dtype=np.float32)
     order = np.argsort(forest.estimators_[0].apply(X), kind="stable")  # it also checks X
-    trees = [each.tree_ for each in forest.estimators_]
+    trees = [grown.tree_ for grown in forest.estimators_]
     means = np.empty((len(X), trees[0].value.shape[2]))
     for start in range(0, len(X), BLOCK):
         rows = order[start : start + BLOCK]

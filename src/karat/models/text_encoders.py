@@ -178,7 +178,9 @@ def average_words(texts: list[str], words: pd.Index, vectors: np.ndarray) -> np.
         written = list(itertools.chain.from_iterable(block))
         small = words.get_indexer(pd.Index([word.lower() for word in written], dtype=object))
         rows = np.where(small >= 0, small, words.get_indexer(pd.Index(written, dtype=object)))
-        owners = np.repeat(np.arange(len(block)), [len(each) for each in block])[rows >= 0]
+        owners = np.repeat(np.arange(len(block)), [len(text_words) for text_words in block])[
+            rows >= 0
+        ]
         sums = np.zeros((len(block), vectors.shape[1]))
         # word by word: a mean does not depend on the other texts
         np.add.at(sums, owners, vectors[rows[rows >= 0]])

@@ -186,8 +186,8 @@ def noise_of_seeds(
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = variance[one] ** 2 / freedom[one] + variance[other] ** 2 / freedom[other]
         whole = of_items + added
-        found = np.where(squares > 0, whole**2 / squares, MANY)
-    return FitNoise(np.where(seeds > 0, whole, np.nan), np.minimum(found, MANY))
+        bounded = np.where(squares > 0, whole**2 / squares, MANY)
+    return FitNoise(np.where(seeds > 0, whole, np.nan), np.minimum(bounded, MANY))
 
 
 def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:
