@@ -57,6 +57,17 @@ PLAIN = {
     "multiclass": "classification",
     "regression": "regression",
 }
+_METRICS = {
+    "binary": ("auc", "acc", "balacc", "logloss"),
+    "multiclass": ("acc", "balacc", "logloss"),
+    "regression": ("rmse", "mae", "r2"),
+    "items": ("hits@1", "hits@10", "mrr"),
+    "lists": ("map", "mrr@10", "ndcg@10", "recall@10"),
+    "clusters": ("v_measure", "ari", "ami"),
+    "scores": ("spearman", "pearson"),
+}
+#: the fields of a task that can be changed: all but name and dataset
+CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
 
 
 @dataclass(frozen=True)
@@ -532,17 +543,6 @@ def _is_file(text: str) -> bool:
         return False
 
 
-_METRICS = {
-    "binary": ("auc", "acc", "balacc", "logloss"),
-    "multiclass": ("acc", "balacc", "logloss"),
-    "regression": ("rmse", "mae", "r2"),
-    "items": ("hits@1", "hits@10", "mrr"),
-    "lists": ("map", "mrr@10", "ndcg@10", "recall@10"),
-    "clusters": ("v_measure", "ari", "ami"),
-    "scores": ("spearman", "pearson"),
-}
-
-
 def check_components(task: Task) -> None:
     """Refuse unknown components, and parameters or severities they do not accept."""
     messages: list[str] = []
@@ -713,10 +713,6 @@ def _code(part: Any) -> str:
 def with_task_name(task: Task, error: DefinitionError) -> DefinitionError:
     """Return the error with the name of the task in front."""
     return DefinitionError(*(f'task "{task.name}": {message}' for message in error.messages))
-
-
-#: the fields of a task that can be changed: all but name and dataset
-CHANGEABLE = tuple(f.name for f in dataclasses.fields(Task) if f.name not in ("name", "dataset"))
 
 
 @dataclass(frozen=True)

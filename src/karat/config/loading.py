@@ -50,6 +50,22 @@ Row = dict[Key, Node]
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
+#: sections whose entries are used as soon as they are looked up
+UNREFUSED = ("suites", "datasets", "constraints")
+_NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
+LONGEST_CHAIN = 100
+NOT_INHERITED = ("abstract", "extends", "for_each")
+COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
+PLACES_OF_DATA = ("path", "sources", "load")
+GROUP = "karat.definitions"
+#: the folder of the library: its files are supplied, also those that a command adds
+PACKAGE = Path(__file__).parents[1]
+ENDINGS = (".yaml", ".yml")
+Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
+_REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
+#: the checked entries that this process used last, by the hash of their files
+_KEPT: dict[str, dict[str, Any]] = {}
 
 
 def expand(section: str, name: str, node: Node) -> tuple[list[tuple[str, Node]], list[Mistake]]:
@@ -179,13 +195,6 @@ def _count(node: Node) -> int:
 
 def _what(node: Node) -> str:
     return describe_value(node.value, node.text)
-
-
-SECTIONS = ("models", "tasks", "suites", "datasets", "constraints")
-#: sections whose entries are used as soon as they are looked up
-UNREFUSED = ("suites", "datasets", "constraints")
-
-_NAME = re.compile(r"(?![-. ])[^/\\:{}\x00-\x1f]+(?<! )")
 
 
 def singular(section: str) -> str:
@@ -323,9 +332,6 @@ def _foreign_format(root: Node) -> DefinitionFormat | None:
     return next((foreign for foreign in formats if foreign.recognizes(root)), None)
 
 
-LONGEST_CHAIN = 100
-
-
 @dataclass(frozen=True)
 class Resolved:
     """An entry with inherited values; not ``sound`` if a parent is missing."""
@@ -409,11 +415,8 @@ def _parents(entry: Entry) -> tuple[list[Node], list[Mistake]]:
     return [name for name in names if name not in wrong], mistakes
 
 
-NOT_INHERITED = ("abstract", "extends", "for_each")
-COMPONENTS = {"tasks": ("ask", "probe", "split"), "datasets": ("load",)}
 """Keys whose value is a component: the text ``knn`` means ``{use: knn}``."""
 
-PLACES_OF_DATA = ("path", "sources", "load")
 """Keys of a dataset of which exactly one is given."""
 
 
@@ -499,14 +502,6 @@ class Problem:
 # -- Definitions: find, load, merge and check the YAML files; report all mistakes at once ---------
 
 
-GROUP = "karat.definitions"
-#: the folder of the library: its files are supplied, also those that a command adds
-PACKAGE = Path(__file__).parents[1]
-ENDINGS = (".yaml", ".yml")
-
-Found = tuple[list[tuple[SourceFile, bytes]], list[Mistake]]
-
-
 def builtin_files() -> Found:
     """Return the built-in definition files, and those of Karat's extensions."""
     files = []
@@ -581,11 +576,6 @@ def _supplied(file: Traversable, label: str) -> SourceFile:
 def _label(path: Path) -> str:
     absolute = Path(os.path.abspath(path))
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
-
-
-_REGISTRIES = {"models": registry.models, "datasets": registry.datasets}
-#: the checked entries that this process used last, by the hash of their files
-_KEPT: dict[str, dict[str, Any]] = {}
 
 
 class Definitions:

@@ -26,6 +26,30 @@ from karat.config.yaml_files import Key, Node, describe_value
 from karat.errors import did_you_mean
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+Name = Annotated[str, Field(min_length=1)]
+#: the types of items: MODALITIES of core/dataset.py
+Modality = Literal["table", "text", "entity", "column", "frame"]
+Count = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
+#: the keys of BITS of core/embeddings.py
+Precision = Literal["float32", "float16", "int8", "binary"]
+Severity = Annotated[float, Field(ge=0)]
+Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
+_INCOMPLETE = ("missing", "too_short")
+_EXPECTED = {
+    "string_type": "text",
+    **dict.fromkeys(("int_type", "int_from_float"), "an integer"),
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "list_type": "a list",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
+}
+_FIXED = {
+    "missing": "is missing.",
+    "too_short": "must not be empty.",
+    "string_too_short": "must not be empty.",
+    "string_pattern_mismatch": "must be 64 hexadecimal digits.",
+}
 
 
 def _use(value: str) -> str:
@@ -82,19 +106,10 @@ def _rescore(value: Any) -> Any:
 
 
 _LISTED = BeforeValidator(_listed)
-Name = Annotated[str, Field(min_length=1)]
-#: the types of items: MODALITIES of core/dataset.py
-Modality = Literal["table", "text", "entity", "column", "frame"]
 Use = Annotated[Name, AfterValidator(_use)]
 Texts = Annotated[list[Name], AfterValidator(_once), _or(list)]
 Options = Annotated[dict[str, Any], _or(dict)]
 Label = Annotated[Any, AfterValidator(_label)]
-Count = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0)]
-#: the keys of BITS of core/embeddings.py
-Precision = Literal["float32", "float16", "int8", "binary"]
-Severity = Annotated[float, Field(ge=0)]
-Checksum = Annotated[str, StringConstraints(pattern="^[0-9a-fA-F]{64}$")]
 
 
 class _Strict(BaseModel):
@@ -306,23 +321,6 @@ NESTED: dict[str, type[BaseModel]] = {
     **{f"<{source.__name__}>": source for source in SOURCES.values()},
 }
 """The model of a nested mapping, by its key or tag: the keys allowed in it."""
-
-
-_INCOMPLETE = ("missing", "too_short")
-_EXPECTED = {
-    "string_type": "text",
-    **dict.fromkeys(("int_type", "int_from_float"), "an integer"),
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "list_type": "a list",
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
-}
-_FIXED = {
-    "missing": "is missing.",
-    "too_short": "must not be empty.",
-    "string_too_short": "must not be empty.",
-    "string_pattern_mismatch": "must be 64 hexadecimal digits.",
-}
 
 
 def check_definition(

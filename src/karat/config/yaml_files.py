@@ -28,6 +28,29 @@ if TYPE_CHECKING:  # imported where a file is parsed
     from ruamel.yaml.error import MarkedYAMLError
 
 Key = str | int
+MAX_DEPTH = 50
+MAX_REPEATED = 10_000
+MAX_VALUES = 100_000
+MAX_BYTES = 1_000_000
+MAX_DIGITS = 100
+_TEXT = "tag:yaml.org,2002:str"
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", "+.inf"), float("inf")),
+    "-.inf": float("-inf"),
+    ".nan": float("nan"),
+}
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+WIDEST = 80
+WIDEST_ALIGNED = 60
+_SAFE = re.compile(r"[A-Za-z0-9_.+/-]([A-Za-z0-9_.+@/(), '-]*[A-Za-z0-9_.+@/()-])?")
+_SAFE_IN_LIST = re.compile(r"[A-Za-z0-9_.+/-][A-Za-z0-9_.+@/-]*")
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+Line = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -186,25 +209,6 @@ def describe_value(value: Any, text: str = "") -> str:
 
 
 # -- reading --------------------------------------------------------------------------------
-
-MAX_DEPTH = 50
-MAX_REPEATED = 10_000
-MAX_VALUES = 100_000
-MAX_BYTES = 1_000_000
-MAX_DIGITS = 100
-
-_TEXT = "tag:yaml.org,2002:str"
-_WORDS = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", "+.inf"), float("inf")),
-    "-.inf": float("-inf"),
-    ".nan": float("nan"),
-}
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_NOT_YAML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class _Refused(Exception):
@@ -388,15 +392,6 @@ def _height(node: Node) -> int:
 
 
 # -- writing --------------------------------------------------------------------------------
-
-WIDEST = 80
-WIDEST_ALIGNED = 60
-
-_SAFE = re.compile(r"[A-Za-z0-9_.+/-]([A-Za-z0-9_.+@/(), '-]*[A-Za-z0-9_.+@/()-])?")
-_SAFE_IN_LIST = re.compile(r"[A-Za-z0-9_.+/-][A-Za-z0-9_.+@/-]*")
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-
-Line = tuple[str, str]
 
 
 def show_definition(node: Node, defaults: Mapping[str, Any]) -> str:

@@ -26,6 +26,11 @@ from karat.core.numbers import (
 )
 from karat.errors import DataError, did_you_mean, warn_caller
 
+#: the type of an item of each modality
+ITEM_TYPES: dict[str, type] = {"column": pd.Series, "frame": pd.DataFrame}
+#: distinct cells in the text of a column, and rows in the text of a table
+SAMPLE_CELLS, SAMPLE_ROWS = 10, 3
+
 
 def check_table(table: Any, name: str) -> pd.DataFrame:
     """Return a table with a new index, or raise a DataError if it cannot be used."""
@@ -530,12 +535,6 @@ def cell_as_text(cell: Any) -> str:
 
 
 # -- items that are columns or whole tables ---------------------------------------------------
-
-
-#: the type of an item of each modality
-ITEM_TYPES: dict[str, type] = {"column": pd.Series, "frame": pd.DataFrame}
-#: distinct cells in the text of a column, and rows in the text of a table
-SAMPLE_CELLS, SAMPLE_ROWS = 10, 3
 
 
 class SharedFrame(pd.DataFrame):

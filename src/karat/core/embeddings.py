@@ -37,6 +37,13 @@ BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 BLOCK = 2**17
 #: returns the shared object of a name, made by the second argument on first use
 Keep = Callable[[str, Callable[[], Any]], Any]
+#: number of documents that are ranked again with ``rescore: true``
+RESCORED = 40
+#: largest number of 16 bits
+_MOST = float(np.finfo(np.float16).max)
+_NAME = re.compile(
+    r"(?P<base>.+)@(?:(?P<dimensions>\d+)d)?-?(?P<precision>float16|int8|binary)?(?P<rescore>-rescore)?"
+)
 
 
 @dataclass(frozen=True)
@@ -462,14 +469,6 @@ def transformed(encoder: Any, items: Any, name: str, role: str = "") -> np.ndarr
 
 
 # -- variants -------------------------------------------------------------------------------
-
-#: number of documents that are ranked again with ``rescore: true``
-RESCORED = 40
-#: largest number of 16 bits
-_MOST = float(np.finfo(np.float16).max)
-_NAME = re.compile(
-    r"(?P<base>.+)@(?:(?P<dimensions>\d+)d)?-?(?P<precision>float16|int8|binary)?(?P<rescore>-rescore)?"
-)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,13 @@ SCRATCH = "karat-run-"
 LOCK = ".lock"
 #: days after which a temporary folder without a lock file counts as abandoned
 SCRATCH_DAYS = 7.0
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
+#: the suffix of generated names
+_MADE = re.compile(r"-[0-9a-f]{12}$")
+PACKAGE_PREFIX = "package:"
+#: the content of a file may be this many times as large as the file, plus this many bytes
+MAX_RATIO, FREE_BYTES = 1_000, 32 * 1024**2
+ARROW = b"ARROW1\0\0"
 
 
 def cache_folder() -> Path:
@@ -144,11 +151,6 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_@+=,-][A-Za-z0-9_@+=,.-]{0,59}")
-#: the suffix of generated names
-_MADE = re.compile(r"-[0-9a-f]{12}$")
-
-
 @lru_cache(maxsize=4096)
 def safe_name(name: str) -> str:
     """Return a name that is a single path component, different for different names.
@@ -221,9 +223,6 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-PACKAGE_PREFIX = "package:"
-
-
 def package_file(name: str) -> Path:
     """Return the path of a file or folder; ``"package:NAME/PATH"`` is in an installed package.
 
@@ -239,10 +238,6 @@ def package_file(name: str) -> Path:
         if path.exists():
             return path
     raise Declined(f"package {package} or its file {inner or 'folder'} not found")
-
-
-#: the content of a file may be this many times as large as the file, plus this many bytes
-MAX_RATIO, FREE_BYTES = 1_000, 32 * 1024**2
 
 
 def largest_content(path: Path) -> int:
@@ -321,9 +316,6 @@ def read_feather(path: Path) -> Any:
     table = feather.read_table(path)
     table.validate(full=True)  # pyarrow trusts the offsets of texts and lists
     return table
-
-
-ARROW = b"ARROW1\0\0"
 
 
 def _batch_size(message: Any) -> int:

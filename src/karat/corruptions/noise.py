@@ -53,6 +53,22 @@ Table: TypeAlias = pd.DataFrame
 Target: TypeAlias = pd.Series | None
 Spreads: TypeAlias = Mapping[Any, float] | None
 _ITEMS = ("table", "text", "entity", "column", "frame")
+#: takes a column, the affected rows and its number among those of its kind; returns a new column
+Change = Callable[[pd.Series, np.ndarray, int], pd.Series]
+#: days that every unit of time of pandas can hold
+_FIRST, _LAST = pd.Timestamp("1678-01-01"), pd.Timestamp("2262-01-01")
+#: factors between pounds and kilograms, meters and feet, Fahrenheit and Celsius
+FACTORS = (0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556)
+_COLUMNS = ("column", "frame")
+#: returns the number of places of a text that can change
+Count = Callable[[str], int]
+#: takes a text and the places to change, returns the changed text
+WordChange = Callable[[str, tuple[int, ...]], str]
+_WITH_TEXT = ("table", "text", "entity")
+_WORD = re.compile(r"\S+")
+_MARK = re.compile("[\u0300-\u036f]")
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+Blurred = tuple[np.ndarray, Any]
 
 
 @corrupts("rare_class_dilution", takes=_ITEMS, needs=("classes",))
@@ -260,10 +276,6 @@ def _each(
     return _cells_each(X, (NUMBER,), severity, rng, changed)
 
 
-#: takes a column, the affected rows and its number among those of its kind; returns a new column
-Change = Callable[[pd.Series, np.ndarray, int], pd.Series]
-
-
 @corrupts("sentinel", needs=("codes",))
 def sentinel(
     X: Table, y: Target, severity: float, rng: Rng, *, number: int = -999, text: str = "?"
@@ -321,10 +333,6 @@ def date_shift(X: Table, y: Target, severity: float, rng: Rng, *, days: int = 36
     return _cells_each(X, (DATE,), severity, rng, moved), y
 
 
-#: days that every unit of time of pandas can hold
-_FIRST, _LAST = pd.Timestamp("1678-01-01"), pd.Timestamp("2262-01-01")
-
-
 def _cells_each(
     X: Table, kinds: tuple[str, ...], severity: float, rng: Rng, change: Change
 ) -> Table:
@@ -363,10 +371,6 @@ def _holds_numbers(column: pd.Series) -> bool:
         return False
     categories = column.cat.categories
     return bool(len(categories) and kind(categories.to_series()) == NUMBER)
-
-
-#: factors between pounds and kilograms, meters and feet, Fahrenheit and Celsius
-FACTORS = (0.45, 2.2, 3.28, 0.3048, 1.8, 0.5556)
 
 
 @corrupts("scaling_error", needs=("numbers",))
@@ -436,8 +440,6 @@ def stuck_sensor(X: Table, y: Target, severity: float, rng: Rng) -> Corrupted:
 
 
 # -- columns and whole tables ---------------------------------------------------------------
-
-_COLUMNS = ("column", "frame")
 
 
 @corrupts("header_dropped", takes=_COLUMNS)
@@ -542,16 +544,6 @@ def _keep_attrs(changed: Any, item: Any) -> Any:
 
 
 # -- texts and vectors ------------------------------------------------------------------------
-
-
-#: returns the number of places of a text that can change
-Count = Callable[[str], int]
-#: takes a text and the places to change, returns the changed text
-WordChange = Callable[[str, tuple[int, ...]], str]
-_WITH_TEXT = ("table", "text", "entity")
-_WORD = re.compile(r"\S+")
-_MARK = re.compile("[\u0300-\u036f]")
-_LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
 @corrupts("typos", takes=_WITH_TEXT, needs=("text",))
@@ -790,9 +782,6 @@ class _Memo(dict[Any, Any]):
     def __missing__(self, key: Any) -> Any:
         self[key] = self.function(key)
         return self[key]
-
-
-Blurred = tuple[np.ndarray, Any]
 
 
 @corruption("vector_int8", takes=("vectors",), range=(0.0, 1.0))

@@ -32,6 +32,10 @@ from karat.errors import DataError, DefinitionError, Unavailable
 API = "https://www.openml.org/api/v1/json"
 #: the supported task types of OpenML, by their ids
 KINDS = {1: "classification", 2: "regression"}
+#: the name of a task or a suite on the command line
+NAME = re.compile(r"openml/([ts])/(\d+)")
+#: the columns of a split file; those of learning curves also have ``sample``
+COLUMNS = ("type", "rowid", "repeat", "fold")
 
 
 def openml_table(
@@ -224,12 +228,6 @@ def _is_complete(home: Path) -> bool:
         return bool(files) and all(sha256_of(home / name) == sha for name, sha in files.items())
     except (OSError, ValueError, AttributeError):
         return False
-
-
-#: the name of a task or a suite on the command line
-NAME = re.compile(r"openml/([ts])/(\d+)")
-#: the columns of a split file; those of learning curves also have ``sample``
-COLUMNS = ("type", "rowid", "repeat", "fold")
 
 
 def openml_task(name: str, task_id: int) -> Dataset:

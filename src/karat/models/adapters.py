@@ -36,6 +36,9 @@ from karat.models.prompts import ROLE_PROMPTS, Prompts
 from karat.models.vector_files import VectorFile, VectorLookup
 from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 
+#: a note in every result, since Karat cannot check the training rows
+NOTE = "fitted in advance, not on this training fold"
+
 
 @dataclass(eq=False, repr=False)
 class FunctionEncoder(TextEncoder):
@@ -357,10 +360,6 @@ def _version(thing: Any) -> str:
         return metadata.version({"sklearn": "scikit-learn"}.get(root, root))
     except (metadata.PackageNotFoundError, ValueError):
         return ""
-
-
-#: a note in every result, since Karat cannot check the training rows
-NOTE = "fitted in advance, not on this training fold"
 
 
 class FittedPredictor:

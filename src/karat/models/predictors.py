@@ -28,6 +28,19 @@ from karat.models.table_predictor import ConstantPredictor, TablePredictor  # no
 
 #: rows per block
 BLOCK = 2**14
+#: with more train rows the full kernel would not fit into half a GB, and libsvm computes its own
+LARGEST = 8192
+#: number of kernel entries per block of predicted rows, and the largest number of rows in a block
+KERNEL_ENTRIES, HIGHEST = 2**18, 1024
+#: the height of a block is a multiple of this
+_STEP = 16
+#: smallest slope of the calibration, so that probabilities increase with the decisions
+_SMALLEST_SLOPE = 1e-3
+#: minimum number of steps per epoch, even if fewer cover all rows
+LEAST_STEPS = 20
+#: no early stopping with fewer validation rows than this
+LEAST_HELD = 10
+Weights = list[np.ndarray]
 
 
 class OrderedForestClassifier(RandomForestClassifier):
@@ -64,16 +77,6 @@ def _mean_of_trees(forest: Any, X: np.ndarray) -> np.ndarray:
                 total += values[leaves]
         means[rows] = (sums / len(trees)).T
     return means
-
-
-#: with more train rows the full kernel would not fit into half a GB, and libsvm computes its own
-LARGEST = 8192
-#: number of kernel entries per block of predicted rows, and the largest number of rows in a block
-KERNEL_ENTRIES, HIGHEST = 2**18, 1024
-#: the height of a block is a multiple of this
-_STEP = 16
-#: smallest slope of the calibration, so that probabilities increase with the decisions
-_SMALLEST_SLOPE = 1e-3
 
 
 class Kernel:
@@ -404,14 +407,6 @@ class NaiveBayes(GaussianNB):
 
 
 # -- A feed-forward network with one hidden layer: PyTorch for training, numpy for prediction -----
-
-
-#: minimum number of steps per epoch, even if fewer cover all rows
-LEAST_STEPS = 20
-#: no early stopping with fewer validation rows than this
-LEAST_HELD = 10
-
-Weights = list[np.ndarray]
 
 
 @dataclass(eq=False, repr=False)

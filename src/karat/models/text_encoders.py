@@ -17,6 +17,10 @@ from karat.errors import DefinitionError
 from karat.models.model import PackagedEncoder, Parameterized
 from karat.models.vector_files import Lookup, VectorLookup, rows_of
 
+_WORD = re.compile(r"\w+")
+#: texts averaged at a time
+BLOCK = 1024
+
 
 @dataclass(eq=False, repr=False)
 class TfIdf(Parameterized):
@@ -98,11 +102,6 @@ def _word_llama() -> Any:
     finally:  # importing it configures logging
         root.setLevel(level)
         root.handlers[:] = handlers
-
-
-_WORD = re.compile(r"\w+")
-#: texts averaged at a time
-BLOCK = 1024
 
 
 class WordVectors(VectorLookup):

@@ -15,6 +15,12 @@ PATIENCE = 2**19
 #: integers up to this size are exact as float64
 EXACT = 2**53
 _seen = [0]
+#: a node is not split if its standard deviation is below this share of that of all rows
+CALM = 0.05
+#: errors that differ by less than this share of the standard deviation count as equal
+EQUAL = 1e-9
+#: relative size below which a column counts as linearly dependent on the others
+RANK = 1e-10
 
 
 @dataclass(frozen=True)
@@ -157,14 +163,6 @@ def _loops(size: int) -> Any:
     except ImportError:
         return None
     return heads_numba
-
-
-#: a node is not split if its standard deviation is below this share of that of all rows
-CALM = 0.05
-#: errors that differ by less than this share of the standard deviation count as equal
-EQUAL = 1e-9
-#: relative size below which a column counts as linearly dependent on the others
-RANK = 1e-10
 
 
 @dataclass(frozen=True)

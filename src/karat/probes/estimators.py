@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 
 #: returns the object of a name, made by the second argument unless another head has made it
 Share = Callable[[str, Callable[[], Any]], Any]
+#: smallest diagonal entry of the Cholesky factor, as a share of the largest, that is precise enough
+REGULAR = 1e-3
+#: split criteria of a tree, by kind of target; the first is the default
+CRITERIA = {
+    "classification": ("entropy", "gini"),
+    "regression": ("squared_error", "absolute_error"),
+}
+#: number of distances in a block
+DISTANCES = 2**22
+#: number of columns up to which scikit-learn searches a tree, by differences instead of products
+FEW_COLUMNS = 15
+#: how the distance between two clusters follows from the distances between their members
+LINKAGES = ("average", "complete", "single")
+#: working memory for distances, in MB; larger blocks are new pages of memory each time
+MEMORY = 4
+#: number of rows up to which the distances of all pairs are kept for other heads: 128 MB
+KEPT_ROWS = 5792
 
 
 @head("logistic-regression")
@@ -47,10 +64,6 @@ def linear(kind: str = "regression") -> Any:
     """Ordinary least squares."""
     need_kind("linear-regression", kind, "regression", "logistic-regression")
     return LeastSquares()
-
-
-#: smallest diagonal entry of the Cholesky factor, as a share of the largest, that is precise enough
-REGULAR = 1e-3
 
 
 class LeastSquares(Parameterized):
@@ -103,13 +116,6 @@ def need_kind(head: str, kind: str, needed: str, instead: str) -> None:
         raise DefinitionError(f"head {head} is for {needed}, not {kind}; use {instead}.")
 
 
-#: split criteria of a tree, by kind of target; the first is the default
-CRITERIA = {
-    "classification": ("entropy", "gini"),
-    "regression": ("squared_error", "absolute_error"),
-}
-
-
 @head("knn")
 def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
     """Predict the majority class or the mean of the nearest train items."""
@@ -121,12 +127,6 @@ def knn(kind: str, n_neighbors: int = 5, weights: str = "uniform") -> Any:
         chosen = KNeighborsClassifier if kind == "classification" else KNeighborsRegressor
         return chosen(n_neighbors=n_neighbors, weights=weights)
     return (NearestLabels if kind == "classification" else NearestNumbers)(n_neighbors)
-
-
-#: number of distances in a block
-DISTANCES = 2**22
-#: number of columns up to which scikit-learn searches a tree, by differences instead of products
-FEW_COLUMNS = 15
 
 
 @dataclass(eq=False, repr=False)
@@ -359,14 +359,6 @@ class IsolationForestScore:
 
         forest = IsolationForest(n_estimators=self.n_estimators, random_state=self.random_state)
         return -np.asarray(forest.fit(X).score_samples(X))
-
-
-#: how the distance between two clusters follows from the distances between their members
-LINKAGES = ("average", "complete", "single")
-#: working memory for distances, in MB; larger blocks are new pages of memory each time
-MEMORY = 4
-#: number of rows up to which the distances of all pairs are kept for other heads: 128 MB
-KEPT_ROWS = 5792
 
 
 @head("kmeans")

@@ -24,6 +24,9 @@ from karat.probes.trained import missed, need_fields, ranked_predictions
 
 #: maps the unit vectors of a, b and c to the vector to search for
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+WAYS = ("ridge", "translation")
+#: number of questions per block
+BLOCK = 16_384
 
 
 @analogy_function("default")
@@ -185,11 +188,6 @@ def _checked(function: Function, *arguments: np.ndarray) -> np.ndarray:
     if not np.isfinite(vector).all():
         raise ContractError(f"{name} returned a vector with NaN or infinity.")
     return vector
-
-
-WAYS = ("ridge", "translation")
-#: number of questions per block
-BLOCK = 16_384
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,21 @@ DENSE = 5
 BAND = 512
 #: largest relative rounding error of 32 bits
 _ROUNDING = 2.0**-24
+#: number of scores in memory, unless there are so many candidates that it is less than MOST rows
+BLOCK = 2**22
+#: queries per block if there are many candidates; fewer would make the product slow
+MOST = 64
+#: scores this close count as equal: the product of equal vectors differs in its last bits
+NEAREST_TIE = 1e-12
+#: digits to which equal scores are equal
+_DIGITS = 11
+#: up to this many answers per query, counting is faster than sorting all candidates
+FEW = 8
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+#: vectors shorter than this, or longer than its inverse, are scaled in 64 bits
+_SHORT = 1e-12
+#: number of grid steps between −1 and 1
+STEPS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -192,18 +207,6 @@ def _count(reached: np.ndarray) -> np.ndarray:
     eights = reached.view(np.uint64)
     sums = np.add.reduceat(eights, np.arange(0, eights.shape[1], 255), axis=1)
     return sums.view(np.uint8).sum(axis=1, dtype=np.intp)
-
-
-#: number of scores in memory, unless there are so many candidates that it is less than MOST rows
-BLOCK = 2**22
-#: queries per block if there are many candidates; fewer would make the product slow
-MOST = 64
-#: scores this close count as equal: the product of equal vectors differs in its last bits
-NEAREST_TIE = 1e-12
-#: digits to which equal scores are equal
-_DIGITS = 11
-#: up to this many answers per query, counting is faster than sorting all candidates
-FEW = 8
 
 
 @probe("nearest")
@@ -546,11 +549,6 @@ class _Cosines(_Ranker):
         items, starts = self.candidates.slice(begin, end)
         one = self.vectors.units(queries, np.float64, query=True)
         return _best(one @ self.vectors.units(items, np.float64).T, starts)
-
-
-_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
-#: vectors shorter than this, or longer than its inverse, are scaled in 64 bits
-_SHORT = 1e-12
 
 
 class _TiledSearch:
@@ -1048,10 +1046,6 @@ class _Items:
         """Return, for each item, the size of the largest of its classes among other items."""
         sizes = np.array([len(among._rows.get(name, ())) for name in self._names])
         return np.maximum.reduceat(sizes[self._code], self._starts[:-1])
-
-
-#: number of grid steps between −1 and 1
-STEPS = 2_000_000
 
 
 @probe("duplicates")

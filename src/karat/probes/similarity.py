@@ -21,6 +21,16 @@ from karat.errors import ContractError, DataError, DefinitionError, did_you_mean
 
 #: distances that divide by the variances or the covariance of all vectors
 SCALED = ("seuclidean", "mahalanobis")
+#: vectorized measures
+MEASURES = ("cosine", "dot", "euclidean", "manhattan")
+#: number of values of a block of vectors, small enough for the processor cache
+BLOCK = 2**17
+#: largest number of items whose matches are in memory
+ITEMS = 4096
+#: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
+BAGS = ("mean", "matches", "weighted-matches", "max")
+#: the predicted similarity of questions without vectors, if they are penalized
+UNKNOWN = ("last", "random-last", "mean")
 
 
 def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> dict[str, np.ndarray]:
@@ -46,10 +56,6 @@ def _similarities(a: Any, b: Any, names: Iterable[str], apart: Any = None) -> di
     if "manhattan" in names:
         values["manhattan"] = -np.abs(apart, out=apart).sum(axis=1)
     return values
-
-
-#: vectorized measures
-MEASURES = ("cosine", "dot", "euclidean", "manhattan")
 
 
 class Measure:
@@ -151,16 +157,6 @@ def _distances(name: str, arguments: dict[str, np.ndarray]) -> Callable[..., Any
 
 def _as_float64(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(matrix, dtype=np.float64)
-
-
-#: number of values of a block of vectors, small enough for the processor cache
-BLOCK = 2**17
-#: largest number of items whose matches are in memory
-ITEMS = 4096
-#: how to compare bags: by mean vectors, by each item's best match in the other bag, or by the best
-BAGS = ("mean", "matches", "weighted-matches", "max")
-#: the predicted similarity of questions without vectors, if they are penalized
-UNKNOWN = ("last", "random-last", "mean")
 
 
 @probe("similarity")

@@ -22,6 +22,11 @@ from karat.errors import ContractError, DefinitionError
 from karat.models.model import fit_weighted
 from karat.probes.estimators import ignores_target
 
+#: returns the object of (rows, name), made by the third argument unless another probe has made it
+Share = Callable[[str, str, Callable[[], Any]], Any]
+#: the default heads; without a visible target it is k-means
+HEADS = {"classification": "logistic-regression", "regression": "ridge"}
+
 
 def predict_checked(estimator: Any, X: Any, test: Dataset, name: str) -> Predictions:
     """Return the predictions of a fitted estimator for the test questions, checked and aligned.
@@ -190,10 +195,6 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
     return numbers
 
 
-#: returns the object of (rows, name), made by the third argument unless another probe has made it
-Share = Callable[[str, str, Callable[[], Any]], Any]
-
-
 class Probe(Protocol):
     """Turns vectors into predictions. ``fit`` and ``answer`` receive only answerable questions.
 
@@ -281,10 +282,6 @@ def interaction(*fields: np.ndarray) -> np.ndarray:
 def concat(*fields: np.ndarray) -> np.ndarray:
     """Return the concatenated vectors of all fields."""
     return np.hstack(fields)
-
-
-#: the default heads; without a visible target it is k-means
-HEADS = {"classification": "logistic-regression", "regression": "ridge"}
 
 
 @probe("trained")

@@ -31,6 +31,19 @@ FRIEDMAN, SKILLINGS_MACK = "Friedman", "Skillings-Mack"
 WILCOXON = "Wilcoxon, Holm"
 #: pairs per block, which bounds memory whatever the number of models
 BLOCK = 4096
+#: draws from a posterior, and their seed
+DRAWS = 50_000
+SEED = 0
+#: weight of the prior, in tasks; it assumes that both are equal
+PRIOR = 0.5
+#: numbers per block
+BAYES_BLOCK = 2_000_000
+#: what 80 % power at 5 % adds up to, in standard errors, and what the t distribution adds in pairs
+_REACH, _SMALL = 1.959963985 + 0.841621234, 1.959963985**2 / 2
+#: numbers from which the normal approximation is used
+_MANY = 2_000
+#: quantiles of the variance over which the power is averaged
+_QUANTILES = 64
 
 
 def holm(p: Any) -> np.ndarray:
@@ -451,15 +464,6 @@ def superiority(differences: Any) -> np.ndarray:
     return mean_of(np.where(np.isnan(observed), np.nan, (np.sign(observed) + 1) / 2))
 
 
-#: draws from a posterior, and their seed
-DRAWS = 50_000
-SEED = 0
-#: weight of the prior, in tasks; it assumes that both are equal
-PRIOR = 0.5
-#: numbers per block
-BAYES_BLOCK = 2_000_000
-
-
 @dataclass(frozen=True)
 class Chances:
     """Probabilities that the first is better by more than the ROPE, equal within it, or worse.
@@ -549,18 +553,6 @@ def _shares(row: np.ndarray, rope: float, weights: np.ndarray) -> tuple[float, f
         losses += int(((under > above) & (under > rest)).sum())
     draws = weights.shape[1]
     return wins / draws, (draws - wins - losses) / draws, losses / draws
-
-
-#: what 80 % power at 5 % adds up to, in standard errors, and what the t distribution adds in pairs
-_REACH, _SMALL = 1.959963985 + 0.841621234, 1.959963985**2 / 2
-
-
-#: numbers from which the normal approximation is used
-_MANY = 2_000
-
-
-#: quantiles of the variance over which the power is averaged
-_QUANTILES = 64
 
 
 def _t_power(freedom: Any, shift: Any) -> np.ndarray:

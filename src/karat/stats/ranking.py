@@ -28,6 +28,14 @@ PATTERNS = 2048
 PRIOR = 0.5
 #: numbers per block of pairs × sign patterns
 _PAIRS_BLOCK = 200_000
+#: rating of the mean of all rated models, or of the anchor
+CENTER = 1500.0
+#: points of Elo per unit of log odds: 400 points are odds of ten to one
+POINTS = 400 / math.log(10)
+#: weight of one more task on which all models are equal, which keeps ratings finite
+EQUAL_TASKS = 0.2
+#: significant digits in which scores are compared; the rest is numerical noise
+DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -411,14 +419,6 @@ def _grown(tied: np.ndarray, wanted: np.ndarray, pair: list[int]) -> np.ndarray:
     return group
 
 
-#: rating of the mean of all rated models, or of the anchor
-CENTER = 1500.0
-#: points of Elo per unit of log odds: 400 points are odds of ten to one
-POINTS = 400 / math.log(10)
-#: weight of one more task on which all models are equal, which keeps ratings finite
-EQUAL_TASKS = 0.2
-
-
 @dataclass(frozen=True)
 class Ratings:
     """A rating per model with its 95 % interval; NaN where it cannot be estimated."""
@@ -538,10 +538,6 @@ def _slopes(strengths: np.ndarray, games: np.ndarray) -> tuple[np.ndarray, np.nd
     bend = games * share * (1 - share)
     # the likelihood depends on differences only: adding 1 fixes the mean
     return (games * share).sum(axis=1), np.diag(bend.sum(axis=1)) - bend + 1
-
-
-#: significant digits in which scores are compared; the rest is numerical noise
-DIGITS = 6
 
 
 def significant(values: np.ndarray) -> np.ndarray:

@@ -37,6 +37,10 @@ from karat.data.readers.table_files import (
 from karat.errors import DataError, DefinitionError, did_you_mean
 
 WORDS = ("a", "b", "c", "answer")
+TRIPLE = ("head", "relation", "tail")
+#: the default files of a folder
+PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
+INVERSE = "⁻¹"
 
 
 def entity_label(iri: str) -> str:
@@ -346,12 +350,6 @@ def read_word_pairs(files: Files, spec: DataSpec) -> Dataset:
     frame = pd.DataFrame(rows, columns=["word1", "word2", "score"])
     spec = replace(spec, fields=("word1", "word2"), target="score", kind="regression")
     return ask(frame, replace(spec, modality="entity"), None)
-
-
-TRIPLE = ("head", "relation", "tail")
-#: the default files of a folder
-PARTS: dict[str, Any] = {"train": ["train.txt", "valid.txt"], "test": "test.txt"}
-INVERSE = "⁻¹"
 
 
 @reader("triples")

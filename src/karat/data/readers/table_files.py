@@ -53,6 +53,32 @@ OPTIONS = (
 )
 # Missing values in a numeric column; in a column of labels these are labels.
 NO_NUMBER = ("NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", "#N/A")
+#: number of characters from which the separator is inferred
+HEAD = 100_000
+#: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
+_ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
+# A word in quotes, with escapes.
+QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
+NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
+NUMBERS = ("numeric", "real", "integer")
+# KEEL's files also declare features and target; here the dataset definition does.
+ROLES = ("@input", "@inputs", "@output", "@outputs")
+MISSING = ("?", "", "<null>")
+#: options of the reader "table" for a folder of files
+FOLDER_OPTIONS = ("files", "answers", "key")
+KINDS = {
+    **dict.fromkeys(
+        ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
+    ),
+    "load_diabetes": "regression",
+}
+#: the feature arrays, and the names of their columns
+FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
+TABRED_KINDS = {
+    "regression": "regression",
+    "binclass": "classification",
+    "multiclass": "classification",
+}
 
 
 def read_frame(path: Path, spec: DataSpec, texts: Sequence[str] = ()) -> pd.DataFrame:
@@ -390,9 +416,6 @@ def _infer_target(answers: pd.Series, spec: DataSpec, path: Path, decimal: bool)
 
 # -- what a file does not say: its separator ------------------------------------------------
 
-#: number of characters from which the separator is inferred
-HEAD = 100_000
-
 
 def _say_inferred(where: Path | str, what: str) -> None:
     warn_caller(f"{where}: read {what}.")
@@ -507,10 +530,6 @@ def _readable_errors(path: Path) -> Iterator[None]:
 # -- the other formats ----------------------------------------------------------------------
 
 
-#: what pyarrow and pandas raise for invalid files; pyarrow's own errors are among these
-_ARROW_ERRORS = (OSError, ValueError, TypeError, LookupError, NotImplementedError, RuntimeError)
-
-
 def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
     try:
         import pyarrow  # noqa: F401
@@ -554,14 +573,6 @@ def _read_json(text: str, path: Path, *, lines: bool) -> pd.DataFrame:
 
 
 # -- ARFF, the table format of Weka, OpenML and KEEL --------------------------------------
-
-# A word in quotes, with escapes.
-QUOTED = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")\s*+""")
-NAME = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)$""")
-NUMBERS = ("numeric", "real", "integer")
-# KEEL's files also declare features and target; here the dataset definition does.
-ROLES = ("@input", "@inputs", "@output", "@outputs")
-MISSING = ("?", "", "<null>")
 
 
 @dataclass(frozen=True)
@@ -784,10 +795,6 @@ def _order_classes(data: Dataset, spec: DataSpec) -> Dataset:
 # -- readers ----------------------------------------------------------------------------------
 
 
-#: options of the reader "table" for a folder of files
-FOLDER_OPTIONS = ("files", "answers", "key")
-
-
 @reader("table")
 def read_table(files: Files, spec: DataSpec) -> Dataset:
     """Return the rows of a file (or of a train and a test file) as a dataset.
@@ -836,14 +843,6 @@ def _read_folder(folder: Path, spec: DataSpec) -> pd.DataFrame:
     return whole
 
 
-KINDS = {
-    **dict.fromkeys(
-        ("load_iris", "load_wine", "load_breast_cancer", "load_digits"), "classification"
-    ),
-    "load_diabetes": "regression",
-}
-
-
 def sklearn_table(
     name: str, loader: str, *, target: str = "target", kind: str | None = None
 ) -> Dataset:
@@ -866,15 +865,6 @@ def sklearn_table(
         table[target] = [str(bunch.target_names[code]) for code in table[target]]
     facts = {"source": f"scikit-learn, {loader}", "license": "BSD-3-Clause"}
     return Dataset.from_table(table, target, name=name, kind=kind, about=facts)
-
-
-#: the feature arrays, and the names of their columns
-FEATURES = {"X_num": "number", "X_bin": "flag", "X_cat": "category"}
-TABRED_KINDS = {
-    "regression": "regression",
-    "binclass": "classification",
-    "multiclass": "classification",
-}
 
 
 @reader("tabred")

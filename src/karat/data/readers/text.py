@@ -41,6 +41,19 @@ from karat.errors import DataError, DefinitionError
 
 #: the name of the column of groups
 TOGETHER = "related texts"
+OWN = ("train", "test", "file", "answers", "key", "keep", "classes", "one_of", "together")
+#: the classes of a pair; the last one is the positive class
+ANSWERS = ("other", "own")
+_KEYWORD = r"(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?"
+_LINE = re.compile(_KEYWORD + r'\s*("(?:[^"\\]|\\.)*")')
+_MARKUP = re.compile(r"[%<{]")
+#: the classes of a pair; the last one is the positive class
+RECORD_ANSWERS = ("no match", "match")
+OF_TWO = ("left", "right", "id", "matches", "keys", "match")
+#: every row needs an id, so rows without a target cannot be dropped
+OF_ROWS = tuple(option for option in OPTIONS if option != "unanswered")
+#: more matching pairs than this mean that the column holds classes, not entities
+MAX_PAIRS = 5_000_000
 
 
 def related(texts: pd.DataFrame) -> np.ndarray:
@@ -127,9 +140,6 @@ def _texts(folder: Path, pattern: str) -> list[tuple[str, str]]:
     if not rows:
         raise DataError(f'{folder} has no file "{pattern}" in any class folder.')
     return rows
-
-
-OWN = ("train", "test", "file", "answers", "key", "keep", "classes", "one_of", "together")
 
 
 @reader("pieces")
@@ -270,10 +280,6 @@ def _classes(
     return labeled.reset_index(drop=True), replace(spec, kind="classification", options=options)
 
 
-#: the classes of a pair; the last one is the positive class
-ANSWERS = ("other", "own")
-
-
 @reader("tagged")
 def read_tagged(files: Files, spec: DataSpec) -> Dataset:
     """Return each text of the single field as a query, and its tags as targets.
@@ -335,11 +341,6 @@ def _lists(pairs: pd.DataFrame, spec: DataSpec) -> Dataset:
     facts: dict[str, Any] = {"name": spec.name, "group": "query", "about": spec.about}
     data = Dataset.from_columns(frame, ["query", "tag"], "answer", kind="classification", **facts)
     return replace(data, classes=ANSWERS)
-
-
-_KEYWORD = r"(msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)?"
-_LINE = re.compile(_KEYWORD + r'\s*("(?:[^"\\]|\\.)*")')
-_MARKUP = re.compile(r"[%<{]")
 
 
 @reader("translations")
@@ -412,15 +413,6 @@ def _message(block: str, path: Path) -> dict[str, str]:
         except (SyntaxError, ValueError) as error:
             raise DataError(f"{path} has an invalid string: {match[2][:60]}.") from error
     return texts
-
-
-#: the classes of a pair; the last one is the positive class
-RECORD_ANSWERS = ("no match", "match")
-OF_TWO = ("left", "right", "id", "matches", "keys", "match")
-#: every row needs an id, so rows without a target cannot be dropped
-OF_ROWS = tuple(option for option in OPTIONS if option != "unanswered")
-#: more matching pairs than this mean that the column holds classes, not entities
-MAX_PAIRS = 5_000_000
 
 
 @reader("duplicates")
