@@ -12,8 +12,8 @@ import pytest
 import karat
 from karat.core.dataset import MODALITIES, Dataset
 from karat.core.registry import corruptions
+from karat.corruptions.cell_noise import outliers
 from karat.corruptions.needs import NEEDS, by_row, check_severity, corrupts, unmet_reason
-from karat.corruptions.noise import outliers
 from karat.errors import DataError, DefinitionError
 
 OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]

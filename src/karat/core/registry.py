@@ -274,7 +274,12 @@ def _modules(package: str, names: str) -> list[str]:
 models = Registry("model", _modules("models.contrib", "endpoints"))
 datasets = Registry("dataset")
 metrics = Registry("metric", _modules("metrics", "supervised rankings"))
-corruptions = Registry("corruption", _modules("corruptions", "noise"))
+corruptions = Registry(
+    "corruption",
+    _modules(
+        "corruptions", "row_noise missing_cells cell_noise column_noise text_noise vector_noise"
+    ),
+)
 heads = Registry("head", _modules("probes", "estimators"))
 splitters = Registry("splitter", ["karat.execution.splits"])
 composers = Registry("composer", ["karat.probes.trained"])

@@ -3,8 +3,8 @@
 from karat.core import lazy_names
 
 _MODULES = {
+    "cell_noise": "outliers",
     "changed_cells": "changed_share",
     "needs": "check_severity unmet_reason",
-    "noise": "outliers",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,10 @@ MISSPELLINGS = "misspellings_en"
 #: takes the items X, the target y and its kind; returns why the need is not met, or ""
 Need = Callable[[Any, Any, str], str]
 Corrupted = tuple[Any, Any]
+#: the arguments of corruptions
+Rng: TypeAlias = np.random.Generator
+Table: TypeAlias = pd.DataFrame
+Target: TypeAlias = pd.Series | None
 Function = Callable[..., Corrupted]
 #: the default seed, as in the document of the benchmark
 _SEED = 42
