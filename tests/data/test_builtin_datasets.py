@@ -19,8 +19,8 @@ from karat.core import registry
 from karat.core.dataset import Dataset
 from karat.core.files import cache_folder
 from karat.core.task import Task
-from karat.corruptions.noise import _misspelled
-from karat.corruptions.view import needed_file
+from karat.corruptions.needs import needed_file
+from karat.corruptions.text_noise import _misspelled
 from karat.data.download import offline
 from karat.data.file_sources import parse_source, sha256_of
 from karat.data.load_dataset import fetch_file, load_dataset

@@ -22,7 +22,8 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors, unit_rows
 from karat.core.predictions import Predictions
 from karat.core.task import Task
-from karat.corruptions.view import View, corrupt
+from karat.corruptions.corrupted_data import corrupt
+from karat.corruptions.view import View
 from karat.data.queries import generate_queries
 from karat.errors import DataError, DefinitionError
 from karat.execution.solvers import ProbeSolver

@@ -87,9 +87,9 @@ class Predictions:
 
     def __post_init__(self) -> None:
         kinds = (("predictions", self.answers, ANSWERS), ("target", self.truths, TRUTHS))
-        for name, what, known in kinds:
-            if what not in known:
-                raise ContractError(f'{name} must be one of {", ".join(known)}, got "{what}".')
+        for name, what, allowed in kinds:
+            if what not in allowed:
+                raise ContractError(f'{name} must be one of {", ".join(allowed)}, got "{what}".')
             values = getattr(self, name)
             values = as_text(values) if what in _TEXT else _floats(values, name)
             object.__setattr__(self, name, values)
@@ -191,8 +191,8 @@ class Predictions:
         return np.asarray(chances[np.arange(len(self)), np.minimum(codes, len(self.classes))])
 
     def _codes(self, texts: np.ndarray) -> np.ndarray:
-        place = {label: i for i, label in enumerate(self.labels)}
-        return np.fromiter(map(place.__getitem__, texts.tolist()), np.intp, len(texts))
+        code_of = {label: i for i, label in enumerate(self.labels)}
+        return np.fromiter(map(code_of.__getitem__, texts.tolist()), np.intp, len(texts))
 
     # -- selecting and merging --------------------------------------------------------------
 
@@ -213,18 +213,18 @@ class Predictions:
             covered = np.isin(self.group, self.group[covered])
         return self.take(np.flatnonzero(covered))
 
-    def merged(self, other: Predictions, own: np.ndarray) -> Predictions:
-        """Return the rows of both, in order: this one's where ``own`` is true."""
-        place = np.empty(len(own), dtype=np.intp)
-        place[np.flatnonzero(own)] = np.arange(len(self))
-        place[np.flatnonzero(~own)] = len(self) + np.arange(len(other))
+    def merged(self, other: Predictions, is_first: np.ndarray) -> Predictions:
+        """Return the rows of both, in order: this one's where ``is_first`` is true."""
+        position = np.empty(len(is_first), dtype=np.intp)
+        position[np.flatnonzero(is_first)] = np.arange(len(self))
+        position[np.flatnonzero(~is_first)] = len(self) + np.arange(len(other))
         both: dict[str, Any] = {}
         for name in ("predictions", "target", "probabilities", *EXTRAS):
             pair = [getattr(self, name), getattr(other, name)]
             if sum(values is None for values in pair) == 1:
                 raise ContractError(f"{name} are given for some of the questions only.")
             if pair[0] is not None:
-                both[name] = np.concatenate(pair, dtype=pair[0].dtype)[place]
+                both[name] = np.concatenate(pair, dtype=pair[0].dtype)[position]
         return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **both)
 
     # -- the file ---------------------------------------------------------------------------
@@ -284,7 +284,9 @@ class Predictions:
         if chances and sorted(labels) == sorted(classes):  # as the metadata has them
             chances = [chances[labels.index(label)] for label in classes]
             labels = list(classes)
-        given = _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
+        class_chances = (
+            _floats(chances, "probabilities", 2).T.astype(precision) if chances else None
+        )
         extras = dict(zip(header[at + 1 :], columns[at + 1 :], strict=True))
         names, more = _columns(rows) if rows else ([], [])
         if more and len(more[0]) != len(columns[at]):
@@ -298,7 +300,7 @@ class Predictions:
             answers=answers,
             truths=truths,
             classes=tuple(labels) if chances else tuple(classes),
-            probabilities=given,
+            probabilities=class_chances,
             **{name: extras.get(name) for name in EXTRAS},
         )
 
@@ -317,7 +319,9 @@ def alphabetical(labels: Sequence[str]) -> list[int]:
     >>> alphabetical(["B", "a", "b"])
     [1, 0, 2]
     """
-    return sorted(range(len(labels)), key=lambda place: (labels[place].lower(), labels[place]))
+    return sorted(
+        range(len(labels)), key=lambda position: (labels[position].lower(), labels[position])
+    )
 
 
 def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:

@@ -47,9 +47,9 @@ def fetch_first(
     written to about.json in the folder of a downloaded file.
     """
     parsed = [parse_source(source) for source in sources]
-    found, reasons = _find_local(parsed)
-    if found is not None:
-        return found
+    local, reasons = _find_local(parsed)
+    if local is not None:
+        return local
     for source in parsed:
         if source.remote:
             try:
@@ -134,7 +134,7 @@ def _recorded_sha256(folder: Path) -> str:
         return ""
 
 
-def _download(source: Source, about: Mapping[str, str]) -> Path:
+def _download(source: Source, facts: Mapping[str, str]) -> Path:
     """Return the path of an index or url source in the cache; unpack or download it if needed."""
     path, archive = _cached_path(source), _cached_archive(source)
     try:
@@ -143,12 +143,12 @@ def _download(source: Source, about: Mapping[str, str]) -> Path:
                 raise DataError(f"{_state(source)}, and KARAT_OFFLINE is set")
             settings = pip_settings()
             url = find_address(source, settings) if source.kind == "index" else source.place
-            certificate, name = settings.certificate, about.get("name")
+            certificate, name = settings.certificate, facts.get("name")
             download(url, archive, source.sha256, certificate=certificate, name=name)
         if source.member:
-            _unpack(source, archive, about)
+            _unpack(source, archive, facts)
         else:
-            _write_about(path.parent, source, about)
+            _write_about(path.parent, source, facts)
     except OSError as error:
         raise DataError(
             f"cannot write to the cache folder {cache_folder()} ({error.strerror or error}); "
@@ -177,13 +177,13 @@ def _not_about(name: str) -> str:
     return "data.json" if name == "about.json" else name
 
 
-def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:
+def _unpack(source: Source, archive: Path, facts: Mapping[str, str]) -> None:
     path = _cached_path(source)
     with draft_folder(archive.parent) as draft:
         scratch = draft / path.parent.name
         extract(archive, source.member, scratch / path.name)
         content = {CONTENT: _content_sha256(scratch / path.name)}
-        _write_about(scratch, source, about, content)
+        _write_about(scratch, source, facts, content)
         try:
             if path.parent.exists() and not _is_intact(source):
                 path.parent.rename(draft / "damaged")
@@ -196,11 +196,11 @@ def _unpack(source: Source, archive: Path, about: Mapping[str, str]) -> None:
 def _write_about(
     folder: Path,
     source: Source,
-    about: Mapping[str, str],
+    facts: Mapping[str, str],
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     keys = ("name", "title", "license", "citation", "homepage")
-    record = {key: about[key] for key in keys if about.get(key)}
+    record = {key: facts[key] for key in keys if facts.get(key)}
     record |= {"source": str(source), "sha256": source.sha256, **more}
     record["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
     write_atomic(folder / "about.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")

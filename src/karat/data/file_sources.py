@@ -51,26 +51,26 @@ class Source:
         return f"{start}, {self.member}" if self.member else start
 
 
-def parse_source(given: Mapping[str, Any]) -> Source:
+def parse_source(definition: Mapping[str, Any]) -> Source:
     """Return the source that a definition describes, or raise a DefinitionError.
 
     >>> print(parse_source({"package": "palmerpenguins", "member": "data/penguins.csv"}))
     package palmerpenguins, data/penguins.csv
     """
-    kinds = [kind for kind in KEYS if kind in given]
+    kinds = [kind for kind in KEYS if kind in definition]
     if len(kinds) != 1:
         raise DefinitionError(
-            f"the source {dict(given)} needs exactly one of the keys {', '.join(KEYS)}."
+            f"the source {dict(definition)} needs exactly one of the keys {', '.join(KEYS)}."
         )
     kind = kinds[0]
     needed, optional = KEYS[kind]
-    for key in given:
+    for key in definition:
         if key not in needed | optional:
             hint = did_you_mean(str(key), needed | optional)
             raise DefinitionError(f'a {kind} source has no key "{key}".{hint}')
-    for key in sorted(needed - set(given)):
-        raise DefinitionError(f'the {kind} source "{given[kind]}" needs the key "{key}".')
-    values = {key: str(value) for key, value in given.items() if value is not None}
+    for key in sorted(needed - set(definition)):
+        raise DefinitionError(f'the {kind} source "{definition[kind]}" needs the key "{key}".')
+    values = {key: str(value) for key, value in definition.items() if value is not None}
     file = values.get("file", "")
     if kind == "url":
         file = PurePosixPath(unquote(urlsplit(values["url"]).path)).name

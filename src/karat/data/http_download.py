@@ -126,8 +126,8 @@ def _write_answer(response: requests.Response, file: IO[bytes], display: Downloa
         display.advance(file.tell())
         if file.tell() > MAX_BYTES:
             file.truncate(0)
-            shown = without_password(response.url)
-            raise DataError(f"{shown}: larger than {MAX_BYTES} bytes, the limit")
+            address = without_password(response.url)
+            raise DataError(f"{address}: larger than {MAX_BYTES} bytes, the limit")
 
 
 def session(certificate: str | None = None) -> requests.Session:
@@ -156,21 +156,21 @@ def readable_errors(url: str) -> Iterator[None]:
     """Turn errors of requests into a DataError of one line; skip unreachable hosts for a minute."""
     from requests import RequestException
 
-    shown = without_password(url)
-    host = urlsplit(shown).netloc
+    address = without_password(url)
+    host = urlsplit(address).netloc
     if time.monotonic() - _unreachable.get(host, -UNREACHABLE_SECONDS) < UNREACHABLE_SECONDS:
-        raise DataError(f"{shown}: {UNREACHABLE}")
+        raise DataError(f"{address}: {UNREACHABLE}")
     try:
         yield
     except RequestException as error:
         reason = _reason(error)
         if reason == UNREACHABLE:
             _unreachable[host] = time.monotonic()
-        raise DataError(f"{shown}: {reason}") from error
+        raise DataError(f"{address}: {reason}") from error
     except OSError as error:
         if error.errno is not None:  # a problem with a local file
             raise
-        raise DataError(f"{shown}: {error}") from error  # the certificate file is missing
+        raise DataError(f"{address}: {error}") from error  # the certificate file is missing
 
 
 def _reason(error: requests.RequestException) -> str:

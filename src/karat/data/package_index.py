@@ -53,7 +53,7 @@ def find_address(source: Source, settings: Settings) -> str:
 
     reasons = []
     for index in settings.indexes:
-        shown = without_password(index)
+        address = without_password(index)
         try:
             with readable_errors(index), session(settings.certificate) as http:
                 client = pypi_simple.PyPISimple(index, session=http)
@@ -61,11 +61,11 @@ def find_address(source: Source, settings: Settings) -> str:
             for package in packages:
                 if package.filename == source.file:
                     return package.url
-            reasons.append(f"{shown} has no file {source.file} (of {len(packages)})")
+            reasons.append(f"{address} has no file {source.file} (of {len(packages)})")
         except pypi_simple.NoSuchProjectError:
-            reasons.append(f'{shown} has no project "{source.place}"')
+            reasons.append(f'{address} has no project "{source.place}"')
         except DataError as error:
             reasons.append(str(error))
         except (pypi_simple.UnsupportedRepoVersionError, ValueError) as error:
-            reasons.append(f"{shown} is not a package index: {error}")
+            reasons.append(f"{address} is not a package index: {error}")
     raise DataError("; ".join(reasons))

@@ -34,15 +34,8 @@ from karat.core.replicates import model_seed, replicate_fact, seed_parameters
 from karat.core.services import RunServices, use_services
 from karat.core.task import Task
 from karat.core.usage import Counted, job_usage
-from karat.corruptions.view import (
-    CLEAN,
-    View,
-    changes_items,
-    corrupt_vectors,
-    corrupt_with_share,
-    reason_not_applicable,
-    views,
-)
+from karat.corruptions.corrupted_data import corrupt_vectors, corrupt_with_share
+from karat.corruptions.view import CLEAN, View, changes_items, reason_not_applicable, views
 from karat.errors import FAILURES, KaratError, MissingExtra, NoVectors, Postponed
 from karat.execution.captured_output import OutputLog, captured_output
 from karat.execution.diagnostics import (

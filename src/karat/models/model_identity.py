@@ -55,25 +55,25 @@ def encoder_identity(model: Model, encoder: Any) -> str | None:
     identity = object_identity(encoder)
     if identity is None or not model.depends_on:
         return identity
-    parts = [identity, *(_dependency(model.name, each) for each in model.depends_on)]
+    parts = [identity, *(_dependency(model.name, dependency) for dependency in model.depends_on)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _dependency(model: str, given: str) -> str:
+def _dependency(model: str, declared: str) -> str:
     """Return the current content of what a model depends on."""
-    kind, _, name = given.partition(":")
+    kind, _, name = declared.partition(":")
     if kind == "version":
-        return given
+        return declared
     if kind == "env":
         value = os.environ.get(name)
-        return given if value is None else f"{given}={value}"
-    found = _file(Path(given))
-    if not found and not Path(given).is_dir():
+        return declared if value is None else f"{declared}={value}"
+    content = _file(Path(declared))
+    if not content and not Path(declared).is_dir():
         raise DefinitionError(
-            f'{model}: depends_on names "{given}", which is no readable file or folder; '
+            f'{model}: depends_on names "{declared}", which is no readable file or folder; '
             f'write "env:NAME" for an environment variable.'
         )
-    return f"file {found}"
+    return f"file {content}"
 
 
 def object_identity(thing: Any) -> str | None:
@@ -82,12 +82,12 @@ def object_identity(thing: Any) -> str | None:
     >>> object_identity(sorted) == object_identity(sorted) != object_identity(sum)
     True
     """
-    own = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
+    has_fingerprint = callable(getattr(thing, "fingerprint", None)) and not isinstance(thing, type)
     described = _Description()
     try:
         # an object with a fingerprint is not pickled, only its class is
-        described.dump(type(thing) if own else thing)
-        described.digest.update(str(thing.fingerprint()).encode() if own else b"")
+        described.dump(type(thing) if has_fingerprint else thing)
+        described.digest.update(str(thing.fingerprint()).encode() if has_fingerprint else b"")
     except KaratError:
         raise
     except Exception:  # pickling may raise anything

@@ -1,4 +1,7 @@
-"""Encoders of table rows, at the place where definitions and users import them from."""
+"""Encoders of table rows, at the place where definitions and users import them from.
+
+The private functions are steps of encoders that earlier versions have pickled.
+"""
 
 from karat.models.out_of_fold import OutOfFold as OutOfFold
 from karat.models.random_encoder import RandomEncoder as RandomEncoder
@@ -23,5 +26,8 @@ from karat.models.tables.target_table import TargetTable as TargetTable
 from karat.models.tables.typed_columns import ColumnEncoder as ColumnEncoder
 from karat.models.tables.typed_columns import FittedInTransform as FittedInTransform
 from karat.models.tables.typed_columns import TypedColumns as TypedColumns
+from karat.models.tables.typed_columns import _date_components as _date_components
+from karat.models.tables.typed_columns import _floats as _floats
+from karat.models.tables.typed_columns import _words as _words
 from karat.models.tables.typed_columns import scaled as scaled
 from karat.models.tables.typed_columns import scaled_numbers as scaled_numbers

@@ -60,9 +60,9 @@ class Lookup(TextEncoder):
 
 def rows_of(names: pd.Index, ids: pd.Index, vectors: np.ndarray) -> np.ndarray:
     """Return the vectors of names; a missing one is a row of NaN."""
-    found = ids.get_indexer(names)
-    rows = np.array(vectors[np.maximum(found, 0)])
-    rows[found < 0] = np.nan
+    positions = ids.get_indexer(names)
+    rows = np.array(vectors[np.maximum(positions, 0)])
+    rows[positions < 0] = np.nan
     return rows
 
 
@@ -138,9 +138,10 @@ class VectorFile(Lookup):
     @property
     def is_text(self) -> bool:
         """Whether the file has one name and its numbers per line."""
-        own = self.format is not None and self.format not in VECTOR_FILE_FORMATS
+        is_registered = self.format is not None and self.format not in VECTOR_FILE_FORMATS
         return (
-            not own and VECTOR_FILE_READERS.get(self.suffix, read_vector_text) is read_vector_text
+            not is_registered
+            and VECTOR_FILE_READERS.get(self.suffix, read_vector_text) is read_vector_text
         )
 
     def problem(self) -> str:
@@ -181,8 +182,10 @@ class VectorFile(Lookup):
         path = _existing(self.path)
         names = names_file(path) if self.suffix == ".safetensors" else None
         hashes = [file_hash(file) for file in (path, names) if file]
-        own = self.format is not None and self.format not in VECTOR_FILE_FORMATS
-        code = object_identity(registry.vector_formats.get(str(self.format))) if own else ""
+        is_registered = self.format is not None and self.format not in VECTOR_FILE_FORMATS
+        code = (
+            object_identity(registry.vector_formats.get(str(self.format))) if is_registered else ""
+        )
         parts = [*hashes, self.suffix, code or "", str(self.size or "")]
         return " ".join(part for part in parts if part)
 

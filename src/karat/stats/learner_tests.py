@@ -121,7 +121,7 @@ def _noise_of_repeats(
     freedom are those of this part of the variance, after Satterthwaite.
     """
     parts = [_fits_and_squares(rows[:, repeats == number]) for number in np.unique(repeats)]
-    counts, squares = (np.array(each) for each in zip(*parts, strict=True))
+    counts, squares = (np.array(values) for values in zip(*parts, strict=True))
     used, fits = (counts > 0).sum(axis=0), counts.sum(axis=0)
     freedom = (fits - used).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -192,9 +192,9 @@ def noise_of_seeds(
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = variance[one] ** 2 / freedom[one] + variance[other] ** 2 / freedom[other]
         whole = of_items + added
-        found = np.where(squares > 0, whole**2 / squares, MANY)
+        bounded = np.where(squares > 0, whole**2 / squares, MANY)
     seen = fitted_again[one] | fitted_again[other]
-    return FitNoise(np.where(seen, whole, np.nan), np.minimum(found, MANY))
+    return FitNoise(np.where(seen, whole, np.nan), np.minimum(bounded, MANY))
 
 
 def moderated(noise: FitNoise, of_items: np.ndarray, models: int) -> FitNoise:

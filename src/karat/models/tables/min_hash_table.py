@@ -33,7 +33,7 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
     """
     # as many bytes as characters: skrub reads no further
     encoded = [text.encode("utf-8", "replace")[: len(text)] for text in texts]
-    found = np.full((dimensions, len(texts)), _LIMIT, dtype=np.int32)
+    minima = np.full((dimensions, len(texts)), _LIMIT, dtype=np.int32)
     for size in (2, 3, 4):
         # a text shorter than an n-gram is padded with zeros on both sides
         zeros = [bytes(max(0, size - len(text))) for text in encoded]
@@ -47,9 +47,9 @@ def min_hashes(texts: Sequence[str], dimensions: int = 30) -> np.ndarray:
         for seed in range(dimensions):
             hashes = np.correlate(buffer, _weights(size, seed))
             lowest = np.minimum.reduceat(hashes, bounds)[::2]
-            np.minimum(found[seed], lowest, out=found[seed])
-    found[:, [not text for text in encoded]] = 0
-    return np.ascontiguousarray(found.T, dtype=np.float64)
+            np.minimum(minima[seed], lowest, out=minima[seed])
+    minima[:, [not text for text in encoded]] = 0
+    return np.ascontiguousarray(minima.T, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False)

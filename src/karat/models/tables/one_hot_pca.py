@@ -55,9 +55,9 @@ def _components(centered: np.ndarray, dimensions: int) -> np.ndarray:
     if not used.any():  # all rows are equal
         return np.zeros((1, centered.shape[1]))
     vectors = vectors[:, ::-1][:, used]
-    found = vectors.T if tall else (vectors / lengths[used]).T @ centered
-    sizes = np.abs(found)
+    directions = vectors.T if tall else (vectors / lengths[used]).T @ centered
+    sizes = np.abs(directions)
     # a boolean column makes two weights of equal size, up to rounding
     largest = np.argmax(sizes >= (1 - _NEGLIGIBLE) * sizes.max(axis=1, keepdims=True), axis=1)
-    signs = np.sign(found[np.arange(len(found)), largest])
-    return np.asarray(found * signs[:, None])
+    signs = np.sign(directions[np.arange(len(directions)), largest])
+    return np.asarray(directions * signs[:, None])

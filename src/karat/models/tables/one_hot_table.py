@@ -51,7 +51,7 @@ class OneHotWords(FittedEncoder):
             codes, levels = pd.factorize(column)
             counts = dict(zip(levels.tolist(), np.bincount(codes).tolist(), strict=True))
             common = sorted(level for level, count in counts.items() if count >= least)
-            self.places_.append({level: place for place, level in enumerate(common)})
+            self.places_.append({level: position for position, level in enumerate(common)})
             self.widths_.append(len(common) + (len(common) < len(counts)))
         return self
 
@@ -66,9 +66,9 @@ class OneHotWords(FittedEncoder):
             codes, levels = pd.factorize(column)
             rare = len(places) if width > len(places) else -1
             at = np.array([places.get(level, rare) for level in levels.tolist()], dtype=np.intp)
-            found = at[codes]
-            rows = np.flatnonzero(found >= 0)
-            matrix[rows, start + found[rows]] = 1.0
+            columns = at[codes]
+            rows = np.flatnonzero(columns >= 0)
+            matrix[rows, start + columns[rows]] = 1.0
             start += width
         return matrix
 

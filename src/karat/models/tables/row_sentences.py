@@ -52,8 +52,8 @@ class RowSentences(FittedEncoder):
             self.encoder_ = self._model().prototype
         texts = self.sentences(items)
         if "text" in getattr(self.encoder_, "by_text", ()):
-            given = {"role": role} if role else {}
-            return self.encoder_.encode(texts.tolist(), **given)
+            options = {"role": role} if role else {}
+            return self.encoder_.encode(texts.tolist(), **options)
         return self.encoder_.transform(texts)
 
     @property

@@ -39,8 +39,8 @@ class StringColumns(FittedInTransform):
         """Fit and transform."""
         skrub = import_extra("skrub", "tables")
         self.encoders_ = []
-        for place in range(texts.shape[1]):
-            written = (texts.iloc[:, place].str.strip() != "").any()
+        for position in range(texts.shape[1]):
+            written = (texts.iloc[:, position].str.strip() != "").any()
             encoder = skrub.StringEncoder(self.dimensions, random_state=self.random_state)
             self.encoders_.append(encoder if written else None)
         with warnings.catch_warnings():
@@ -56,7 +56,7 @@ class StringColumns(FittedInTransform):
         blocks = [
             np.zeros((len(texts), 1))
             if encoder is None
-            else getattr(encoder, method)(texts.iloc[:, place]).to_numpy()
-            for place, encoder in enumerate(self.encoders_)
+            else getattr(encoder, method)(texts.iloc[:, position]).to_numpy()
+            for position, encoder in enumerate(self.encoders_)
         ]
         return np.hstack(blocks)

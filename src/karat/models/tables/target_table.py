@@ -53,11 +53,11 @@ class TargetTable(ColumnEncoder):
         if folds < 2:
             return None
         several = "binary" if len(counts) <= 2 else "multiclass"
-        about = {"target_type": "continuous" if numbers else several}
+        options = {"target_type": "continuous" if numbers else several}
         default = inspect.signature(TargetEncoder).parameters.get("random_state")
         if default is not None and default.default != "deprecated":  # scikit-learn before 1.9
-            return TargetEncoder(**about, cv=folds, random_state=self.random_state or 0)
+            return TargetEncoder(**options, cv=folds, random_state=self.random_state or 0)
         split = (KFold if numbers else StratifiedKFold)(
             folds, shuffle=True, random_state=self.random_state or 0
         )
-        return TargetEncoder(**about, cv=split)
+        return TargetEncoder(**options, cv=split)

@@ -157,7 +157,9 @@ def _moments(column: pd.Series) -> pd.DatetimeIndex:
 
 
 def _words(table: pd.DataFrame) -> pd.DataFrame:
-    if all(isinstance(each, pd.StringDtype) and each.na_value is np.nan for each in table.dtypes):
+    if all(
+        isinstance(dtype, pd.StringDtype) and dtype.na_value is np.nan for dtype in table.dtypes
+    ):
         texts = table.fillna("")  # already strings
     else:
         texts = table.astype(object).where(table.notna(), "").astype(str)

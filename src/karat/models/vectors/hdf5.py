@@ -101,13 +101,13 @@ def _links(group: Any) -> list[_Link]:
     from h5py import h5, h5p
 
     tracked = group.id.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
-    found: list[_Link] = []
+    links: list[_Link] = []
     group.id.links.iterate(
-        lambda key, info: found.append(_Link.of(key, info)),
+        lambda key, info: links.append(_Link.of(key, info)),
         idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME,
         info=True,
     )
-    return found
+    return links
 
 
 def _read_like_first(group: Any, links: list[_Link], path: Path, vectors: np.ndarray) -> np.ndarray:
@@ -173,8 +173,8 @@ def _group(path: Path) -> Iterator[Any]:
         with h5py.File(path, "r") as file:
             group = _own(file, GROUP, path)
             if not isinstance(group, h5py.Group):
-                found = ", ".join(map(str, list(file)[:5])) or "nothing"
-                raise DataError(f'{path} has no group "{GROUP}"; it contains: {found}.')
+                contents = ", ".join(map(str, list(file)[:5])) or "nothing"
+                raise DataError(f'{path} has no group "{GROUP}"; it contains: {contents}.')
             if not len(group):
                 raise DataError(f"{path} contains no vectors.")
             yield group
@@ -193,10 +193,10 @@ def _own(group: Any, key: str, path: Path) -> Any:
     # a soft link may lead through an external one
     if not isinstance(link, h5py.HardLink):
         raise DataError(f'{path}: "{key}" is a link; the vectors must be in the file itself.')
-    found = group[key]
-    if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+    stored = group[key]
+    if isinstance(stored, h5py.Dataset) and (stored.external or stored.is_virtual):
         raise DataError(f'{path}: "{key}" refers to another file, which is not read.')
-    return found
+    return stored
 
 
 def name_to_base32(name: str) -> str:
@@ -220,17 +220,17 @@ def name_from_base32(key: str, path: Path) -> str:
 
 def _row(group: Any, key: str, path: Path, width: int = 0) -> np.ndarray:
     what = f'{path}: the vector of "{name_from_base32(key, path)}"'
-    found = _own(group, key, path)
-    shape = getattr(found, "shape", None)
-    if shape is None or found.dtype.kind not in "fiu":
+    dataset = _own(group, key, path)
+    shape = getattr(dataset, "shape", None)
+    if shape is None or dataset.dtype.kind not in "fiu":
         raise DataError(f"{what} is not a dataset of numbers.")
     if not (len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)) or not shape[-1]:
         raise DataError(f"{what} must have shape (d,) or (1, d), got {shape}.")
     if width and shape[-1] != width:
         raise DataError(f"{what} must have {width} numbers like the others, got {shape[-1]}.")
     # a chunk is decompressed as a whole, and may be larger than the dataset
-    check_content(path, found.dtype.itemsize * max(shape[-1], math.prod(found.chunks or ())))
-    row = np.asarray(found, dtype=np.float32).reshape(-1)
+    check_content(path, dataset.dtype.itemsize * max(shape[-1], math.prod(dataset.chunks or ())))
+    row = np.asarray(dataset, dtype=np.float32).reshape(-1)
     if not np.isfinite(row).all():
         raise DataError(f"{what} contains NaN or infinity.")
     return row

@@ -38,11 +38,15 @@ def read_safetensors(path: Path) -> NamedVectors:
             header = json.loads(bytes(data[8:begin]))
             names = json.loads(header.pop("__metadata__", {}).get("names", "null"))
             _check_tensors(header, len(data) - begin, path)
-            matrices = {name: each for name, each in header.items() if len(each["shape"]) == 2}
+            matrices = {
+                name: tensor for name, tensor in header.items() if len(tensor["shape"]) == 2
+            }
             name = "vectors" if "vectors" in matrices else next(iter(matrices), "")
             if not name or (len(matrices) > 1 and name != "vectors"):
-                found = ", ".join(matrices) or "none"
-                raise DataError(f'{path} needs one matrix, or one named "vectors"; got: {found}.')
+                names_of_matrices = ", ".join(matrices) or "none"
+                raise DataError(
+                    f'{path} needs one matrix, or one named "vectors"; got: {names_of_matrices}.'
+                )
             vectors = _tensor(data, begin, matrices[name], f'{path}: the tensor "{name}"')
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"cannot read {path} as safetensors: {error}.") from error
@@ -54,14 +58,14 @@ def read_safetensors(path: Path) -> NamedVectors:
 def _check_tensors(header: dict[str, Any], size: int, path: Path) -> None:
     """Check that each tensor has its own bytes in the file, as many as its shape needs."""
     spans = []
-    for name, about in header.items():
+    for name, tensor in header.items():
         what = f'{path}: the tensor "{name}"'
-        shape, (first, last) = about["shape"], about["data_offsets"]
+        shape, (first, last) = tensor["shape"], tensor["data_offsets"]
         if not all(type(number) is int and number >= 0 for number in (*shape, first, last)):
             raise DataError(f"{what}: shape and data_offsets must be integers >= 0.")
         if not first <= last <= size:
             raise DataError(f"{what} is truncated: its data_offsets are not in the file.")
-        width = SAFETENSORS_BITS.get(about["dtype"])
+        width = SAFETENSORS_BITS.get(tensor["dtype"])
         if width is not None and math.prod(shape) * width != 8 * (last - first):
             raise DataError(f"{what}: {last - first} bytes do not match the shape {shape}.")
         spans += [(first, last, name)] if last > first else []
@@ -71,18 +75,18 @@ def _check_tensors(header: dict[str, Any], size: int, path: Path) -> None:
             raise DataError(f'{path}: the tensors "{name}" and "{other}" overlap.')
 
 
-def _tensor(data: Any, begin: int, about: dict[str, Any], what: str) -> np.ndarray:
-    if about["dtype"] not in (*SAFETENSORS_TYPES, "BF16"):
+def _tensor(data: Any, begin: int, tensor: dict[str, Any], what: str) -> np.ndarray:
+    if tensor["dtype"] not in (*SAFETENSORS_TYPES, "BF16"):
         raise DataError(
-            f"{what} must be one of {', '.join(SAFETENSORS_TYPES)}, BF16, got {about['dtype']}."
+            f"{what} must be one of {', '.join(SAFETENSORS_TYPES)}, BF16, got {tensor['dtype']}."
         )
-    first, last = about["data_offsets"]
+    first, last = tensor["data_offsets"]
     raw = bytes(data[begin + first : begin + last])
-    if about["dtype"] == "BF16":  # the upper half of a float32
+    if tensor["dtype"] == "BF16":  # the upper half of a float32
         wide = np.frombuffer(raw, dtype="<u2").astype(np.uint32) << 16
-        return wide.view(np.float32).reshape(about["shape"])
-    values = np.frombuffer(raw, dtype=SAFETENSORS_TYPES[about["dtype"]])
-    return values.reshape(about["shape"]).astype("f4")
+        return wide.view(np.float32).reshape(tensor["shape"])
+    values = np.frombuffer(raw, dtype=SAFETENSORS_TYPES[tensor["dtype"]])
+    return values.reshape(tensor["shape"]).astype("f4")
 
 
 def _names_from_file(path: Path) -> list[str]:

@@ -52,7 +52,7 @@ def read_text_rows(path: Path, wanted: Iterable[str]) -> tuple[list[str], np.nda
     """
     first, blocks, header, rows = _opened(path)
     needed, seen, number = set(wanted), TextVectors(path, rows.header_count), 0
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     for block in itertools.chain([first], blocks):
         names, numbers, tabs = [], [], b"\t" in block
         for raw in block.split(b"\n")[:-1]:
@@ -66,12 +66,12 @@ def read_text_rows(path: Path, wanted: Iterable[str]) -> tuple[list[str], np.nda
             if name in needed or cells != rows.width:
                 values = rows.parse(number, _cells(_decoded(raw, number, path)))
                 if name in needed:
-                    found[name] = values
+                    vectors[name] = values
             names.append(name)
             numbers.append(number)
         seen.add(names, numbers)
     seen.result()
-    return list(found), np.array(list(found.values()), dtype=np.float32).reshape(-1, rows.width)
+    return list(vectors), np.array(list(vectors.values()), dtype=np.float32).reshape(-1, rows.width)
 
 
 def _opened(path: Path) -> tuple[bytes, Iterator[bytes], int, TextVectors]:

@@ -18,7 +18,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 import karat
 from karat.config.catalog import Catalog
 from karat.core.registry import corruptions
-from karat.corruptions.view import changed_share
+from karat.corruptions.changed_cells import changed_share
 from karat.errors import DataError, DefinitionError, Unavailable
 from karat.ext.compat import taco
 from karat.ext.compat.taco import (

@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import karat
 from karat.config.catalog import Catalog
 from karat.core.dataset import Dataset
-from karat.corruptions.view import View, corrupt_with_share
+from karat.corruptions.corrupted_data import corrupt_with_share
+from karat.corruptions.view import View
 from karat.ext.compat.taco import run_classification_suite
 from karat.ext.models.automl import TablePredictor
 from karat.models.predictors import RbfClassifier
