@@ -177,22 +177,16 @@ def _plain(text: object) -> str:
 
 
 def _judged_pairs(
-    judgments: pd.DataFrame, texts: pd.Series, query_texts: pd.Series, notes: _Notes
+    table: pd.DataFrame, texts: pd.Series, queries: pd.Series, notes: _Notes
 ) -> pd.DataFrame:
     """Return the judgments of known queries and documents, of queries with a relevant one."""
     name = notes.name
     for column in ("query", "document"):
-        if column not in judgments.columns:
-            columns = ", ".join(map(str, judgments.columns))
-            raise DataError(
-                f'{name}: the judgments have no column "{column}"; they have: {columns}.'
-            )
-    pairs = pd.DataFrame({key: judgments[key].astype(str) for key in ("query", "document")})
-    grades = (
-        judgments["relevance"]
-        if "relevance" in judgments.columns
-        else pd.Series(1.0, judgments.index)
-    )
+        if column not in table.columns:
+            names = ", ".join(map(str, table.columns))
+            raise DataError(f'{name}: the judgments have no column "{column}"; they have: {names}.')
+    pairs = pd.DataFrame({key: table[key].astype(str) for key in ("query", "document")})
+    grades = table["relevance"] if "relevance" in table.columns else pd.Series(1.0, table.index)
     pairs["relevance"] = pd.to_numeric(grades, errors="coerce").to_numpy(dtype=float)
     if (wrong := ~np.isfinite(pairs["relevance"])).any():
         row = int(np.argmax(wrong))
@@ -200,9 +194,9 @@ def _judged_pairs(
             f"{name}: relevance must be a number, got {grades.iloc[row]!r} (judgment {row + 1})."
         )
     pairs["relevance"] = pairs["relevance"].clip(lower=0)  # TREC marks spam with -1 and -2
-    unknown = pairs["query"][~pairs["query"].isin(query_texts.index)].unique()
+    unknown = pairs["query"][~pairs["query"].isin(queries.index)].unique()
     notes.add(unknown, "judged query", "not among the queries")
-    pairs = pairs[pairs["query"].isin(query_texts.index)]
+    pairs = pairs[pairs["query"].isin(queries.index)]
     absent = pairs["document"][~pairs["document"].isin(texts.index)].unique()
     notes.add(absent, "judged document", "not in the corpus")
     pairs = pairs[pairs["document"].isin(texts.index)]
@@ -210,7 +204,7 @@ def _judged_pairs(
     notes.add(pairs["query"][twice].to_list(), "judgment", "repeated; the last one counts")
     pairs = pairs.drop_duplicates(["query", "document"], keep="last")
     answered = pairs["query"][pairs["relevance"] > 0].unique()
-    unanswered = query_texts.index[~query_texts.index.isin(answered)]
+    unanswered = queries.index[~queries.index.isin(answered)]
     notes.add(unanswered, "query", "without a relevant document, not scored")
     if not len(answered):
         hint = did_you_mean(str(absent[0]), texts.index[:1000]) if len(absent) else ""
