@@ -174,17 +174,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--gates", type=int, default=1000)
     parser.add_argument("--baselines", type=int, default=100)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| evidence | tasks | folds | false alarms | loss 0.01 | loss 0.02 | loss 0.03 | ok |")
     print("|---|---|---|---|---|---|---|---|")
     for name, *sizes in SETTINGS:
         for shape in product(*sizes):
-            shares, fine = row(name, (shape[0], shape[1]), given.gates, given.baselines)
+            shares, fine = row(name, (shape[0], shape[1]), arguments.gates, arguments.baselines)
             cells = " | ".join([*map(str, shape), *shares, fine])
             print(f"| {name} | {cells} |", flush=True)
     print("\n| true loss | ended early | median number of tasks, of 10 |\n|---|---|---|")
     for loss in (0.0, 0.01, 0.02, 0.03, 0.05):
-        tasks = stopped_after(loss, given.gates // 5)
+        tasks = stopped_after(loss, arguments.gates // 5)
         print(
             f"| {loss:g} | {100 * np.mean(tasks < 10):.1f} % | {np.median(tasks):g} |", flush=True
         )

@@ -56,7 +56,10 @@ def test_common_is_exclude(results, cli):
     outs = [
         cli("leaderboard", results, *options, *shape).out
         for options in (
-            *([], ["--common"], ["--missing", "exclude"], ["--missing", "common"]),
+            [],
+            ["--common"],
+            ["--missing", "exclude"],
+            ["--missing", "common"],
             ["--missing", "penalize"],
         )
     ]
@@ -295,15 +298,15 @@ def test_a_gate_says_what_its_unit_is(users, cli):
 @pytest.mark.parametrize(
     "command",
     [
-        *(["leaderboard"], ["compare"], ["compare", "-a", "a", "-b", "b"]),
+        ["leaderboard"],
+        ["compare"],
+        ["compare", "-a", "a", "-b", "b"],
         ["compare", "-a", "a", "-b", "b", "--by", "auto"],
-        *(
-            ["cheapest", "--cost", "seconds"],
-            ["report"],
-            ["gate"],
-            ["gate", "--calibrate"],
-            ["same"],
-        ),
+        ["cheapest", "--cost", "seconds"],
+        ["report"],
+        ["gate"],
+        ["gate", "--calibrate"],
+        ["same"],
     ],
     ids=" ".join,
 )
