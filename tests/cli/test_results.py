@@ -200,25 +200,25 @@ def test_export_model_cards(results, cli, tmp_path):
 
 
 def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
-    from karat.ext.publish import publishing
+    from karat.ext.publish import tracking
 
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-o", tmp_path / "out")
     code, _, err = cli(*command, "--track", "mlfow")
     assert code == 2 and "mlflow" in err
-    monkeypatch.setattr(publishing.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
     code, _, err = cli(*command, "--track", "trackio")
     assert code == 2 and 'pip install "karat[trackio]"' in err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
-    from karat.ext.publish import publishing
+    from karat.ext.publish import tracking
 
     def refuse(project, sent):
         raise OSError("no route")
 
-    monkeypatch.setattr(publishing, "check_tracker", lambda name: None)
-    monkeypatch.setitem(publishing._CLIENTS, "wandb", refuse)
+    monkeypatch.setattr(tracking, "check_tracker", lambda name: None)
+    monkeypatch.setitem(tracking._CLIENTS, "wandb", refuse)
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "--only-fold", "0", "-w", "0")
     code, out, err = cli(*command, "-o", tmp_path / "out", "--track", "wandb")
     assert code == 1 and "no route" in err and "dummy" in out
