@@ -39,8 +39,13 @@ MODELS = {
     "mlp": "torch",
 }
 NAMES = (
-    *("missingness_mcar", "missingness_mnar", "scaling_error", "categorical_remap"),
-    *("noise_gaussian", "noise_uniform", "rare_class_dilution"),
+    "missingness_mcar",
+    "missingness_mnar",
+    "scaling_error",
+    "categorical_remap",
+    "noise_gaussian",
+    "noise_uniform",
+    "rare_class_dilution",
 )
 SPLIT = {"use": "holdout", "test": 0.2}
 

@@ -215,19 +215,21 @@ def main() -> None:
     parser.add_argument("--gates", type=int, default=1000)
     parser.add_argument("--baselines", type=int, default=100)
     parser.add_argument("--only", choices=list(KINDS))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| evidence | tasks | folds | false alarms | loss 0.01 | loss 0.02 | loss 0.03 | ok |")
     print("|---|---|---|---|---|---|---|---|")
     for name, numbers, designs in SETTINGS:
-        for tasks, design in product(numbers, designs) if given.only in (None, name) else ():
-            shares, fine = row(name, tasks, design, number=given.gates, baselines=given.baselines)
+        for tasks, design in product(numbers, designs) if arguments.only in (None, name) else ():
+            shares, fine = row(
+                name, tasks, design, number=arguments.gates, baselines=arguments.baselines
+            )
             cells = " | ".join([str(tasks), design.name, *shares, fine])
             print(f"| {name} | {cells} |", flush=True)
-    if given.only:
+    if arguments.only:
         return
     print("\n| true loss | ended early | median number of tasks, of 10 |\n|---|---|---|")
     for loss in (0.0, 0.01, 0.02, 0.03, 0.05):
-        tasks = stopped_after(loss, given.gates // 5)
+        tasks = stopped_after(loss, arguments.gates // 5)
         print(
             f"| {loss:g} | {100 * np.mean(tasks < 10):.1f} % | {np.median(tasks):g} |", flush=True
         )

@@ -283,13 +283,13 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--orders", type=int, default=300)
     parser.add_argument("--simulations", type=int, default=2000)
-    given = parser.parse_args()
-    if given.part == "null":
-        null(given.simulations)
-    elif given.part == "cpu":
+    arguments = parser.parse_args()
+    if arguments.part == "null":
+        null(arguments.simulations)
+    elif arguments.part == "cpu":
         cpu()
     else:
-        {"multabench": multabench, "amlb": amlb}[given.part](given.folder, given.orders)
+        {"multabench": multabench, "amlb": amlb}[arguments.part](arguments.folder, arguments.orders)
 
 
 if __name__ == "__main__":

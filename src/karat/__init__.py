@@ -112,8 +112,8 @@ if TYPE_CHECKING:
     from karat.ext.decide.shrink import shrink as shrink
     from karat.ext.plots.figures import Plot as Plot
     from karat.ext.plots.figures import plot as plot
-    from karat.ext.publish.publishing import track as track
     from karat.ext.publish.site import site as site
+    from karat.ext.publish.tracking import track as track
     from karat.ext.publish.verification import Verification as Verification
     from karat.ext.publish.verification import verify as verify
     from karat.metrics.metric import Metric as Metric

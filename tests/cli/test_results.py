@@ -56,7 +56,10 @@ def test_common_is_exclude(results, cli):
     outs = [
         cli("leaderboard", results, *options, *shape).out
         for options in (
-            *([], ["--common"], ["--missing", "exclude"], ["--missing", "common"]),
+            [],
+            ["--common"],
+            ["--missing", "exclude"],
+            ["--missing", "common"],
             ["--missing", "penalize"],
         )
     ]
@@ -197,25 +200,25 @@ def test_export_model_cards(results, cli, tmp_path):
 
 
 def test_trackers_are_checked_before_any_job(cli, tmp_path, monkeypatch):
-    from karat.ext.publish import publishing
+    from karat.ext.publish import tracking
 
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "-o", tmp_path / "out")
     code, _, err = cli(*command, "--track", "mlfow")
     assert code == 2 and "mlflow" in err
-    monkeypatch.setattr(publishing.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracking.importlib.util, "find_spec", lambda name: None)
     code, _, err = cli(*command, "--track", "trackio")
     assert code == 2 and 'pip install "karat[trackio]"' in err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_tracker_that_refuses_loses_nothing(cli, tmp_path, monkeypatch):
-    from karat.ext.publish import publishing
+    from karat.ext.publish import tracking
 
     def refuse(project, sent):
         raise OSError("no route")
 
-    monkeypatch.setattr(publishing, "check_tracker", lambda name: None)
-    monkeypatch.setitem(publishing._CLIENTS, "wandb", refuse)
+    monkeypatch.setattr(tracking, "check_tracker", lambda name: None)
+    monkeypatch.setitem(tracking._CLIENTS, "wandb", refuse)
     command = ("run", "quickstart", "-m", "dummy", "-t", "diabetes", "--only-fold", "0", "-w", "0")
     code, out, err = cli(*command, "-o", tmp_path / "out", "--track", "wandb")
     assert code == 1 and "no route" in err and "dummy" in out
@@ -295,15 +298,15 @@ def test_a_gate_says_what_its_unit_is(users, cli):
 @pytest.mark.parametrize(
     "command",
     [
-        *(["leaderboard"], ["compare"], ["compare", "-a", "a", "-b", "b"]),
+        ["leaderboard"],
+        ["compare"],
+        ["compare", "-a", "a", "-b", "b"],
         ["compare", "-a", "a", "-b", "b", "--by", "auto"],
-        *(
-            ["cheapest", "--cost", "seconds"],
-            ["report"],
-            ["gate"],
-            ["gate", "--calibrate"],
-            ["same"],
-        ),
+        ["cheapest", "--cost", "seconds"],
+        ["report"],
+        ["gate"],
+        ["gate", "--calibrate"],
+        ["same"],
     ],
     ids=" ".join,
 )

@@ -24,6 +24,7 @@ from karat.ext.endpoints.endpoints import EndpointEncoder
 
 from ..endpoint_server import serving, text_vector
 from ..ext.endpoints.accounts import make_account, use_account
+from .disks import small_disk
 from .long_form import FULL
 from .test_endpoint_kills import Nursery
 from .test_endpoint_locks import SUITE
@@ -53,20 +54,6 @@ def encode(server, folder):
         finally:
             database.close()
             database._tables.clear()  # what is only in memory is gone
-
-
-@contextmanager
-def small_disk(folder, size):
-    folder.mkdir()
-    options = f"size={int(size) // 4096 * 4096}"
-    call = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    done = subprocess.run(call, capture_output=True, check=False) if shutil.which("mount") else None
-    if done is None or done.returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def check_message(message, folder):

@@ -471,37 +471,35 @@ def _check_folders(words: Sequence[str]) -> None:
 
 
 def _compare_items(
-    shape: str | None, output: str | None, item_options: dict[str, Any], options: dict[str, Any]
+    shape: str | None, output: str | None, chosen: dict[str, Any], options: dict[str, Any]
 ) -> int:
     """Show the items or slices on which two models differ."""
     from karat.analysis.items import compare_items
     from karat.analysis.slices import compare_slices
     from karat.output.result import show
 
-    by, a, b = item_options["by"], options["a"], options["b"]
+    by, a, b = chosen["by"], options["a"], options["b"]
     fit = ("runs", "a", "b", "pool", *(["cluster"] if by else []))
     used = [name for name, value in options.items() if name not in fit and value]
     unfit = ["--model" if name == "models" else f"--{name}" for name in used]
     problems = [f"{option} cannot be used with --items or --by." for option in unfit]
-    if item_options["items"] and by:
+    if chosen["items"] and by:
         problems.append("--items and --by are two questions; use one of them.")
-    elif not item_options["items"] and not by:
+    elif not chosen["items"] and not by:
         problems.append("--task and --top require --items or --by.")
-    if not a or (item_options["items"] and not b):
-        problems.append(
-            "--items requires -a and -b." if item_options["items"] else "--by requires -a."
-        )
+    if not a or (chosen["items"] and not b):
+        problems.append("--items requires -a and -b." if chosen["items"] else "--by requires -a.")
     if problems:
         raise DefinitionError(*problems)
-    runs, top = options["runs"] or ("results",), item_options["top"] or 10
+    runs, top = options["runs"] or ("results",), chosen["top"] or 10
     pool = {"pool": options["pool"]} if options["pool"] else {}
     result: ItemComparison | SliceComparison
     if by:
         result = compare_slices(
-            runs, a, b, by=by, tasks=item_options["tasks"], cluster=options["cluster"], **pool
+            runs, a, b, by=by, tasks=chosen["tasks"], cluster=options["cluster"], **pool
         )
     else:
-        result = compare_items(runs, a, b, tasks=item_options["tasks"], **pool)
+        result = compare_items(runs, a, b, tasks=chosen["tasks"], **pool)
     show(replace(result, top=top), shape)
     for path in result.to_csv(output) if output else ():
         click.echo(path, err=True)

@@ -331,7 +331,9 @@ def test_shards_with_several_seeds_are_gathered(tasks, tmp_path):
         shutil.rmtree(path)
     left = gather(tmp_path / "shards", tmp_path / "rest").missing
     assert left and {name for name, _, _ in left} <= {
-        *("random", "random (seed 2)", "random (seed 3)")
+        "random",
+        "random (seed 2)",
+        "random (seed 3)",
     }
 
 

@@ -18,7 +18,7 @@ import pytest
 from karat.analysis.leaderboard import leaderboard
 from karat.ext.serve import routes
 from karat.ext.serve.guard import HEADERS, Turns
-from karat.ext.serve.routes import Paging
+from karat.ext.serve.request_parameters import Paging
 from karat.ext.serve.server import ServerSettings
 from karat.ext.serve.snapshots import FolderWatcher
 from karat.reporting.page import make_bundle

@@ -88,24 +88,19 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
     """
     from karat.ext.cluster.gather import gather as merge
 
-    gathering = merge(list(folders), output)
-    if not gathering.planned:
+    merged = merge(list(folders), output)
+    if not merged.planned:
         raise DefinitionError("nothing to gather: the plan of these runs has no jobs.")
-    lists = {
-        name: getattr(gathering, name) for name in ("missing", "double", "differing", "outdated")
-    }
+    lists = {name: getattr(merged, name) for name in ("missing", "double", "differing", "outdated")}
     if shape == "json":
-        facts = {"planned": gathering.planned, "failed": gathering.failed, **lists}
-        commands = [
-            {"for": text, "command": command} for text, command in gathering.commands.items()
-        ]
-        runs = [str(run.folder) for run in gathering.runs]
+        facts = {"planned": merged.planned, "failed": merged.failed, **lists}
+        commands = [{"for": text, "command": command} for text, command in merged.commands.items()]
+        runs = [str(run.folder) for run in merged.runs]
         click.echo(json.dumps({**facts, "commands": commands, "runs": runs}, indent=1))
-        return 0 if gathering.is_complete else 1
-    done = gathering.planned - len(gathering.missing)
-    click.echo(
-        f"{done:,} of {gathering.planned:,} jobs, {gathering.failed:,} of them failed, in {output}"
-    )
+        return 0 if merged.is_complete else 1
+    done = merged.planned - len(merged.missing)
+    failed = f"{merged.failed:,} of them failed"
+    click.echo(f"{done:,} of {merged.planned:,} jobs, {failed}, in {output}")
     notes = {
         "missing": "missing",
         "double": "were run more than once, with equal scores",
@@ -119,9 +114,9 @@ def gather(folders: tuple[Path, ...], output: Path, shape: str) -> int:
                 click.echo(f"  {model}, {task}, fold {fold}")
             if len(jobs) > MOST_JOBS:
                 click.echo(f"  … and {len(jobs) - MOST_JOBS:,} more (--format json lists all)")
-    for text, command in gathering.commands.items():
+    for text, command in merged.commands.items():
         click.echo(f"\n{text}:\n  {command}")
-    return 0 if gathering.is_complete else 1
+    return 0 if merged.is_complete else 1
 
 
 @click.command(context_settings=SETTINGS, short_help="Write a job script for Slurm.")

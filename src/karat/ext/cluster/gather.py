@@ -207,14 +207,10 @@ def write_plan_file(
 def _content(session: Session, parts: Mapping[int, int]) -> dict[str, Any]:
     plan, options = session.plan, session.options
     declined: dict[str, list[Any]] = {}
-    for refusal in plan.declined:
-        declined.setdefault(refusal.model, []).append(
-            [refusal.task, encodable(refusal.reason), refusal.lacks]
-        )
-    for refusal in plan.lost_tasks:
-        declined.setdefault(refusal.model, []).append(
-            [refusal.task, encodable(refusal.reason), None]
-        )
+    for job in plan.declined:
+        declined.setdefault(job.model, []).append([job.task, encodable(job.reason), job.lacks])
+    for job in plan.lost_tasks:
+        declined.setdefault(job.model, []).append([job.task, encodable(job.reason), None])
     models: list[dict[str, Any]] = [
         {
             "about": session.about_model(model),

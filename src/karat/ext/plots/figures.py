@@ -607,13 +607,11 @@ def _curves_of(data: PlotData, over: str | None) -> tuple[str, pd.DataFrame]:
                 raise
     if len(table) and data.wanted is not None:
         metrics = data.given.metrics
-        by_metric = {
+        curves = {
             name: severity_curves(data.runs, metric=name, pool=data.pool)
             for name in metrics.values()
         }
-        table = pd.concat(
-            [by_metric[m][by_metric[m]["task"] == task] for task, m in metrics.items()]
-        )
+        table = pd.concat([curves[m][curves[m]["task"] == task] for task, m in metrics.items()])
     by_severity = len(table) > 0
     table = table if by_severity else learning_curves(data.runs, data.pool)
     if not len(table):

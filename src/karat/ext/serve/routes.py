@@ -1,4 +1,4 @@
-"""The web application: models of requests and responses, the endpoints and errors.
+"""The web application: the endpoints and errors.
 
 FastAPI validates requests and describes the API as OpenAPI; response models are documentation
 only, because large responses would be slow to validate.
@@ -19,20 +19,18 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import GenericAlias, MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any, get_origin, get_type_hints
 from urllib.parse import quote
 
 import pandas as pd
-from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
-from fastapi import Path as PathParameter
+from fastapi import APIRouter, Depends, FastAPI, Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field, create_model
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
@@ -40,7 +38,29 @@ from starlette.routing import Match
 
 from karat import __version__
 from karat.core.predictions import ROWS_FILE
-from karat.errors import FAILURES, DataError, KaratError, did_you_mean
+from karat.errors import DataError, KaratError, did_you_mean
+from karat.ext.serve.answers import (
+    EVENT_RESPONSES,
+    Board,
+    Compared,
+    Dict,
+    Error,
+    EvaluationState,
+    EventStream,
+    GevalComparison,
+    GevalOptions,
+    GevalResult,
+    GevalRun,
+    GevalSummary,
+    LiveBundle,
+    Predictions,
+    Progress,
+    RunSummary,
+    Score,
+    VectorFile,
+    answer,
+    answer_list,
+)
 from karat.ext.serve.guard import (
     BASE,
     NO_STORE,
@@ -52,6 +72,27 @@ from karat.ext.serve.guard import (
     error_response,
     has_tag,
     internal_error,
+)
+from karat.ext.serve.request_parameters import (
+    BoardQuery,
+    CompareQuery,
+    EvaluationName,
+    EventsQuery,
+    FileName,
+    GevalComparisonQuery,
+    JobQuery,
+    JobsQuery,
+    NameQuery,
+    Paging,
+    PredictionsQuery,
+    Queried,
+    ResultName,
+    RunName,
+    RunsQuery,
+    ScoresQuery,
+    SuiteQuery,
+    Text,
+    ViewQuery,
 )
 from karat.ext.serve.screens import example_values, make_api_page, make_form
 from karat.ext.serve.server import ApiError, ServerSettings
@@ -80,9 +121,6 @@ from karat.ext.serve.submissions import (
 )
 from karat.results.tables import SCORE_COLUMNS
 
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
 #: seconds before a wrong token is answered
 WRONG_TOKEN_DELAY = 0.25
 #: most uploaded runs that wait to be checked
@@ -95,11 +133,6 @@ ABOUT = (
     "everyone who reaches the server; uploads and evaluations require a token. Errors are JSON "
     "with a message and a hint."
 )
-Pool = Literal["variant", "model", "none"]
-Dict = dict[str, Any]
-States = Literal["queued", "running", "finished", "failed", "cancelled", "stopped"]
-GevalFacts = {str: "name run vectors tasks started similarity_metric top_k vector_size protocol"}
-_SCHEMAS = "#/components/schemas"
 BEARER = HTTPBearer(auto_error=False, scheme_name="token")
 NAMES = ("models", "suites", "tasks", "constraints")
 ICON = (
@@ -175,268 +208,7 @@ class Service:
 
 # -- requests -------------------------------------------------------------------------------
 
-T = TypeVar("T")
-#: an endpoint's parameter whose fields are the query parameters
-Queried = Annotated[T, Query()]
-Text = Annotated[str, Field(max_length=20_000)]
-Texts = Annotated[list[Text], Field(max_length=1000)]
-Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Limit = Annotated[int, Field(ge=1, le=10_000)]
-RunName = Annotated[str, PathParameter(min_length=1, description="Name of the run's folder.")]
-FileName = Annotated[str, PathParameter(min_length=1, description="Name of the vector file.")]
-ResultName = Annotated[str, PathParameter(min_length=1, description="Name of the result folder.")]
-EvaluationName = Annotated[str, PathParameter(min_length=1, description="Id of the evaluation.")]
-#: None is the default but cannot be sent: it does not belong in the schema
-MaybeText = Text | SkipJsonSchema[None]
-MaybeNumber = Number | SkipJsonSchema[None]
-
-
-def _described(description: str, default: object = None) -> Any:
-    """Return a query parameter with a default."""
-    return Field(default, description=description)
-
-
-class Paging(BaseModel):
-    """Parameters of lists."""
-
-    offset: Number = _described("Number of items to skip.", 0)
-    limit: Limit = _described("Maximum number of items.", 1000)
-
-    def page(self, items: list[Any]) -> dict[str, Any]:
-        """Return the selected items and the total number."""
-        selected = items[self.offset : self.offset + self.limit]
-        return {"total": len(items), "offset": self.offset, "items": selected}
-
-
-class JobsQuery(Paging):
-    """Parameters of the list of jobs."""
-
-    task: MaybeText = _described("Only this task.")
-    fold: MaybeNumber = _described("Only this fold.")
-    status: MaybeText = _described("Only ok, failed, timeout, memory or declined jobs.")
-
-
-class JobQuery(BaseModel):
-    """Parameters that select a job."""
-
-    task: Text = _described("Name of the task.", ...)
-    fold: Number = _described("Number of the fold, starting at 0.", ...)
-
-
-class ViewQuery(JobQuery):
-    """Parameters that select predictions."""
-
-    view: Text = _described('A view such as typos@0.1, or "clean".', "clean")
-
-
-class PredictionsQuery(ViewQuery, Paging):
-    """Parameters of predictions as JSON."""
-
-
-class RunsQuery(BaseModel):
-    """The parameter that selects runs."""
-
-    run: Texts = _described("Only these runs, by folder name. Repeatable.", [])
-
-
-class ScoresQuery(RunsQuery, Paging):
-    """Parameters of the score table."""
-
-    model: Texts = _described("Only these models. Repeatable.", [])
-    task: Texts = _described("Only these tasks. Repeatable.", [])
-    metric: Texts = _described("Only these metrics. Repeatable.", [])
-    fold: MaybeNumber = _described("Only this fold.")
-    corruption: MaybeText = _described("Only this corruption; empty: clean data.")
-    epoch: Annotated[int, Field(ge=-1, le=2**31 - 1)] | SkipJsonSchema[None] = _described(
-        "Only this epoch; -1: final scores."
-    )
-    format: Literal["json", "csv"] | SkipJsonSchema[None] = _described(
-        "Overrides the Accept header. CSV has all rows unless limit is set."
-    )
-
-
-class BoardQuery(RunsQuery):
-    """Parameters of the leaderboard."""
-
-    by: Literal["task", "kind", "dataset", "language"] | SkipJsonSchema[None] = _described(
-        "Rank within each."
-    )
-    missing: Text = _described("How missing scores count.", "worst")
-    normalize: MaybeText = _described(
-        'Add scores from 0 to 1: "range", "baseline:MODEL" or "baseline:ZERO,ONE".'
-    )
-    sort: MaybeText = _described("Sort by this column, best first.")
-    metric: Texts = _described("TASK=METRIC: another metric of a task. Repeatable.", [])
-    columns: Texts = _described("More columns, as in karat leaderboard. Repeatable.", [])
-    pool: Pool = _described("Which runs are one model.", "variant")
-    format: Literal["json", "csv", "markdown"] | SkipJsonSchema[None] = _described(
-        "Overrides the Accept header."
-    )
-
-
-class CompareQuery(RunsQuery):
-    """Parameters of a comparison."""
-
-    a: Text = _described("A model, as named in the leaderboard.", ...)
-    b: Text = _described("The model to compare with.", ...)
-    metric: MaybeText = _described("Only this metric. Default: each task's primary metric.")
-    on: Literal["folds", "common", "rows"] = _described(
-        "Compare scores of folds, scores on the items both models cover, or predictions.", "folds"
-    )
-    pool: Pool = _described("Which runs are one model.", "variant")
-
-
-class EventsQuery(BaseModel):
-    """The parameter of event streams."""
-
-    evaluation: MaybeText = _described("Only this evaluation; the stream ends when it has ended.")
-
-
-class SuiteQuery(BaseModel):
-    """The parameter of the tasks of a suite."""
-
-    suite: Text = _described("Name of a suite or of a task.", ...)
-
-
-class GevalComparisonQuery(BaseModel):
-    """Parameters of a comparison of GEval runs."""
-
-    run: Text = _described("Id of a run.", ...)
-    compare_with: Texts = _described("Ids of other runs; default: all. Repeatable.", [])
-
-
-class NameQuery(BaseModel):
-    """The parameter of uploads."""
-
-    name: Text = _described("File name made of letters, digits and _@+,-.", ...)
-
-
 # -- responses ------------------------------------------------------------------------------
-
-
-class Answer(BaseModel):
-    """Fields that a response always has; it may have more."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-def answer(name: str, fields: dict[Any, str]) -> Any:
-    """Return the model of a response from the names of its fields by type."""
-    typed = {name: (type_, ...) for type_, names in fields.items() for name in names.split()}
-    return create_model(name, __base__=Answer, **typed)  # type: ignore[call-overload]
-
-
-def answer_list(name: str, item: object, fields: dict[Any, str] | None = None) -> Any:
-    """Return the model of a response that is a page of a list."""
-    return answer(name, {int: "total", GenericAlias(list, (item,)): "items", **(fields or {})})
-
-
-Error = answer("Error", {str: "error hint"})
-RunSummary = answer(
-    "Run",
-    {str: "id model suite constraint stamp state last", float | None: "seconds_per_job"}
-    | {Number: f"planned ok {' '.join(FAILURES)} declined running left"},
-)
-Score = answer(
-    "Score",
-    {str: "run task model corruption metric", int: "draw epoch", int | None: "repeat fold"}
-    | {float | None: "severity value"},
-)
-RunningJob = answer("RunningJob", {str: "model task", int: "fold"})
-Progress = answer(
-    "Progress", {Number: "done failed left", GenericAlias(list, (RunningJob,)): "running"}
-)
-EvaluationState = answer(
-    "Evaluation",
-    {str: "id created started ended output", Order | GevalOrder: "order", States: "status"}
-    | {int | None: "code position", list[str]: "runs models", Progress: "progress"},
-)
-VectorFile = answer("VectorFile", {str: "name model", Number: "bytes"})
-Board = answer_list(
-    "Board", Dict, {list[str]: "tasks", Dict: "metrics higher_is_better separation"}
-)
-Compared = answer(
-    "Comparison",
-    {str: "first second verdict", float | None: "rope", list[str]: "notes", Dict: "overall"}
-    | {list[Dict]: "tasks"},
-)
-GevalOptions = answer(
-    "GevalOptions",
-    {list[Dict]: "tasks gold_standards", str: "message"}
-    | {list[str]: "formats similarity_metrics analogy_functions protocols"},
-)
-GevalTable = answer("GevalTable", {list[str]: "columns", list[list[Any]]: "rows", int: "total"})
-GevalSummary = answer("GevalSummary", GevalFacts)
-GevalResult = answer(
-    "GevalResult",
-    {str: f"{GevalFacts[str]} log", list[str]: "problems", Dict: "ignored"}
-    | {GenericAlias(dict, (str, GevalTable)): "tables"},
-)
-GevalRun = answer(
-    "GevalRun",
-    {str: "id", list[str]: "tasks", int: "gold_standards scores", float | None: "coverage"},
-)
-GevalComparison = answer("GevalComparison", {str: "run", list[Dict]: "values ranks"})
-LiveBundle = answer("Bundle", {str: "title", list[Dict]: "models tasks", Progress: "progress"})
-Predictions = answer_list(
-    "Predictions",
-    list[str],
-    {list[str]: "columns", str | None: "answers truths", list[Any] | None: "classes"},
-)
-
-
-class EventStream(StreamingResponse):
-    """A stream of events that ends with its connection."""
-
-    media_type = "text/event-stream"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the stream ends or the client leaves."""
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self.body_iterator.aclose()  # type: ignore[attr-defined]
-
-
-def _event(name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an event of a stream."""
-    fields = {"event": {"const": name}, "id": {"type": "string"}, "data": data}
-    return {"type": "object", "required": ["event", "data"], "properties": fields}
-
-
-#: an event of the folder, one of an evaluation, and the one after which a stream ends
-EVENT_SCHEMA = {
-    "oneOf": [
-        _event(
-            "progress",
-            {
-                "type": "object",
-                "required": ["version", "progress"],
-                "properties": {
-                    "version": {"type": "string"},
-                    "progress": {"$ref": f"{_SCHEMAS}/Progress"},
-                },
-            },
-        ),
-        _event("evaluation", {"$ref": f"{_SCHEMAS}/Evaluation"}),
-        _event("end", {"type": "object", "maxProperties": 0}),
-    ]
-}
-EVENT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events, whose data are JSON",
-        "content": {
-            EventStream.media_type: {
-                "schema": {
-                    "type": "string",
-                    "contentMediaType": EventStream.media_type,
-                    "contentSchema": EVENT_SCHEMA,
-                }
-            }
-        },
-    },
-    204: {"description": "The evaluation has ended, and the client has its last event"},
-}
 
 
 class ConditionalRoute(APIRoute):

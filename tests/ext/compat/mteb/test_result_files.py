@@ -286,8 +286,11 @@ def test_export_of_an_import_is_the_same(tmp_path):
     export_results(run, "mteb", tmp_path / "out")
     place = tmp_path / "out" / "results" / "org__model" / "1234567890abcdef"
     assert sorted(path.name for path in place.iterdir()) == [
-        *("ArguAna.json", "Banking77Classification.json", "MassiveIntentClassification.json"),
-        *("STSBenchmark.json", "model_meta.json"),
+        "ArguAna.json",
+        "Banking77Classification.json",
+        "MassiveIntentClassification.json",
+        "STSBenchmark.json",
+        "model_meta.json",
     ]
     search = json.loads((place / "ArguAna.json").read_text())
     assert search["task_name"] == "ArguAna" and set(search["scores"]) == {"test", "dev"}

@@ -141,9 +141,7 @@ def test_documented_content_of_data_dict(folder):
     frame, metadata = task.data_dict["line"]
     assert frame.equals(table("regression")) and metadata["target_name"] == "y"
     assert task.metadata["line"] is metadata
-    assert [list(part) for part in task._load_data("line", folder)] == [
-        *(list(frame), list(metadata))
-    ]
+    assert [list(part) for part in task._load_data("line", folder)] == [list(frame), list(metadata)]
 
 
 def test_documented_result_of_get_splits(folder):

@@ -155,7 +155,12 @@ def test_return_value(senteval):
     found, table = evaluator.evaluate(kwargs_train=senteval.quick, return_all_results=True)
     assert list(found) == ["T1A", "F1A"] and all(set(each) == KEYS for each in found.values())
     assert list(table) == [
-        *("task", "kfold_repetition", "kfold_partition", "train_epoch", "metric", "value")
+        "task",
+        "kfold_repetition",
+        "kfold_partition",
+        "train_epoch",
+        "metric",
+        "value",
     ]
     assert table["task"].unique().tolist() == ["T1A", "F1A"]
     assert table.index.tolist() == list(range(len(table))) and len(table) == 2 * 2 * (3 * 3 + 2)

@@ -455,9 +455,7 @@ def _task_results(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
                 "kg_co2_emissions": None,
             },
         )
-        languages = [
-            language for language in str(facts.get("language", "")).split(", ") if language
-        ]
+        languages = [code for code in str(facts.get("language", "")).split(", ") if code]
         entry |= {"hf_subset": subset, "languages": languages}
         content["scores"].setdefault(split, []).append(entry)
         content["evaluation_time"] += seconds[task["name"]]

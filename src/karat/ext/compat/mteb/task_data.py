@@ -18,8 +18,6 @@ from karat.errors import DataError, KaratError, Unavailable
 from karat.models.model import import_extra
 
 if TYPE_CHECKING:
-    import random
-
     from datasets import Dataset as Rows
     from mteb import AbsTask
 
@@ -184,7 +182,7 @@ def _clustering(part: MtebData) -> Dataset:
 
 
 def _draw_clusters(
-    task: AbsTask, rows: Rows, rng: random.Random
+    task: AbsTask, rows: Rows, rng: Any
 ) -> tuple[list[int], list[list[Any]], list[list[tuple[list[int], list[int]]]]]:
     """Return the drawn documents, their labels, and by level the documents of each experiment.
 

@@ -63,13 +63,8 @@ def given_split(name: str, X: Sequence[Any], y: Sequence[Any], task: str | None)
         raise DefinitionError(f'task must be "classification" or "regression", got {task!r}.{hint}')
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError(f"dataset_name must be a non-empty string, got {name!r}.")
-    tables = [
-        _table(side_table, f"{name}: X_{side}") for side_table, side in zip(X, _SIDES, strict=True)
-    ]
-    targets = [
-        _target(side_target, f"{name}: y_{side}")
-        for side_target, side in zip(y, _SIDES, strict=True)
-    ]
+    tables = [_table(rows, f"{name}: X_{side}") for rows, side in zip(X, _SIDES, strict=True)]
+    targets = [_target(values, f"{name}: y_{side}") for values, side in zip(y, _SIDES, strict=True)]
     for table, target, side in zip(tables, targets, _SIDES, strict=True):
         if len(table) != len(target):
             raise DataError(
