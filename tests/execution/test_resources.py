@@ -143,7 +143,7 @@ def rows(nasty, tmp_path_factory):
             limited = task(max_runtime_seconds=seconds, max_mem_size_mb=900, cores=1)
             models = {name: getattr(nasty, name)() for name in sorted(names)}
             runs += karat.evaluate(
-                models, [limited], output=place / "out", workers=2, only_folds=[0]
+                models, [limited], output=place / "out", workers=2, only=karat.Only(folds=[0])
             )
     found = {run.model: run.records() for run in runs}
     return found, (place / "pids").read_text().split()
@@ -202,7 +202,13 @@ def test_too_little_disk_space_is_an_error_before_anything_runs(tmp_path):
     define = tmp_path / "mine.yaml"
     define.write_text("constraints:\n  vast: {min_vol_size_mb: 1000000000000}\n")
     with pytest.raises(DefinitionError, match="1,000,000,000,000 MB"):
-        karat.evaluate("dummy", [task()], define=define, constraint="vast", output=tmp_path / "out")
+        karat.evaluate(
+            "dummy",
+            [task()],
+            define=define,
+            workers=karat.Machines(constraint="vast"),
+            output=tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 

@@ -102,7 +102,7 @@ def test_every_variant_is_a_run_that_states_its_size(tmp_path, words):
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_each_text_is_encoded_once_for_all_variants(tmp_path, words, cache):
-    karat.evaluate({"e": Letters()}, words(), output=tmp_path, cache=cache, **ALL)
+    karat.evaluate({"e": Letters()}, words(), output=karat.Output(tmp_path, cache=cache), **ALL)
     assert set(Letters.encoded.values()) == {1} and len(Letters.encoded) == 20
 
 
@@ -144,7 +144,12 @@ def test_heads_get_the_stored_numbers_in_training_and_in_test(tmp_path, words, c
             return np.array(["A"] * len(X))
 
     task = words(probe={"use": "trained", "head": "recorder", "scale": "plain"})
-    karat.evaluate({"e": Letters()}, task, output=tmp_path, precision=["binary"], only_folds=0)
+    karat.evaluate(
+        karat.Variants({"e": Letters()}, precision=["binary"]),
+        task,
+        output=tmp_path,
+        only=karat.Only(folds=0),
+    )
     assert [each.tolist() for each in seen[2:]] == [[-1.0, 1.0]] * 2
     assert all(len(each) > 2 for each in seen[:2])
 
@@ -187,16 +192,20 @@ def test_an_unknown_item_stays_unknown(tmp_path):
 
 def test_more_dimensions_than_the_encoder_has_is_a_failed_row(tmp_path, words):
     with pytest.warns(KaratWarning, match="7.*have 6"):
-        runs = karat.evaluate({"e": Letters()}, words(), output=tmp_path, dimensions=[2, 7])
+        runs = karat.evaluate(
+            karat.Variants({"e": Letters()}, dimensions=[2, 7]), words(), output=tmp_path
+        )
     states = [run.results()["status"].unique().tolist() for run in runs]
     assert states == [["ok"], ["ok"], ["failed"]]
 
 
 def test_resume_runs_only_new_variants(tmp_path, words):
     given = {"output": tmp_path, "resume": True}
-    first = karat.evaluate({"e": Letters()}, words(), precision="int8", **given)
+    first = karat.evaluate(karat.Variants({"e": Letters()}, precision="int8"), words(), **given)
     before = {run.model: run.records() for run in first}
-    again = karat.evaluate({"e": Letters()}, words(), precision=["int8", "binary"], **given)
+    again = karat.evaluate(
+        karat.Variants({"e": Letters()}, precision=["int8", "binary"]), words(), **given
+    )
     assert [run.model for run in again] == ["e", "e@int8", "e@binary"]
     assert {run.model: run.records() for run in again[:2]} == before
     assert len({record["spec"] for run in again for record in run.records()}) == 6
@@ -204,7 +213,9 @@ def test_resume_runs_only_new_variants(tmp_path, words):
 
 def test_a_fitted_encoder_has_variants(tmp_path, words):
     letters = TfidfVectorizer(analyzer="char")
-    runs = karat.evaluate({"e": letters}, words(), output=tmp_path, dimensions=1, precision="int8")
+    runs = karat.evaluate(
+        karat.Variants({"e": letters}, dimensions=1, precision="int8"), words(), output=tmp_path
+    )
     assert [run.model for run in runs] == ["e", "e@1d-int8"]
     # of the letters a and b, the first decides
     assert [run.results()["acc"].mean() for run in runs] == [1.0, 1.0]
@@ -221,8 +232,15 @@ def test_variants_of_an_endpoint_send_nothing_twice(tmp_path, words):
         assert len({run.results()["price"].sum() for run in runs}) == 1
         own = EndpointEncoder(f"{server.url}/v1", "words-small", dimensions=8)
         with pytest.raises(DefinitionError, match="dimensions"):
-            karat.evaluate({"e": own}, words(), output=tmp_path, dimensions=[2])
-        assert len(karat.evaluate({"e": own}, words(), output=tmp_path, precision="int8")) == 2
+            karat.evaluate(karat.Variants({"e": own}, dimensions=[2]), words(), output=tmp_path)
+        assert (
+            len(
+                karat.evaluate(
+                    karat.Variants({"e": own}, precision="int8"), words(), output=tmp_path
+                )
+            )
+            == 2
+        )
 
 
 DEFINED = """

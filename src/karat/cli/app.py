@@ -260,7 +260,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "or GitLab. karat gather merges the parts.",
 )
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
-@option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
+@option("--retry-failed", "As --resume, and rerun failed jobs.", is_flag=True)
 @option(
     "-e/-k, --exit-on-error/--keep-going",
     "Stop at the first failed job, or continue.  [default: keep going]",
@@ -303,6 +303,7 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     """
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
+    from karat.execution.resuming import RETRY_FAILED
     from karat.execution.runner import choose_progress
     from karat.reporting import terminal
 
@@ -311,6 +312,8 @@ def run(context: click.Context, /, suite: str, **given: Any) -> int:
     context.with_resource(shown_downloads(not quiet))
     progress = choose_progress(quiet, given.pop("verbose"))
     named = given["models"]
+    if given.pop("retry_failed"):
+        given["resume"] = RETRY_FAILED
     given["command"] = given_words(context, NOT_REPEATED)
     models, tasks, catalog, options = resolve_session(suite, given)
     resume = resume_command()
@@ -342,9 +345,7 @@ def resume_command() -> str:
 
 
 def _pop_tracker(given: dict[str, Any]) -> str | None:
-    """Remove and return the tracker; raise if it, or --retry-failed, cannot be used."""
-    if given["retry_failed"] and not given["resume"]:
-        raise DefinitionError("--retry-failed requires --resume.")
+    """Remove and return the tracker; raise if it cannot be used."""
     tracker: str | None = given.pop("track")
     if tracker is not None:
         trackers.get(tracker).check()

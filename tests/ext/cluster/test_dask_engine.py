@@ -236,10 +236,12 @@ def test_limits_end_jobs_and_not_dask_workers(cluster, models, two_classes, word
     for hungry, seconds, wanted in ((False, 5, "timeout"), (True, 900, "memory")):
         task = two_classes(max_runtime_seconds=seconds, max_mem_size_mb=600)
         model = {"forever": models.Forever(hungry)}
-        (run,) = karat.evaluate(model, task, only_folds=0, **options)
+        (run,) = karat.evaluate(model, task, only=karat.Only(folds=0), **options)
         assert [record["status"] for record in run.records()] == [wanted]
     # a file of vectors lies here and not there: its vectors are sent
-    (run,) = karat.evaluate(str(vectors), words(max_mem_size_mb=1000), only_folds=0, **options)
+    (run,) = karat.evaluate(
+        str(vectors), words(max_mem_size_mb=1000), only=karat.Only(folds=0), **options
+    )
     (file,) = run.records()
     assert (file["status"], file["dimensions"]) == ("ok", 2)
     assert [process.poll() for process in cluster.processes] == [None] * 3
@@ -379,7 +381,9 @@ def test_other_versions_are_an_error_before_anything_runs(
     monkeypatch.setattr(dask, "_installed", lambda: {**now, "pandas": "0.0"})
     with pytest.raises(DefinitionError, match="pandas .* 0.0") as caught:
         options = {"scheduler": cluster.address, "output": tmp_path / "out"}
-        karat.evaluate(OneHotTable(), two_classes(), engine="dask", **options)
+        karat.evaluate(
+            OneHotTable(), two_classes(), workers=karat.Machines(engine="dask"), **options
+        )
     assert len(caught.value.messages) == 3  # two workers, and what to do
     assert not (tmp_path / "out").exists()
     # a worker that comes later is asked by each job
@@ -396,14 +400,24 @@ def test_no_scheduler_at_the_address(two_classes, tmp_path, monkeypatch):
     monkeypatch.setattr(dask, "PATIENCE", 0.5)
     options = {"engine": "dask", "output": tmp_path / "out"}
     with pytest.raises(DefinitionError, match="tcp://127.0.0.1:9"):
-        karat.evaluate(OneHotTable(), two_classes(), scheduler="tcp://127.0.0.1:9", **options)
+        karat.evaluate(
+            OneHotTable(),
+            two_classes(),
+            workers=karat.Machines(scheduler="tcp://127.0.0.1:9"),
+            **options,
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_library_names_the_extra(two_classes, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r'pip install "karat\[dask\]"'):
-        karat.evaluate(OneHotTable(), two_classes(), engine="dask", output=tmp_path / "out")
+        karat.evaluate(
+            OneHotTable(),
+            two_classes(),
+            workers=karat.Machines(engine="dask"),
+            output=tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 

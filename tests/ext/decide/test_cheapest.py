@@ -316,7 +316,7 @@ def test_runs_of_variants(tmp_path, cli):
     data = karat.Dataset.from_corpus(documents, queries, judged, name="c")
     task = karat.Task("c", data, {"use": "nearest", "queries": "apart"}, "all", ["mrr"])
     options = {"dimensions": [2], "precision": ["float32", "binary"], "output": tmp_path}
-    karat.evaluate({"signs": Signs()}, task, cache=False, **options)
+    karat.evaluate({"signs": Signs()}, task, output=karat.Output(cache=False), **options)
     found = karat.cheapest(tmp_path, "bytes")
     costs = found.models.set_index("model")["cost"].to_dict()
     assert costs == {"signs": 64, "signs@2d": 8, "signs@2d-binary": 1}

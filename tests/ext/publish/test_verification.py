@@ -215,7 +215,9 @@ def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_
 def test_a_possible_copy_is_run_again_first(tmp_path, monkeypatch):
     # onehot and ordinal are the same on diabetes, and differ on penguins
     options = {"only": ["diabetes", "penguins"], "only_folds": [0, 1], "output": tmp_path}
-    runs = karat.evaluate(["onehot", "ordinal"], "quickstart", items=False, **options)
+    runs = karat.evaluate(
+        ["onehot", "ordinal"], "quickstart", output=karat.Output(items=False), **options
+    )
     monkeypatch.setattr(_Work, "_most_surprising", lambda self, records: ("penguins", 0))
     found = verify(runs[0], against=[tmp_path], seed=0, jobs=1)
     assert not found.refused and any("ordinal" in note for note in found.notes)
@@ -279,7 +281,9 @@ def corrupted(tmp_path):
     (task,) = (task for task in karat.suite("quickstart") if task.name == "diabetes")
     task = dataclasses.replace(task, corruptions={"noise_gaussian": (0.5, 1.0)})
     suite = karat.Suite("quickstart", (task,))
-    (run,) = karat.evaluate("ridge", suite, only_folds=[0, 1, 2], output=tmp_path, items=False)
+    (run,) = karat.evaluate(
+        "ridge", suite, only=karat.Only(folds=[0, 1, 2]), output=karat.Output(tmp_path, items=False)
+    )
     return run, suite
 
 
@@ -306,7 +310,10 @@ def test_predictions_that_are_declared_as_not_stored(corrupted):
     (task,) = (dataclasses.replace(task, keep_predictions="clean") for task in suite)
     own = karat.Suite("quickstart", (task,))
     (run,) = karat.evaluate(
-        "ridge", own, only_folds=[0], output=run.folder.parent / "b", items=False
+        "ridge",
+        own,
+        only=karat.Only(folds=[0]),
+        output=karat.Output(run.folder.parent / "b", items=False),
     )
     assert not verify(run, suite=own, seed=0).refused
     path = run.folder / "jobs" / "diabetes.0.json"

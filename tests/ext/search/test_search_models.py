@@ -495,7 +495,9 @@ def test_stages_are_embedded_in_workers_too(tmp_path, monkeypatch):
     scores = []
     for workers in (0, 1):
         output = tmp_path / str(workers)
-        runs = karat.evaluate(models, task, output=output, workers=workers, cache=False)
+        runs = karat.evaluate(
+            models, task, output=karat.Output(output, cache=False), workers=workers
+        )
         scores += [(run.results()["mrr"].item(), run.results()["status"].item()) for run in runs]
         assert all(run.results()["embed_seconds"].item() > 0 for run in runs)
     assert scores[0] == scores[1] and scores[0][1] == "ok"
@@ -557,9 +559,11 @@ def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_pat
         (bill,) = estimate_bills(plan)
         assert (bill.model, bill.texts, bill.missing) == ("hybrid", 28, 28)
         output = tmp_path / "runs"
-        stopped = karat.evaluate(models, task, output=output, budget=1e-9)
+        stopped = karat.evaluate(models, task, output=output, workers=karat.Machines(budget=1e-9))
         assert server.texts.total() == 0 and not any(run.records() for run in stopped)
-        runs = karat.evaluate(models, task, output=output, budget=1.0, resume=True)
+        runs = karat.evaluate(
+            models, task, output=output, workers=karat.Machines(budget=1.0), resume=True
+        )
         assert server.texts.total() == 28
         assert estimate_bills(plan)[0].missing == 0
     rows = pd.concat([run.results() for run in runs]).set_index("framework")
