@@ -190,7 +190,8 @@ def test_a_limit_of_the_task_replaces_that_of_the_constraint(nasty, tmp_path):
     define.write_text(
         "constraints:\n  quick: {max_runtime_seconds: 0.3, description: Little time.}\n"
     )
-    given = {"define": define, "constraint": "quick", "output": tmp_path / "out", "only_folds": [0]}
+    given = {"define": define, "output": tmp_path / "out", "only": karat.Only(folds=[0])}
+    given["workers"] = karat.Machines(constraint="quick")
     (run,) = karat.evaluate({"spin": nasty.Spin()}, [task()], **given)
     assert run.records()[0]["status"] == "timeout"
     assert "0.3 s" in run.records()[0]["info"]
@@ -224,7 +225,7 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
         "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
         "data = karat.Dataset.from_table(frame, target='y', name='line', kind='regression')\n"
         "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
-        "(run,) = karat.evaluate({'slow': slow}, [task], only_folds=[0])\n"
+        "(run,) = karat.evaluate({'slow': slow}, [task], only=karat.Only(folds=[0]))\n"
         "print(run.records()[0]['status'])\n"
     )
     done = script(tmp_path / "slow.py", cwd=tmp_path)

@@ -459,7 +459,7 @@ def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path)
         (OneHotTable(), {}),
         (OneHotTable(0.5), {}),
         (OneHotTable(), {"seed": 1}),
-        (OneHotTable(), {"constraint": "test"}),
+        (OneHotTable(), {"workers": karat.Machines(constraint="test")}),
     ):
         jobs, _ = resumed({"onehot": model}, two_classes(), output=tmp_path, **options)
         assert len(jobs) == 2
@@ -469,7 +469,8 @@ def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path)
 def test_failed_jobs_are_run_again_only_on_request(two_classes, models, tmp_path):
     (run,) = karat.evaluate({"m": models.Broken()}, two_classes(), output=tmp_path)
     assert resumed({"m": models.Broken()}, two_classes(), output=tmp_path)[0] == []
-    jobs, _ = resumed({"m": models.Broken()}, two_classes(), output=tmp_path, retry_failed=True)
+    again = {"output": tmp_path, "resume": "retry-failed"}
+    jobs, _ = resumed({"m": models.Broken()}, two_classes(), **again)
     assert len(jobs) == 2
 
 

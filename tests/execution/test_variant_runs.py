@@ -70,7 +70,9 @@ def search(rows: dict, answer: str) -> Task:
 
 
 def ranks(rows: dict, answer: str, tmp_path: Path, **grid) -> dict[str, float]:
-    runs = karat.evaluate({"e": Table(rows)}, search(rows, answer), output=tmp_path, **grid)
+    runs = karat.evaluate(
+        karat.Variants({"e": Table(rows)}, **grid), search(rows, answer), output=tmp_path
+    )
     return {run.model: 1 / run.results()["mrr"].item() for run in runs}
 
 
@@ -84,7 +86,7 @@ def files_of(runs) -> dict[str, bytes]:
 
 
 def test_every_variant_is_a_run_that_states_its_size(tmp_path, words):
-    runs = karat.evaluate({"e": Letters()}, words(), output=tmp_path, **ALL)
+    runs = karat.evaluate(karat.Variants({"e": Letters()}, **ALL), words(), output=tmp_path)
     assert [run.model for run in runs] == NAMES
     assert [run.about.get("base") for run in runs] == [None] + ["e"] * 8
     assert [run.about["params"].get("dimensions") for run in runs] == [None] + [2] * 4 + [4] * 4
@@ -102,13 +104,15 @@ def test_every_variant_is_a_run_that_states_its_size(tmp_path, words):
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_each_text_is_encoded_once_for_all_variants(tmp_path, words, cache):
-    karat.evaluate({"e": Letters()}, words(), output=karat.Output(tmp_path, cache=cache), **ALL)
+    karat.evaluate(
+        karat.Variants({"e": Letters()}, **ALL), words(), output=karat.Output(tmp_path, cache=cache)
+    )
     assert set(Letters.encoded.values()) == {1} and len(Letters.encoded) == 20
 
 
 def test_corrupted_texts_are_encoded_once_for_all_variants(tmp_path, words):
     task = words(corruptions={"typos": [0.9]})
-    runs = karat.evaluate({"e": Letters()}, task, output=tmp_path, **ALL)
+    runs = karat.evaluate(karat.Variants({"e": Letters()}, **ALL), task, output=tmp_path)
     # each text once for the data, and each of a corrupted test fold once more
     assert Letters.encoded.total() == 40 and max(Letters.encoded.values()) <= 2
     alone = Catalog().model(Letters(), "e").as_variant(Variant(2, "int8"))
@@ -185,7 +189,7 @@ def test_an_unknown_item_stays_unknown(tmp_path):
     texts = ["a", "bb", "b?", "ab", "c", "abc", "aa", "cc"]
     frame = pd.DataFrame({"text": texts, "y": ["x", "y"] * 4})
     task = Task("t", Dataset.from_columns(frame, ["text"], "y"), metrics=["acc"], split="all")
-    runs = karat.evaluate({"e": Letters()}, task, output=tmp_path, **ALL)
+    runs = karat.evaluate(karat.Variants({"e": Letters()}, **ALL), task, output=tmp_path)
     assert {run.results()["coverage"].item() for run in runs} == {7 / 8}
     assert {tuple(run.missing("t")) for run in runs} == {tuple(runs[0].missing("t"))}
 
@@ -227,7 +231,7 @@ def test_variants_of_an_endpoint_send_nothing_twice(tmp_path, words):
         made = EndpointEncoder(f"{server.url}/v1", "words-small", price_per_million_tokens=1.0)
         plan = make_plan(Catalog().models({"e": made}, [Variant(2), Variant(4)]), [words()])
         assert [(bill.model, bill.texts) for bill in estimate_bills(plan)] == [("e", 20)]
-        runs = karat.evaluate({"e": made}, words(), output=tmp_path, **ALL)
+        runs = karat.evaluate(karat.Variants({"e": made}, **ALL), words(), output=tmp_path)
         assert server.stats()["texts"] == 20
         assert len({run.results()["price"].sum() for run in runs}) == 1
         own = EndpointEncoder(f"{server.url}/v1", "words-small", dimensions=8)

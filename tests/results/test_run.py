@@ -405,12 +405,15 @@ def test_exit_on_error_stops_after_the_first_failure(task, tmp_path):
         def fit(self, X, y):
             raise ValueError("no")
 
-    given = {"output": tmp_path / "out", "exit_on_error": True}
-    one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
+    given = {"output": tmp_path / "out", "on_failure": "stop"}
+    with pytest.raises(karat.JobsFailed) as error:
+        karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
+    one, two = error.value.runs
     assert [record["status"] for record in one.records()] == ["failed"]
     assert two.records() == []
-    given["resume"] = True
-    one, two = karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given)
+    with pytest.raises(karat.JobsFailed) as error:
+        karat.evaluate({"fails": Fails(), "fine": Board()}, [task], **given, resume=True)
+    one, two = error.value.runs
     assert len(one.records()) == 2
 
 

@@ -473,7 +473,7 @@ def test_workers_write_the_same_bytes(tmp_path):
 
 
 def test_items_can_be_left_out_and_a_resumed_run_adds_them(tmp_path):
-    run = evaluate(tmp_path, output=Output(items=False))
+    run = evaluate(Output(tmp_path, items=False))
     assert not (run.folder / "items").exists()
     assert run.predictions("t", 0).key is not None
     with pytest.raises(DataError):

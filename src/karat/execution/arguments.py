@@ -7,6 +7,7 @@ earlier spelling is an error that has the new one.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
@@ -195,10 +196,11 @@ def check_on_failure(on_failure: str) -> None:
 
 def explain_respelled(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that names the new spelling of arguments of an earlier one."""
+    respelled = {*RESPELLED} - {*inspect.signature(function).parameters}
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
-        messages = [f"{name} is now {RESPELLED[name]}." for name in named if name in RESPELLED]
+        messages = [f"{name} is now {RESPELLED[name]}." for name in named if name in respelled]
         if messages:
             raise DefinitionError(*messages)
         return function(*arguments, **named)

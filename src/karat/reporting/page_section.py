@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import pandas as pd
 
 from karat.core.registry import page_sections
 from karat.results.load import Gathered
+
+#: the key in the bundle of the sections that the page has no JavaScript for
+ADDED = "added"
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class PageData:
 
 @dataclass(frozen=True)
 class PlainSection:
-    """A section without JavaScript: sentences, a table, and sentences below it."""
+    """A section as sentences, a table, and sentences below it."""
 
     title: str
     sentences: Sequence[str]
@@ -44,13 +47,19 @@ class PageSection(Protocol):
         """Return the section's part of the bundle, as JSON values; None if it has none."""
 
     def plain(self, data: Any) -> Sequence[PlainSection]:
-        """Return the section without JavaScript."""
+        """Return the section as text: for pages without JavaScript, and of other packages."""
 
 
 def section_data(page: PageData) -> dict[str, Any]:
-    """Return the parts of the bundle that extensions add, by key."""
+    """Return the parts of the bundle that extensions add, by key.
+
+    The page has JavaScript for the sections of Karat's own extensions; it shows the text of others.
+    """
     sections = {key: _section(key).data(page) for key in page_sections}
-    return {key: data for key, data in sections.items() if data is not None}
+    sections = {key: data for key, data in sections.items() if data is not None}
+    others = [key for key in sections if not page_sections.origin(key).startswith("karat.")]
+    texts = [asdict(text) for key in others for text in _section(key).plain(sections[key])]
+    return sections | ({ADDED: texts} if texts else {})
 
 
 def plain_added(bundle: Mapping[str, Any]) -> list[PlainSection]:

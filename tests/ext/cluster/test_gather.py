@@ -17,7 +17,7 @@ from sklearn.dummy import DummyClassifier
 
 from karat.core.task import Suite
 from karat.errors import DataError, DefinitionError
-from karat.execution.arguments import Machines
+from karat.execution.arguments import Machines, Output, Variants
 from karat.execution.evaluation import evaluate
 from karat.execution.plan import job_spec, make_plan
 from karat.execution.runner import Options, Progress, Session
@@ -277,14 +277,14 @@ for round in range(2):
     for part in range(1, shards + 1):
         # a shard is about a quarter of the jobs; the first one ends, so that there is a plan
         moment = draw.uniform(0.02, 0.25) * longest if round or part > 1 else None
-        options = {"shard": f"{part}/{shards}", "resume": True}
+        options = {"workers": karat.Machines(shard=f"{part}/{shards}"), "resume": True}
         facts["killed"] += start(output, moment, **options)[0]
     found = karat.gather(output, output + "-gathered")
     planned = set(PlanFile.read(next(Path(output).glob("*/plan.json"))).jobs())
     facts["exact"].append(set(found.missing) == planned - on_disk(output))
 for text, command in list(found.commands.items())[:-1]:
     part = command.split("--shard ")[1].split()[0]
-    start(output, None, shard=part, resume=True)
+    start(output, None, workers=karat.Machines(shard=part), resume=True)
 found = karat.gather(output, output + "-gathered")
 facts["complete"], facts["double"] = found.is_complete, len(found.double)
 
@@ -315,14 +315,12 @@ def test_shards_that_are_killed_at_random(tmp_path):
 
 
 def test_shards_with_several_seeds_are_gathered(tasks, tmp_path):
-    given = {"seeds": 3, "items": False}
-    models = ["random", "onehot"]
+    models = Variants(["random", "onehot"], seeds=3)
+    output = Output(tmp_path / "shards", items=False)
     for part in (1, 2, 3):
-        evaluate(
-            models, tasks, output=tmp_path / "shards", workers=Machines(shard=f"{part}/3"), **given
-        )
+        evaluate(models, tasks, output=output, workers=Machines(shard=f"{part}/3"))
     found = gather(tmp_path / "shards", tmp_path / "gathered")
-    whole = evaluate(models, tasks, output=tmp_path / "whole", **given)
+    whole = evaluate(models, tasks, output=Output(tmp_path / "whole", items=False))
     assert found.is_complete and not found.outdated and not found.double
     assert [run.about.get("replicate") for run in found.runs] == [None, 1, 2, None]
     assert_equal_runs(found.runs, whole)

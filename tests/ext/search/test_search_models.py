@@ -469,14 +469,15 @@ def test_an_encoder_encodes_each_text_once_for_all_models(tmp_path, monkeypatch,
         "reranked": Reranker(Overlap(), Counted(), top=5),
         "fused": Fusion([NoiseSearch(), Reranker(Overlap(), Counted(), top=3)]),
     }
-    options = {"workers": 0, "cache": cache}
-    runs = karat.evaluate(models, task, output=tmp_path / "runs", **options)
+    output = karat.Output(tmp_path / "runs", cache=cache)
+    runs = karat.evaluate(models, task, output=output)
     assert sorted(CALLS) == sorted({*texts.values(), *asked.values()})
     rows = pd.concat([run.results() for run in runs]).set_index("framework")
     assert rows["embed_seconds"].nunique() == 1 and rows["embed_seconds"].min() > 0
     first = as_searcher(NoiseEncoder())  # a search model of its own: nothing is stored
     again = {"same": Fusion([NoiseSearch(), Reranker(Overlap(), first, top=3)])}
-    (run,) = karat.evaluate(again, task, output=tmp_path / "again", **options)
+    output = karat.Output(tmp_path / "again", cache=cache)
+    (run,) = karat.evaluate(again, task, output=output)
     assert run.results()["mrr"].item() == rows["mrr"]["fused"]
 
 
