@@ -397,7 +397,15 @@ def test_a_command_enters_nothing_it_was_not_asked_for(tmp_path):
     assert not [file for file in entered if file.startswith("ext/")]
     entered = entered_modules(tmp_path, "compare", "results")
     assert {"analysis/all_pairs.py", "stats/paired_tests.py"} <= entered
-    others = ("config/", "corruptions/", "data/readers/", "execution/", "ext/", "models/", "probes/")
+    others = (
+        "config/",
+        "corruptions/",
+        "data/readers/",
+        "execution/",
+        "ext/",
+        "models/",
+        "probes/",
+    )
     assert not [file for file in entered if file.startswith(others)]
 
 

@@ -384,7 +384,7 @@ class Finished(Progress):
 
 def resumed(*arguments, **options):
     finished = Finished()
-    runs = karat.evaluate(*arguments, resume=True, progress=finished, **options)
+    runs = karat.evaluate(*arguments, **{"resume": True, "progress": finished, **options})
     return finished.jobs, runs
 
 

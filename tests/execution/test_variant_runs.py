@@ -124,9 +124,8 @@ def test_predictions_do_not_depend_on_workers(tmp_path, words):
     tasks = [words(), words("other", probe={"use": "trained", "head": "knn"})]
     found = []
     for n in (0, 1, 2):
-        runs = karat.evaluate(
-            {"e": RandomEncoder()}, tasks, output=tmp_path / str(n), workers=n, **ALL
-        )
+        models = karat.Variants({"e": RandomEncoder()}, **ALL)
+        runs = karat.evaluate(models, tasks, output=tmp_path / str(n), workers=n)
         found.append(files_of(runs))
     assert found[0] == found[1] == found[2] and len(found[0]) == 9 * 4
     # variants do not share what others made

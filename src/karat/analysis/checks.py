@@ -1252,7 +1252,7 @@ def check_runs(
     facts = Facts.of(runs, pool, metrics, missing)
     found, silenced = [], Counter[str]()
     for rule in all_rules():
-        for hit in rule.look(facts):
+        for hit in _hits(rule, facts):
             own = facts.tasks.get(hit.task or "", {}).get("ignore") or ()
             if rule.code.startswith((*quiet, *own)):
                 silenced[rule.code] += 1
@@ -1262,6 +1262,17 @@ def check_runs(
                 found.append(Finding(rule.code, level, *where, hit.message, rule.advice))
     found.sort(key=lambda each: (LEVELS.index(each.level), each.code))
     return Findings(found, silenced)
+
+
+def _hits(rule: Rule, facts: Facts) -> Iterable[Hit]:
+    """Return where a rule applies; one of an extension may raise anything, which is a finding."""
+    if rule in RULES:
+        return rule.look(facts)
+    try:
+        return list(rule.look(facts))
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        return [Hit(f"the check {rule.code} of an extension failed: {reason}.", level="warning")]
 
 
 def all_rules() -> list[Rule]:

@@ -55,17 +55,29 @@ def section_data(page: PageData) -> dict[str, Any]:
 
     The page has JavaScript for the sections of Karat's own extensions; it shows the text of others.
     """
-    sections = {key: _section(key).data(page) for key in page_sections}
-    sections = {key: data for key, data in sections.items() if data is not None}
-    others = [key for key in sections if not page_sections.origin(key).startswith("karat.")]
-    texts = [asdict(text) for key in others for text in _section(key).plain(sections[key])]
-    return sections | ({ADDED: texts} if texts else {})
+    own = [key for key in page_sections if page_sections.origin(key).startswith("karat.")]
+    sections = {key: _section(key).data(page) for key in own}
+    texts = [asdict(text) for key in page_sections if key not in own for text in _text(key, page)]
+    sections[ADDED] = texts or None
+    return {key: data for key, data in sections.items() if data is not None}
 
 
 def plain_added(bundle: Mapping[str, Any]) -> list[PlainSection]:
     """Return the sections of extensions without JavaScript."""
     keys = [key for key in page_sections if key in bundle]
-    return [section for key in keys for section in _section(key).plain(bundle[key])]
+    sections = [section for key in keys for section in _section(key).plain(bundle[key])]
+    return sections + [PlainSection(**text) for text in bundle.get(ADDED, ())]
+
+
+def _text(key: str, page: PageData) -> Sequence[PlainSection]:
+    """Return the section of another package as text; it may raise anything, which is told."""
+    try:
+        section = _section(key)
+        data = section.data(page)
+        return [] if data is None else section.plain(data)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        return [PlainSection(key, [f"This section of an extension failed: {reason}."])]
 
 
 def _section(key: str) -> PageSection:

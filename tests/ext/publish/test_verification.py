@@ -220,10 +220,9 @@ def test_equal_predictions_in_one_task_are_a_note_without_the_model(honest, tmp_
 
 def test_a_possible_copy_is_run_again_first(tmp_path, monkeypatch):
     # onehot and ordinal are the same on diabetes, and differ on penguins
-    options = {"only": karat.Only(["diabetes", "penguins"], folds=[0, 1]), "output": tmp_path}
-    runs = karat.evaluate(
-        ["onehot", "ordinal"], "quickstart", output=karat.Output(items=False), **options
-    )
+    only = karat.Only(["diabetes", "penguins"], folds=[0, 1])
+    output = karat.Output(tmp_path, items=False)
+    runs = karat.evaluate(["onehot", "ordinal"], "quickstart", only=only, output=output)
     monkeypatch.setattr(_Work, "_most_surprising", lambda self, records: ("penguins", 0))
     found = verify(runs[0], against=[tmp_path], seed=0, jobs=1)
     assert not found.refused and any("ordinal" in note for note in found.notes)
