@@ -49,8 +49,8 @@ SEEDS: dict[int, dict[str, Any]] = {
     1: {},
     2: {},
     3: {"workers": 2},
-    4: {"max_rows": 150},
-    5: {"folds": [0, 2]},
+    4: {"only": karat.Only(TASKS, max_rows=150)},
+    5: {"only": karat.Only(TASKS, folds=[0, 2])},
 }
 CLASSES = ["breast-cancer", "penguins"]
 
@@ -311,7 +311,7 @@ def honest_runs(folder: Path) -> list[Run]:
                     found += karat.open_runs(where)
                     continue
                 found += karat.evaluate(
-                    model, "quickstart", only=TASKS, seed=seed, output=where, **options
+                    model, "quickstart", **{"only": TASKS, "seed": seed, "output": where, **options}
                 )
     return found
 

@@ -23,7 +23,9 @@ from ..score_data import write_run
 def results(tmp_path_factory):
     output = tmp_path_factory.mktemp("runs")
     models = ["onehot", "dummy", "random"]
-    karat.evaluate(models, ["diabetes", "wine-clusters"], only_folds=[0, 1], output=output)
+    karat.evaluate(
+        models, ["diabetes", "wine-clusters"], only=karat.Only(folds=[0, 1]), output=output
+    )
     return output
 
 
@@ -77,7 +79,7 @@ ROWS = TACO + "adult,classification,clean,0.0,rf,AUC,0.75\n"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> karat.Run:
     output = tmp_path_factory.mktemp("runs")
-    (run,) = karat.evaluate("dummy", ["diabetes"], only_folds=[0, 1], output=output)
+    (run,) = karat.evaluate("dummy", ["diabetes"], only=karat.Only(folds=[0, 1]), output=output)
     return run
 
 
@@ -160,7 +162,10 @@ def test_import_of_unreadable_files(cli, tmp_path):
 
 def test_verify_accepts_and_refuses(results, cli, tmp_path):
     (run,) = karat.evaluate(
-        "onehot", "quickstart", only="diabetes", only_folds=[0], output=tmp_path, items=False
+        "onehot",
+        "quickstart",
+        only=karat.Only("diabetes", folds=[0]),
+        output=karat.Output(tmp_path, items=False),
     )
     code, out, err = cli("verify", tmp_path, "--jobs", "1", "--seed", "5", "--against", results)
     assert (code, err) == (0, "") and "Verified." in out and "1 job, sample seed 5" in out
@@ -349,7 +354,7 @@ def test_bad_input_in_python(users, tmp_path):
     data = karat.Dataset.from_table(users_table().drop(columns="part"), "y", name="users")
     task = karat.Task("users", data, metrics=["acc"])
     with pytest.raises(DefinitionError, match="seeds must be an integer from 1 to 1000, got 0"):
-        karat.evaluate({"dummy": "dummy"}, task, seeds=0, output=tmp_path / "none")
+        karat.evaluate(karat.Variants({"dummy": "dummy"}, seeds=0), task, output=tmp_path / "none")
     assert not (tmp_path / "none").exists()
     with pytest.raises(DataError, match='"nobody" is not a column'):
         karat.Dataset.from_table(users_table(), "y", name="users", group="nobody")

@@ -564,7 +564,7 @@ def test_duplicates_are_written_to_run_json(tmp_path):
         Task("folds", data, split={"use": "kfold", "folds": 4}, metrics=["acc"]),
         Task("blind", data, probe=KMEANS, split="all", metrics=["v_measure"]),
     ]
-    (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path, only_folds=[0])
+    (run,) = karat.evaluate(OneHotTable(), tasks, output=tmp_path, only=karat.Only(folds=[0]))
     duplicate_rows = {
         task["name"]: task["duplicate_rows"] for task in karat.Run.open(run.folder).about["tasks"]
     }

@@ -306,7 +306,7 @@ def test_lone_surrogates_of_a_model_become_escapes(two_classes, tmp_path, worker
 
     model = adapt(Odd(), "odd")
     (run,) = karat.evaluate(
-        [model], [two_classes()], output=tmp_path, workers=workers, only_folds=[0]
+        [model], [two_classes()], output=tmp_path, workers=workers, only=karat.Only(folds=[0])
     )
     (record,) = run.records()
     assert (record["status"], record["info"]) == ("failed", "ValueError: raised \\udc81")

@@ -144,7 +144,7 @@ def rows(nasty, tmp_path_factory):
             limited = task(max_runtime_seconds=seconds, max_mem_size_mb=900, cores=1)
             models = {name: getattr(nasty, name)() for name in sorted(names)}
             runs += karat.evaluate(
-                models, [limited], output=place / "out", workers=2, only_folds=[0]
+                models, [limited], output=place / "out", workers=2, only=karat.Only(folds=[0])
             )
     found = {run.model: run.records() for run in runs}
     return found, (place / "pids").read_text().split()
@@ -191,7 +191,8 @@ def test_a_limit_of_the_task_replaces_that_of_the_constraint(nasty, tmp_path):
     define.write_text(
         "constraints:\n  quick: {max_runtime_seconds: 0.3, description: Little time.}\n"
     )
-    given = {"define": define, "constraint": "quick", "output": tmp_path / "out", "only_folds": [0]}
+    given = {"define": define, "output": tmp_path / "out", "only": karat.Only(folds=[0])}
+    given["workers"] = karat.Machines(constraint="quick")
     (run,) = karat.evaluate({"spin": nasty.Spin()}, [task()], **given)
     assert run.records()[0]["status"] == "timeout"
     assert "0.3 s" in run.records()[0]["info"]
@@ -203,7 +204,13 @@ def test_too_little_disk_space_is_an_error_before_anything_runs(tmp_path):
     define = tmp_path / "mine.yaml"
     define.write_text("constraints:\n  vast: {min_vol_size_mb: 1000000000000}\n")
     with pytest.raises(DefinitionError, match="1,000,000,000,000 MB"):
-        karat.evaluate("dummy", [task()], define=define, constraint="vast", output=tmp_path / "out")
+        karat.evaluate(
+            "dummy",
+            [task()],
+            define=define,
+            workers=karat.Machines(constraint="vast"),
+            output=tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -219,7 +226,7 @@ def test_limits_apply_to_stateless_encoders(tmp_path, script):
         "frame = pd.DataFrame({'a': np.arange(20.0), 'y': np.arange(20.0)})\n"
         "data = karat.Dataset.from_table(frame, target='y', name='line', kind='regression')\n"
         "task = karat.Task('line', data, max_runtime_seconds=0.4, max_mem_size_mb=4000)\n"
-        "(run,) = karat.evaluate({'slow': slow}, [task], only_folds=[0])\n"
+        "(run,) = karat.evaluate({'slow': slow}, [task], only=karat.Only(folds=[0]))\n"
         "print(run.records()[0]['status'])\n"
     )
     done = script(tmp_path / "slow.py", cwd=tmp_path)

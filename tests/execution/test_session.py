@@ -55,7 +55,9 @@ def test_the_same_bytes_with_one_worker_and_two_and_in_any_order(tasks, models, 
     assert contents(one) == contents(two)
     assert len(contents(one)) > 30
     turned = dict(reversed(given.items()))
-    other = karat.evaluate(turned, tasks[::-1], output=tmp_path / "other", cache=False)
+    other = karat.evaluate(
+        turned, tasks[::-1], output=karat.Output(tmp_path / "other", cache=False)
+    )
     assert predictions(contents(one)) == predictions(contents(other))
     for run in other:
         first = next(r for r in one if r.model == run.model).scores()
@@ -87,7 +89,7 @@ def test_a_stateless_encoder_embeds_each_data_set_once(two_classes, line, tmp_pa
 
     many = {"use": "kfold", "folds": 5, "repeats": 3}
     tasks = [two_classes("a", split=many, data="same"), two_classes("b", data="same"), line()]
-    karat.evaluate(encode, tasks, output=tmp_path, cache=False)
+    karat.evaluate(encode, tasks, output=karat.Output(tmp_path, cache=False))
     assert seen == [20, 20]
 
 
@@ -151,7 +153,11 @@ def test_a_model_that_cannot_be_pickled_runs_in_this_process(troubled, models, l
     limits = tmp_path / "limits.yaml"
     limits.write_text("constraints: {short: {max_runtime_seconds: 60}}")
     (limited,) = karat.evaluate(
-        {"locked": models.Locked()}, line(), output=tmp_path, constraint="short", define=limits
+        {"locked": models.Locked()},
+        line(),
+        output=tmp_path,
+        workers=karat.Machines(constraint="short"),
+        define=limits,
     )
     assert {r["status"] for r in limited.records()} == {"failed"}
     assert all("pickle" in r["info"] for r in limited.records())
@@ -294,7 +300,7 @@ class Finished(Progress):
 
 def resumed(*arguments, **options):
     finished = Finished()
-    runs = karat.evaluate(*arguments, resume=True, progress=finished, **options)
+    runs = karat.evaluate(*arguments, **{"resume": True, "progress": finished, **options})
     return finished.jobs, runs
 
 
@@ -369,7 +375,7 @@ def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path)
         (OneHotTable(), {}),
         (OneHotTable(0.5), {}),
         (OneHotTable(), {"seed": 1}),
-        (OneHotTable(), {"constraint": "test"}),
+        (OneHotTable(), {"workers": karat.Machines(constraint="test")}),
     ):
         jobs, _ = resumed({"onehot": model}, two_classes(), output=tmp_path, **options)
         assert len(jobs) == 2
@@ -379,12 +385,15 @@ def test_other_parameters_or_another_seed_are_another_run(two_classes, tmp_path)
 def test_failed_jobs_are_run_again_only_on_request(two_classes, models, tmp_path):
     (run,) = karat.evaluate({"m": models.Broken()}, two_classes(), output=tmp_path)
     assert resumed({"m": models.Broken()}, two_classes(), output=tmp_path)[0] == []
-    jobs, _ = resumed({"m": models.Broken()}, two_classes(), output=tmp_path, retry_failed=True)
+    again = {"output": tmp_path, "resume": "retry-failed"}
+    jobs, _ = resumed({"m": models.Broken()}, two_classes(), **again)
     assert len(jobs) == 2
 
 
 def test_more_tasks_and_folds_are_added_to_the_run(two_classes, line, tmp_path):
-    (first,) = karat.evaluate(OneHotTable(), [two_classes()], output=tmp_path, only_folds=[1])
+    (first,) = karat.evaluate(
+        OneHotTable(), [two_classes()], output=tmp_path, only=karat.Only(folds=[1])
+    )
     jobs, (run,) = resumed(OneHotTable(), [two_classes(), line()], output=tmp_path)
     assert run.folder == first.folder
     assert [job[1:] for job in jobs] == [("halves", 0), ("line", 0), ("line", 1)]

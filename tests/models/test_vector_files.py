@@ -126,8 +126,8 @@ def test_other_content_is_read_anew(tmp_path, files_read):
 
 def test_without_a_cache_nothing_is_kept(tmp_path, files_read):
     file = write(tmp_path / "v.txt")
-    score(file, "abcdefgh", tmp_path / "out", cache=False)
-    score(file, "abcdefgh", tmp_path / "out", cache=False)
+    score(file, "abcdefgh", karat.Output(tmp_path / "out", cache=False))
+    score(file, "abcdefgh", karat.Output(tmp_path / "out", cache=False))
     assert files_read == ["v.txt", "v.txt"]
     assert list(VectorCache(cache_folder()).entries()) == []
 

@@ -273,7 +273,7 @@ def karat(verbose: int, log_file: Path | None) -> None:
     "or GitLab. karat gather merges the parts.",
 )
 @option("--resume", "Complete unfinished runs of the same models and suite in DIR.", is_flag=True)
-@option("--retry-failed", "With --resume: also rerun failed jobs.", is_flag=True)
+@option("--retry-failed", "As --resume, and rerun failed jobs.", is_flag=True)
 @option(
     "-e/-k, --exit-on-error/--keep-going",
     "Stop at the first failed job, or continue.  [default: keep going]",
@@ -317,6 +317,7 @@ def run(context: click.Context, /, suite: str, **options_given: Any) -> int:
     from karat.data.download_display import shown_downloads
     from karat.execution.evaluation import plan_suite, run_suite, without_broken_files
     from karat.execution.progress import choose_progress
+    from karat.execution.resuming import RETRY_FAILED
     from karat.reporting import terminal
 
     tracker = _pop_tracker(options_given)
@@ -324,6 +325,8 @@ def run(context: click.Context, /, suite: str, **options_given: Any) -> int:
     context.with_resource(shown_downloads(not quiet))
     progress = choose_progress(quiet, options_given.pop("verbose"))
     named = options_given["models"]
+    if options_given.pop("retry_failed"):
+        options_given["resume"] = RETRY_FAILED
     options_given["command"] = given_words(context, NOT_REPEATED)
     models, tasks, catalog, options = resolve_session(suite, options_given)
     resume = resume_command()
@@ -355,9 +358,7 @@ def resume_command() -> str:
 
 
 def _pop_tracker(options: dict[str, Any]) -> str | None:
-    """Remove and return the tracker; raise if it, or --retry-failed, cannot be used."""
-    if options["retry_failed"] and not options["resume"]:
-        raise DefinitionError("--retry-failed requires --resume.")
+    """Remove and return the tracker; raise if it cannot be used."""
     tracker: str | None = options.pop("track")
     if tracker is not None:
         trackers.get(tracker).check()

@@ -319,6 +319,8 @@ engines = Registry("engine", ["karat.execution.engine"])
 plan_parts = Registry("plan_parts")
 #: sections of the page, as classes of ``karat.reporting.page_section``
 page_sections = Registry("page_section")
+#: checks of runs, as records of ``karat.analysis.checks.Rule`` under their codes
+checks = Registry("check")
 #: functions that print what karat plan tells on request
 plan_notes = Registry("plan_note")
 #: experiment trackers, as objects with ``check()`` and ``send(runs)``

@@ -29,17 +29,17 @@ def wrong_folds(folds: Any) -> str:
 
     >>> wrong_folds(10), wrong_folds(None)
     ('', '')
-    >>> wrong_folds([0, 1])
-    'folds is the number of folds, an integer >= 2, got [0, 1]; only_folds=[0, 1] runs these.'
+    >>> wrong_folds([0, 1]).partition("; ")[2]
+    'karat.Only(folds=[0, 1]) runs these.'
     >>> wrong_folds(1).partition("; ")[2]
-    'only_folds=1 (--only-fold 1) runs this one.'
+    'karat.Only(folds=1) (--only-fold 1) runs this one.'
     """
     is_number = isinstance(folds, Integral) and not isinstance(folds, bool)
     if folds is None or (is_number and FEWEST_FOLDS <= folds < 2**31):
         return ""
     several = isinstance(folds, list | tuple) and all(isinstance(fold, int) for fold in folds)
     option = "" if several else f" (--only-fold {folds})"
-    hint = f"; only_folds={folds!r}{option} runs {'these' if several else 'this one'}"
+    hint = f"; karat.Only(folds={folds!r}){option} runs {'these' if several else 'this one'}"
     is_which = (is_number and 0 <= folds < FEWEST_FOLDS) or (several and len(folds) > 0)
     text = f"folds is the number of folds, an integer >= {FEWEST_FOLDS}, got {folds!r}"
     return f"{text}{hint if is_which else ''}."

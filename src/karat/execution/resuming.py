@@ -10,6 +10,8 @@ from karat.core.formatting import count
 from karat.errors import KaratWarning
 from karat.results.run import Run
 
+#: the value of ``resume`` with which failed jobs run again, too
+RETRY_FAILED = "retry-failed"
 #: facts about a model and about a task that scores depend on, and what they are called
 MODEL_FACTS = {
     "karat": "Karat's version",

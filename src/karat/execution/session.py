@@ -39,7 +39,7 @@ from karat.execution.object_store import ObjectStore
 from karat.execution.plan import Decline, Plan, PlannedTask, job_spec
 from karat.execution.progress import Progress
 from karat.execution.resources import Limits, visible_gpus
-from karat.execution.resuming import NotContinued, reason_outdated
+from karat.execution.resuming import RETRY_FAILED, NotContinued, reason_outdated
 from karat.execution.run_facts import machine_facts, prompt_facts, task_entry
 from karat.execution.runner import EMBED, Unsendable, store_outcome
 from karat.execution.workers import Event, WorkerDied, available_cores, execute
@@ -88,8 +88,8 @@ class Options:
     only_folds: Sequence[int] | None = None
     max_rows: int | None = None
     cache: bool = True
-    resume: bool = False
-    retry_failed: bool = False
+    #: whether to continue earlier runs; "retry-failed" also runs their failed jobs again
+    resume: bool | str = False
     exit_on_error: bool = False
     inference: Sequence[int] = ()
     engine: str = "local"
@@ -473,7 +473,7 @@ class Session:
         return {name: table for name, table in self._items.items() if name in jobs}
 
     def _jobs(self, runs: Mapping[str, Run]) -> list[Job]:
-        over = {"ok", "declined", *(() if self.options.retry_failed else FAILURES)}
+        over = {"ok", "declined", *(() if self.options.resume == RETRY_FAILED else FAILURES)}
         done = {
             (name, record["task"], record["fold"]): record["spec"]
             for name, run in (runs.items() if self.options.resume else ())

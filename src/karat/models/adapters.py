@@ -34,6 +34,7 @@ from karat.models.model_identity import model_identity
 from karat.models.pickled_files import refuse_pickle
 from karat.models.prompts import ROLE_PROMPTS, Prompts
 from karat.models.vector_files import VectorFile, VectorLookup
+from karat.models.vectors.decompression import plain_suffix
 from karat.models.vectors.vector_formats import VECTOR_FILE_SUFFIXES
 
 #: a note in every result, since Karat cannot check the training rows
@@ -144,7 +145,7 @@ def adapt(thing: Any, name: str | None = None, role: str | None = None) -> Model
         return thing
     if isinstance(thing, str | os.PathLike):
         refuse_pickle(Path(thing))
-        thing = VectorFile(str(thing))
+        thing = VectorFile(str(thing), format=_registered_format(Path(thing)))
     if inspect.isclass(thing):
         thing = _instance(thing)
     prototype = _wrapped(thing)
@@ -238,6 +239,17 @@ def is_vector_file(text: str) -> bool:
     """
     lowered = text.lower().removesuffix(".gz").removesuffix(".zst")
     return lowered.endswith(VECTOR_FILE_SUFFIXES)
+
+
+def _registered_format(path: Path) -> str | None:
+    """Return the registered vector format whose name is the ending of a file, if there is one.
+
+    Built-in readers come first, and other files are read as text.
+    """
+    ending = plain_suffix(path)
+    if ending in VECTOR_FILE_SUFFIXES or ending[1:] not in registry.vector_formats:
+        return None
+    return ending[1:]
 
 
 def is_address(name: str) -> bool:

@@ -184,7 +184,7 @@ def suite():
 
 
 def test_a_model_is_run_as_the_baseline_was(tmp_path, suite):
-    about = {"only": ["t", "u"], "seed": 7, "folds": 3, "only_folds": [0, 1]}
+    about = {"only": karat.Only(["t", "u"], folds=[0, 1]), "seed": 7, "cv": 3}
     (base,) = karat.evaluate("onehot", suite, output=tmp_path / "base", **about)
     run = karat.NewRuns(suite=suite, output=tmp_path / "new")
     found = karat.gate("onehot", base, run=run)

@@ -61,7 +61,7 @@ def tree():
 
 def test_the_seeds_of_a_baseline_are_in_its_error_rates(tmp_path, suite):
     base, new = tmp_path / "base", tmp_path / "new"
-    karat.evaluate({"tree": tree()}, suite, seeds=3, output=base)
+    karat.evaluate(karat.Variants({"tree": tree()}, seeds=3), suite, output=base)
     karat.evaluate({"tree": tree()}, suite, output=new)
     rates = karat.calibrate_gate(base, margin=0.05, simulations=200)
     assert rates.fits == {"t": "1 fold, 3 seeds of the baseline"}

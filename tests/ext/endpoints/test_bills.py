@@ -26,8 +26,15 @@ def test_variants_of_an_endpoint_send_nothing_twice(tmp_path, words):
         assert len({run.results()["price"].sum() for run in runs}) == 1
         own = EndpointEncoder(f"{server.url}/v1", "words-small", dimensions=8)
         with pytest.raises(DefinitionError, match="dimensions"):
-            karat.evaluate({"e": own}, words(), output=tmp_path, dimensions=[2])
-        assert len(karat.evaluate({"e": own}, words(), output=tmp_path, precision="int8")) == 2
+            karat.evaluate(karat.Variants({"e": own}, dimensions=[2]), words(), output=tmp_path)
+        assert (
+            len(
+                karat.evaluate(
+                    karat.Variants({"e": own}, precision="int8"), words(), output=tmp_path
+                )
+            )
+            == 2
+        )
 
 
 def test_a_bill_names_what_is_missing_and_its_price(words):
@@ -44,4 +51,4 @@ def test_no_service_is_used_by_other_models(words):
     plan = make_plan(Catalog().models({"random": "random"}), [words()])
     assert plan.services() == estimate_bills(plan) == []
     with pytest.raises(DefinitionError, match="budget has no effect"):
-        karat.evaluate("random", words(), budget=1.0)
+        karat.evaluate("random", words(), workers=karat.Machines(budget=1.0))

@@ -507,7 +507,7 @@ def test_corrupted_texts_are_counted_and_cached(tmp_path):
 
 def test_inference_is_not_timed_on_cached_vectors(tmp_path):
     with serving() as server:
-        run = run_of(server, text_task(), output=tmp_path, inference=[1])
+        run = run_of(server, text_task(), output=karat.Output(tmp_path, inference=[1]))
     record = run.records()[0]
     assert not record.get("inference") and any("inference" in note for note in record["notes"])
 
@@ -524,7 +524,7 @@ def test_a_budget_stops_before_it_is_passed(tmp_path):
         first = sum(count_tokens(text) for text in tasks[0].dataset.items)
         budget = 1e-5 * (first * 12)
         with pytest.warns(KaratWarning, match=r"budget of .* 2 of 4 jobs are finished; resume"):
-            run = run_of(server, *tasks, output=tmp_path, budget=budget, workers=2)
+            run = run_of(server, *tasks, output=tmp_path, workers=karat.Machines(2, budget=budget))
         assert server.tokens * 1e-5 <= budget
         assert {r["task"]: r["status"] for r in run.records()} == {"first": "ok"}
         sent = server.texts.total()
@@ -538,13 +538,14 @@ def test_a_budget_stops_before_it_is_passed(tmp_path):
 def test_a_budget_requires_a_price(tmp_path):
     with serving() as server:
         with pytest.raises(JobsFailed, match="price_per_million_tokens"):
-            run_of(server, text_task(), output=tmp_path, params={}, budget=1.0,
-                   raise_on_failure=True)  # fmt: skip
+            run_of(server, text_task(), output=tmp_path, params={}, on_failure="raise",
+                   workers=karat.Machines(budget=1.0))  # fmt: skip
         assert server.requests == 0
     with pytest.raises(DefinitionError, match="budget"):
-        run_of(server, text_task(), output=tmp_path, budget=-1.0)
+        run_of(server, text_task(), output=tmp_path, workers=karat.Machines(budget=-1.0))
     with pytest.raises(DefinitionError, match="budget requires"):
-        run_of(server, text_task(), output=tmp_path, budget=1.0, engine="dask")
+        run_of(server, text_task(), output=tmp_path,
+               workers=karat.Machines(budget=1.0, engine="dask"))  # fmt: skip
 
 
 def test_a_server_that_gives_up_leaves_the_jobs_to_resume(tmp_path, monkeypatch):
@@ -564,7 +565,7 @@ def test_without_a_cache_nothing_is_left_and_nothing_sent_twice_in_a_run(tmp_pat
         tasks = [text_task(), text_task(corruptions={"typos": [0.3]}, name="topics")]
         tasks[1] = Task("noisy", tasks[0].dataset, metrics=["acc"], corruptions={"typos": [0.3]},
                         split={"use": "kfold", "folds": 2})  # fmt: skip
-        run_of(server, *tasks, output=tmp_path / "out", cache=False, workers=2)
+        run_of(server, *tasks, output=karat.Output(tmp_path / "out", cache=False), workers=2)
         assert set(server.texts.values()) == {1}
         assert list((tmp_path / "cache").rglob("*.journal")) == []
 

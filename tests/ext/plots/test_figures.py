@@ -59,7 +59,10 @@ def runs(tmp_path_factory):
     output = tmp_path_factory.mktemp("runs")
     models = ["onehot", "dummy", "random"]
     return karat.evaluate(
-        models, ["diabetes", "penguins", "breast-cancer"], only_folds=[0, 1], output=output
+        models,
+        ["diabetes", "penguins", "breast-cancer"],
+        only=karat.Only(folds=[0, 1]),
+        output=output,
     )
 
 

@@ -470,14 +470,15 @@ def test_an_encoder_encodes_each_text_once_for_all_models(tmp_path, monkeypatch,
         "reranked": Reranker(Overlap(), Counted(), top=5),
         "fused": Fusion([NoiseSearch(), Reranker(Overlap(), Counted(), top=3)]),
     }
-    options = {"workers": 0, "cache": cache}
-    runs = karat.evaluate(models, task, output=tmp_path / "runs", **options)
+    output = karat.Output(tmp_path / "runs", cache=cache)
+    runs = karat.evaluate(models, task, output=output)
     assert sorted(CALLS) == sorted({*texts.values(), *asked.values()})
     rows = pd.concat([run.results() for run in runs]).set_index("framework")
     assert rows["embed_seconds"].nunique() == 1 and rows["embed_seconds"].min() > 0
     first = as_searcher(NoiseEncoder())  # a search model of its own: nothing is stored
     again = {"same": Fusion([NoiseSearch(), Reranker(Overlap(), first, top=3)])}
-    (run,) = karat.evaluate(again, task, output=tmp_path / "again", **options)
+    output = karat.Output(tmp_path / "again", cache=cache)
+    (run,) = karat.evaluate(again, task, output=output)
     assert run.results()["mrr"].item() == rows["mrr"]["fused"]
 
 
@@ -496,7 +497,9 @@ def test_stages_are_embedded_in_workers_too(tmp_path, monkeypatch):
     scores = []
     for workers in (0, 1):
         output = tmp_path / str(workers)
-        runs = karat.evaluate(models, task, output=output, workers=workers, cache=False)
+        runs = karat.evaluate(
+            models, task, output=karat.Output(output, cache=False), workers=workers
+        )
         scores += [(run.results()["mrr"].item(), run.results()["status"].item()) for run in runs]
         assert all(run.results()["embed_seconds"].item() > 0 for run in runs)
     assert scores[0] == scores[1] and scores[0][1] == "ok"
@@ -558,9 +561,11 @@ def test_stages_behind_an_endpoint_are_planned_and_keep_the_budget(task, tmp_pat
         (bill,) = estimate_bills(plan)
         assert (bill.model, bill.texts, bill.missing) == ("hybrid", 28, 28)
         output = tmp_path / "runs"
-        stopped = karat.evaluate(models, task, output=output, budget=1e-9)
+        stopped = karat.evaluate(models, task, output=output, workers=karat.Machines(budget=1e-9))
         assert server.texts.total() == 0 and not any(run.records() for run in stopped)
-        runs = karat.evaluate(models, task, output=output, budget=1.0, resume=True)
+        runs = karat.evaluate(
+            models, task, output=output, workers=karat.Machines(budget=1.0), resume=True
+        )
         assert server.texts.total() == 28
         assert estimate_bills(plan)[0].missing == 0
     rows = pd.concat([run.results() for run in runs]).set_index("framework")

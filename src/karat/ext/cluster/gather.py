@@ -350,7 +350,8 @@ def gather(folders: str | Path | Sequence[str | Path], output: str | Path) -> Ga
     >>> import tempfile, karat
     >>> folder = tempfile.mkdtemp()
     >>> for shard in ("1/2", "2/2"):
-    ...     runs = karat.evaluate("dummy", ["diabetes"], output=folder, shard=shard)
+    ...     machines = karat.Machines(shard=shard)
+    ...     runs = karat.evaluate("dummy", ["diabetes"], output=folder, workers=machines)
     >>> found = karat.gather(folder, f"{folder}/gathered")
     >>> found.is_complete, found.planned
     (True, 5)

@@ -29,7 +29,8 @@ from karat.core.replicates import replicate_of
 from karat.core.writing import write_output
 from karat.corruptions.view import CLEAN
 from karat.errors import DataError, DefinitionError, KaratError, did_you_mean
-from karat.execution.evaluation import evaluate
+from karat.execution.arguments import Machines, Only
+from karat.execution.evaluation import evaluate, find_suite
 from karat.ext.decide import gate_wording
 from karat.ext.decide.gate_noise import (
     FitDesign,
@@ -525,20 +526,21 @@ class NewRuns:
         Yields the run and the number of tasks that are done, after each task or at the end.
         """
         about, start = baseline.about, 0
+        suite = self.suite or about["suite"]
+        if not isinstance(suite, str):
+            suite = find_suite(Catalog(self.define), suite)  # as named tasks: their number of folds
         folds = [task["folds"] for task in about["tasks"] if task["name"] in tasks]
         same = folds[0] if folds and all(each == folds[0] for each in folds) else None
         for end in [len(tasks)] if self.all_tasks else range(1, len(tasks) + 1):
             (made,) = evaluate(
                 [model],
-                self.suite or about["suite"],
-                only=tasks[start:end],
+                suite,
+                cv=_number_of_folds(about, tasks),
+                only=Only(tasks[start:end], folds=same),
                 seed=about.get("seed", 42),
-                constraint=about.get("constraint", "default"),
-                folds=_number_of_folds(about, tasks),
-                only_folds=same,
-                resume=start > 0,
+                workers=Machines(self.workers, constraint=about.get("constraint", "default")),
                 output=self.output,
-                workers=self.workers,
+                resume=start > 0,
                 define=self.define,
             )
             start = end

@@ -27,6 +27,7 @@ from karat.core.formatting import count, interval, percent, rough_percent
 from karat.core.services import RunServices, use_services
 from karat.core.writing import write_output
 from karat.errors import DataError, DefinitionError
+from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
 from karat.ext.decide import same_wording
 from karat.ext.decide.power import Equivalence, check_margin, equivalence
@@ -436,10 +437,9 @@ class Tasks:
         ]
         suite = catalog.suite(self.suite)
         with ExitStack() as stack:
-            output = self.output or stack.enter_context(temporary_folder())
-            cache = not any(side.is_endpoint for side in sides)
-            only, workers = self.only, self.workers
-            runs = evaluate(models, suite, only=only, output=output, workers=workers, cache=cache)
+            folder = self.output or stack.enter_context(temporary_folder())
+            output = Output(folder, cache=not any(side.is_endpoint for side in sides))
+            runs = evaluate(models, suite, only=self.only, output=output, workers=self.workers)
             if not all(any(r["status"] == OK for r in run.records()) for run in runs):
                 return None, pd.DataFrame()
             return _on_runs(runs, names, names, margin, self.cluster)

@@ -32,6 +32,7 @@ from karat.core.replicates import model_seed, replicate_of
 from karat.core.task import Suite, Task
 from karat.corruptions.view import CLEAN, View
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError
+from karat.execution.arguments import Only, Output, Variants
 from karat.execution.evaluation import evaluate, make_options, plan_suite
 from karat.execution.plan import PlannedTask
 from karat.execution.splits import Fold, split
@@ -404,15 +405,14 @@ class _Reference:
         at = fold if same else 0
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            seeds = replicate_of(self.run.about) + 1 if same else 1
             *_, run = evaluate(
-                [self.model],
+                Variants([self.model], seeds=seeds),
                 [task_again],
+                only=Only(folds=[at]),
                 seed=chosen,  # type: ignore[arg-type]
-                seeds=replicate_of(self.run.about) + 1 if same else 1,
-                only_folds=[at],
                 workers=workers,
-                output=folder,
-                items=False,
+                output=Output(folder, items=False),
                 progress=False,
             )
             (record,) = run.records()

@@ -335,9 +335,9 @@ def test_export_of_models_that_differ_in_case_only(tmp_path):
 
 def test_mteb_reads_what_is_exported(tmp_path):
     mteb = pytest.importorskip("mteb")
-    run = karat.evaluate("random", ["bbc-headlines"], output=tmp_path / "runs", only_folds=[0, 1])[
-        0
-    ]
+    run = karat.evaluate(
+        "random", ["bbc-headlines"], output=tmp_path / "runs", only=karat.Only(folds=[0, 1])
+    )[0]
     files = export_results(run, "mteb", tmp_path / "out")
     (path,) = (file for file in files if file.name != "model_meta.json")
     found = mteb.TaskResult.model_validate_json(path.read_text())

@@ -530,7 +530,7 @@ def test_corrected_protocol_equals_a_karat_run(tmp_path, rows):
             ("iris", "logistic-regression", "auc_micro"),
         )
     ]
-    options = {"output": tmp_path, "seed": 7, **({"max_rows": rows} if rows else {})}
+    options = {"output": tmp_path, "seed": 7, "only": karat.Only(max_rows=rows)}
     (run,) = karat.evaluate("onehot", tasks, **options)
     scores = run.scores().set_index("task")["value"]
     for cls, name in ((TabEBRegressionTask, "diabetes"), (TabEBClassificationTask, "iris")):

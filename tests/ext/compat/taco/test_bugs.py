@@ -69,7 +69,7 @@ def test_row_limit_of_one_model_does_not_affect_others(tmp_path, monkeypatch):
     task = karat.Task("halves", Dataset.from_table(halves(), "y", name="halves"))
     capped = Catalog().model("svm").prototype.set_params(max_train_rows=50)
     models = {"svm": capped, "linear": "logistic-regression"}
-    karat.evaluate(models, task, only_folds=[0], output=tmp_path)
+    karat.evaluate(models, task, only=karat.Only(folds=[0]), output=tmp_path)
     assert seen == {"RbfClassifier": 50, "LogisticRegression": 320}
 
 

@@ -800,7 +800,7 @@ def local(tmp_path, monkeypatch, download_settings) -> Path:
 @pytest.mark.parametrize("task", ["T1A", "G3", "F3", "T1A-exact"])
 def test_heads_learn_every_kind_of_task(local, task):
     suite = karat.suite(task)
-    (run,) = karat.evaluate("tfidf", suite, only_folds=[7], output=local / "results")
+    (run,) = karat.evaluate("tfidf", suite, only=karat.Only(folds=[7]), output=local / "results")
     results = run.results()
     assert results["info"].tolist() == [""] or results["info"].isna().all()
     assert results["result"].iloc[0] > 0.9, "the label is a word of the text"

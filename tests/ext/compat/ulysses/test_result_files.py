@@ -643,7 +643,9 @@ def own(tmp_path: Path) -> Path:
 def test_own_task_in_six_lines(own, tmp_path):
     assert len(YAML.splitlines()) == 6
     suite = karat.suite("my-suite", define=own)
-    (run,) = karat.evaluate("tfidf", suite, only_folds=[0, 1], output=tmp_path / "results")
+    (run,) = karat.evaluate(
+        "tfidf", suite, only=karat.Only(folds=[0, 1]), output=tmp_path / "results"
+    )
     results = run.results()
     assert results["metric"].unique().tolist() == ["above_chance"]
     assert results["result"].tolist() == [1.0, 1.0], "the label is a word of the text"

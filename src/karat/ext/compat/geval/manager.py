@@ -18,6 +18,7 @@ import pandas as pd
 from karat.core.dataset import Dataset
 from karat.core.writing import write_atomic
 from karat.errors import FAILURES, DataError, DefinitionError, KaratError, KaratWarning, Unavailable
+from karat.execution.arguments import Machines
 from karat.execution.embedding_cache import VectorStage
 from karat.execution.evaluation import evaluate as run_tasks
 from karat.execution.object_store import ObjectStore
@@ -334,8 +335,7 @@ class _Evaluation:
                 {self.model.name: self.model.prototype},
                 tasks,
                 output=self.folder / "karat",  # with all predictions
-                workers=self._workers(),
-                constraint=self.params.constraint,
+                workers=Machines(self._workers(), constraint=self.params.constraint),
                 define=self.params.define,
                 progress=self.progress,
             )

@@ -24,6 +24,7 @@ from karat.core.task import Task
 from karat.data.load_dataset import DataSpec, Files, check_integer
 from karat.data.readers.table_files import OPTIONS, ask_rows, one_file, read_frame, without_target
 from karat.errors import DataError, DefinitionError, KaratWarning, MissingExtra, did_you_mean
+from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
 from karat.execution.progress import Progress
 from karat.execution.splits import split
@@ -298,8 +299,7 @@ def benchmark(data: Dataset, setting: Setting, progress: Progress | None = None)
             task,
             seed=setting.seed,
             workers=setting.workers,
-            output=setting.results_dir / "runs",
-            cache=False,
+            output=Output(setting.results_dir / "runs", cache=False),
             progress=progress,
         )
     notes = list(_notes(runs))

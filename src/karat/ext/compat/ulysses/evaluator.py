@@ -40,6 +40,7 @@ from karat.errors import (
     Unavailable,
     did_you_mean,
 )
+from karat.execution.arguments import Output
 from karat.execution.evaluation import evaluate
 from karat.execution.progress import choose_progress
 from karat.execution.session import Stopped
@@ -635,9 +636,8 @@ class UlyssesSentEval:
                     Suite(SUITE, (_exact_task(data, head, training),)),
                     seed=training.seed,
                     workers=workers,
-                    output=self.runs_dir or folder / "runs",
+                    output=Output(self.runs_dir or folder / "runs", cache=False),
                     resume=self.runs_dir is not None,
-                    cache=False,
                     progress=choose_progress(quiet=not training.show_progress_bar),
                 )
             _check_run(run, rule.task)
