@@ -441,8 +441,9 @@ def _area_of_levels(
         np.bincount(level[rows], None if weight is None else weight[rows], minlength=levels)
         for rows in (positive, ~positive)
     )
-    below = np.cumsum(downs) - downs / 2
-    return float(ups @ below / (ups.sum() * downs.sum()))
+    # twice the pairs won: counts stay whole numbers, whose product starts no threads
+    below = 2 * np.cumsum(downs) - downs
+    return float(ups @ below / (2 * ups.sum() * downs.sum()))
 
 
 def _check_two_classes(rows: np.ndarray) -> None:
