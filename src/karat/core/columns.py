@@ -262,12 +262,15 @@ def number_target(column: pd.Series, kind: str | None, where: str) -> pd.Series:
         return column
     if isinstance(column.dtype, pd.CategoricalDtype) or column.isna().any():
         return column
-    if not all(isinstance(cell, str) for cell in column):
+    if pd.api.types.infer_dtype(column, skipna=False) != "string":
         return column
-    numbers = pd.to_numeric(column, errors="coerce")
+    codes, cells = pd.factorize(column)
+    distinct = pd.Series(cells, dtype=object)
+    numbers = pd.to_numeric(distinct, errors="coerce")
     if numbers.isna().any():
-        numbers = numbers if (read := parse_numbers(column)[0]) is None else read
-    valid, labels = np.isfinite(numbers), column.nunique()
+        numbers = numbers if (read := parse_numbers(distinct)[0]) is None else read
+    numbers = numbers.iloc[codes].set_axis(column.index).rename(column.name)
+    valid, labels = np.isfinite(numbers), len(cells)
     if valid.all() and guess_kind(numbers.to_numpy()) == "regression":
         warn_caller(
             f"{where} is numbers written as text, {labels} distinct; taken as "

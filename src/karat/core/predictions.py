@@ -29,6 +29,7 @@ FILE, ROWS_FILE = "predictions.csv", "rows.csv"
 #: the further columns; runs of earlier versions have them in ``predictions.csv``, after the target
 EXTRAS = ("group", "rank", "candidates", "question", "weight", "known", "key", "gain")
 _WHOLE = ("candidates", "question", "known")
+_CODES = ("true_codes", "answered_codes")
 _TEXT = ("classes", "items")
 #: extra columns that hold text
 TEXT_EXTRAS = ("group", "key")
@@ -197,12 +198,28 @@ class Predictions:
     # -- selecting and merging --------------------------------------------------------------
 
     def take(self, rows: np.ndarray) -> Predictions:
-        """Return some of the rows."""
-        cut: dict[str, Any] = {
+        """Return some of the rows, with what is already known about each of them."""
+        columns: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("predictions", "target", "probabilities", *EXTRAS)
         }
-        return Predictions(answers=self.answers, truths=self.truths, classes=self.classes, **cut)
+        kinds = {"answers": self.answers, "truths": self.truths, "classes": self.classes}
+        taken = object.__new__(Predictions)  # its columns are checked already
+        vars(taken).update(columns, **kinds, row_facts=self._facts_of(rows))
+        labels = vars(self).get("labels")
+        # other labels than the classes are those that occur, here perhaps fewer
+        if labels and (labels == self.classes or self.truths == "numbers"):
+            codes = {name: vars(self)[name][rows] for name in _CODES if name in vars(self)}
+            vars(taken).update(codes, labels=labels)
+        return taken
+
+    def _facts_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: values[rows] for name, values in self.row_facts.items()}
+
+    @cached_property
+    def row_facts(self) -> dict[str, np.ndarray]:
+        """What metrics computed for each row, by name; ``take`` keeps it."""
+        return {}
 
     def covered(self, by_group: bool = False) -> Predictions:
         """Return the rows with ``known`` 1, or all rows of groups that have one."""
@@ -333,9 +350,28 @@ def _csv(header: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
 
 def _columns(text: str) -> tuple[list[str], list[np.ndarray]]:
     """Return the header and the columns of a file."""
+    if (plain := _plain_columns(text)) is not None:
+        return plain
     header, *body = _rows(text)
     columns = [np.array(cells, dtype=object) for cells in zip(*body, strict=True)]
     return header, columns or [np.array([], dtype=object) for _ in header]
+
+
+def _plain_columns(text: str) -> tuple[list[str], list[np.ndarray]] | None:
+    """Return the header and the columns of a file without quotes; None if a row is damaged."""
+    if not text.endswith("\n") or '"' in text or "\r" in text:
+        return None
+    marks = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    marks = marks[(marks == ord(",")) | (marks == ord("\n"))]
+    width = int(np.argmax(marks == ord("\n"))) + 1
+    if len(marks) % width or "\n\n" in text:
+        return None
+    ends = marks.reshape(-1, width) == ord("\n")
+    if not ends[:, -1].all() or ends[:, :-1].any():
+        return None
+    cells = text[:-1].replace("\n", ",").split(",")
+    columns = [np.array(cells[width + place :: width], dtype=object) for place in range(width)]
+    return cells[:width], columns
 
 
 def as_text(labels: Any) -> np.ndarray:

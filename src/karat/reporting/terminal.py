@@ -263,6 +263,8 @@ def describe_dataset(data: Dataset) -> Iterator[str]:
         listed = ", ".join(f"{kind} {number}" for kind, number in types.most_common())
         yield f"{len(data):,} rows, {count(data.items.shape[1], 'feature')}: {listed}"
         for name in data.items.columns if data.part is None else ():
+            if data.items[name].dtype.kind in "iufbmM":
+                continue
             if set(data.items[name].dropna().astype(str).unique()[:9]) == {"train", "test"}:
                 yield f'column "{name}" holds train and test; to use this split: --part {name}'
     elif data.about.get("found"):  # a corpus

@@ -691,7 +691,10 @@ def _spaced(rows: np.ndarray, most: int) -> np.ndarray:
 def _item_cells(column: np.ndarray) -> list[Any]:
     """Return cells as the csv module is to write them: numbers as short texts, missing as None."""
     if column.dtype.kind == "f":
-        return [None if math.isnan(cell) else f"{cell:.8g}" for cell in column.tolist()]
+        texts: list[str | None] = list(map("{:.8g}".format, column.tolist()))
+        for row in np.flatnonzero(np.isnan(column)).tolist():
+            texts[row] = None
+        return texts
     cells: list[Any] = column.tolist()
     return [None if cell is pd.NA else cell for cell in cells] if column.dtype == object else cells
 

@@ -502,9 +502,10 @@ def _unconverted(column: pd.Series, spec: DataSpec) -> pd.Series:
     """Return the cells as text; empty ones and declared missing values are None."""
     missing = {"", *map(str, spec.options.get("missing") or ())}
     strip = bool(spec.options.get("strip"))
-    cells = (cell.strip() if strip else cell for cell in column.tolist())
+    codes, distinct = pd.factorize(column)
+    cells = (cell.strip() if strip else cell for cell in distinct.tolist())
     texts = [None if cell.strip() in missing else cell for cell in cells]
-    return pd.Series(texts, index=column.index, dtype=object)
+    return pd.Series(np.array(texts, dtype=object)[codes], index=column.index, dtype=object)
 
 
 @contextmanager
