@@ -13,7 +13,7 @@ import karat
 from karat.core.dataset import MODALITIES, Dataset
 from karat.core.registry import corruptions
 from karat.corruptions.cell_noise import outliers
-from karat.corruptions.needs import NEEDS, by_row, check_severity, corrupts, unmet_reason
+from karat.corruptions.needs import NEEDS, check_severity, corrupts, has_items_by_row, unmet_reason
 from karat.errors import DataError, DefinitionError
 
 OURS = [name for name in corruptions if corruptions.origin(name).startswith("karat.")]
@@ -127,13 +127,13 @@ def test_texts_and_entities():
 
 
 def test_where_questions_are_about_several_items_rows_stay():
-    assert by_row(some_texts()) and not by_row(some_pairs())
+    assert has_items_by_row(some_texts()) and not has_items_by_row(some_pairs())
     for name in ("rare_class_dilution", "duplicate_rows", "label_noise"):
         assert "rows" in unmet_reason(name, some_pairs())
     assert unmet_reason("typos", some_pairs()) == ""
     frame = pd.DataFrame({"t": ["one", "two", "one"], "y": ["a", "b", "b"]})
     twice = Dataset.from_columns(frame, ["t"], "y", name="t", modality="entity")
-    assert by_row(some_texts("entity")) and not by_row(twice)
+    assert has_items_by_row(some_texts("entity")) and not has_items_by_row(twice)
 
 
 def test_hidden_and_other_truths():

@@ -18,7 +18,7 @@ from karat.core.dataset import Dataset
 from karat.core.embeddings import Vectors
 from karat.core.registry import corruptions
 from karat.corruptions.changed_cells import changed_share
-from karat.corruptions.needs import by_row
+from karat.corruptions.needs import has_items_by_row
 from karat.corruptions.view import VECTORS, View, part_changes_items
 from karat.errors import ContractError
 
@@ -43,7 +43,7 @@ def corrupt_with_share(test: Dataset, view: View, seed: int, fold: int) -> tuple
 
 def _changed(test: Dataset, seen: Dataset, rows: np.ndarray) -> float:
     """Return the share of cells or rows that differ; of targets if no cell differs."""
-    if by_row(test):
+    if has_items_by_row(test):
         pairs = [
             (data.frame().set_axis(places, axis=0), pd.Series(data.target, index=places))
             for data, places in ((test, np.arange(len(test))), (seen, rows))
@@ -94,7 +94,7 @@ def _generators(
 def _see_one(test: Dataset, view: View, rng: np.random.Generator) -> tuple[Dataset, np.ndarray]:
     """Apply one corruption; return the questions and their original positions."""
     every = np.arange(len(test))
-    if by_row(test):
+    if has_items_by_row(test):
         items = test.frame().reset_index(drop=True).copy()
         truth = None if test.target is None else pd.Series(test.target)
         items, truth = _corrupted(view, items, truth, rng)

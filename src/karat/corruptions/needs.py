@@ -56,12 +56,12 @@ def unmet_reason(name: str, data: Dataset) -> str:
     if takes and data.modality not in takes:
         return f"it takes {_listed(takes)}, not {PLURAL[data.modality]}"
     why = _unmet(name, needs, data.items, data.target, data.target_type)
-    if not why and {"rows", "classes", "target"} & set(needs) and not by_row(data):
+    if not why and {"rows", "classes", "target"} & set(needs) and not has_items_by_row(data):
         return "it changes rows and their target, but not every question is about one item"
     return why
 
 
-def by_row(data: Dataset) -> bool:
+def has_items_by_row(data: Dataset) -> bool:
     """Return whether each question is about one item, so that rows can be dropped or repeated."""
     rows = data.mentions(data.fields[0]).rows
     if len(data.fields) > 1 or len(rows) != len(data) or data.kind == "items":
